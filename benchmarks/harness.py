@@ -1,0 +1,307 @@
+"""What the benchmarks share: texts, programs, one measured child process, tables, goals.
+
+The harness imports nothing outside the standard library before a child is measured, and holds no text in memory: Linux
+counts what a process held before it became another program towards that program's peak, so a large parent would be
+charged to its small children. Anything heavy runs in a child of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import json
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+BOOKS = "open/classic-books"
+PACKED = {"train.txt": "train.txt.zst", "valid.txt": "valid.txt.gz", "test.txt": "test.txt.gz"}
+KENLM_PROGRAMS = ("lmplz", "build_binary", "query")
+# Linux counts the peak in KiB, macOS in bytes.
+PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+MB = 1e6
+
+
+# --- options and places -----------------------------------------------------------------------------------
+
+
+def parser(text: str, *, runs: int) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    options = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    options.add_argument("--runs", type=int, default=runs, help=f"repetitions, interleaved; medians count ({runs})")
+    options.add_argument("--kenlm", type=Path, metavar="FOLDER", help="folder of lmplz, build_binary and query (PATH)")
+    options.add_argument("--lmgauge", type=Path, metavar="PROGRAM", help="the lmgauge to measure (this Python's)")
+    options.add_argument("--work", type=Path, metavar="FOLDER", help="where models are written (the cache folder)")
+    return options
+
+
+def cache_folder() -> Path:
+    """Where unpacked texts and trained models stay between runs."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(root, "lmgauge-benchmarks")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def book_text(name: str) -> Path:
+    """The path of `train.txt`, `valid.txt` or `test.txt` of classic-books, unpacked once into the cache folder."""
+    target = cache_folder() / name
+    if target.exists():
+        return target
+    packed = Path(os.environ.get("LMGAUGE_DATA") or DATA, BOOKS, PACKED[name])
+    if not packed.exists():
+        give_up(f"{packed} is not there: set LMGAUGE_DATA to the folder that holds {BOOKS}, or name texts by options")
+    unpacked = target.with_suffix(".part")
+    # In a child: see the top of this page.
+    run_child([sys.executable, __file__, "unpack", str(packed), str(unpacked)])
+    unpacked.rename(target)
+    return target
+
+
+def kenlm_programs(folder: Path | None) -> dict[str, str]:
+    """The paths of lmplz, build_binary and query: from `folder`, else from PATH."""
+    found = {name: shutil.which(name, path=str(folder) if folder else None) for name in KENLM_PROGRAMS}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        where = folder or "PATH"
+        give_up(
+            f"KenLM's {', '.join(missing)} not found in {where}: README.md here says how to build them; --kenlm FOLDER"
+        )
+    return {name: path for name, path in found.items() if path is not None}
+
+
+def lmgauge_program(given: Path | None) -> str:
+    """The `lmgauge` command: the one given, else the one beside this Python, else the one on PATH."""
+    beside = Path(sys.executable).with_name("lmgauge")
+    found = str(given or "") or (str(beside) if beside.exists() else shutil.which("lmgauge"))
+    if not found:
+        give_up("no lmgauge command: pip install . in the repository first, or --lmgauge PROGRAM")
+    return found
+
+
+@contextlib.contextmanager
+def work_folder(given: Path | None) -> Iterator[Path]:
+    """A folder for this run's models, removed at the end."""
+    parent = given or cache_folder()
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=parent) as folder:
+        yield Path(folder)
+
+
+def give_up(message: str) -> NoReturn:
+    """End the program with a one-line message and exit code 2."""
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+# --- measuring --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One child process, from its start to its end."""
+
+    wall: float  # seconds
+    cpu: float  # seconds, user and system, of all its threads
+    peak: float  # bytes resident at most, of this child alone
+    out: str  # its standard output
+
+
+def run_child(command: Sequence[str], *, stdin: Path | None = None) -> Measurement:
+    """Run a program to its end and measure it; a program that fails ends the benchmark with what it said."""
+    with contextlib.ExitStack() as files:
+        source = files.enter_context(stdin.open("rb")) if stdin else subprocess.DEVNULL
+        # Files, not pipes: reading a pipe would be work of ours that competes with the child's.
+        out = files.enter_context(tempfile.TemporaryFile())
+        err = files.enter_context(tempfile.TemporaryFile())
+        start = time.perf_counter()
+        child = subprocess.Popen(command, stdin=source, stdout=out, stderr=err)
+        _, status, usage = os.wait4(child.pid, 0)
+        wall = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        if child.returncode:
+            message = err.read().decode(errors="replace").strip()[-2000:]
+            give_up(f"{' '.join(command)} ended with {child.returncode}: {message}")
+        text = out.read().decode(errors="replace")
+    return Measurement(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * PEAK_UNIT, text)
+
+
+def interleave(contestants: Sequence[str], runs: int, work: Callable[[str], None]) -> None:
+    """`work(contestant)` for each of them, `runs` times, by turns; every other round in reverse.
+
+    What drifts (heat, other people's work) then meets all alike.
+    """
+    for done in range(runs):
+        for contestant in contestants if done % 2 == 0 else reversed(contestants):
+            note(f"run {done + 1} of {runs}: {contestant}")
+            settle()
+            work(contestant)
+
+
+def settle() -> None:
+    """Let the files of the last run reach the disk, so that they do not slow the next one."""
+    os.sync()
+
+
+def warm(path: Path) -> None:
+    """Bring a file, or the files of a folder, into the page cache."""
+    block = bytearray(1 << 20)
+    for file in [path] if path.is_file() else path.rglob("*"):
+        if file.is_file():
+            with file.open("rb", buffering=0) as source:
+                while source.readinto(block):
+                    pass
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def folder_bytes(path: Path) -> int:
+    """Size on disk of a file, or of all files in a folder."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files)
+
+
+# --- printing ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A figure with a bound it should keep."""
+
+    name: str
+    value: float
+    bound: float
+    at_least: bool
+    unit: str = "x"
+
+    @property
+    def met(self) -> bool:
+        return self.value >= self.bound if self.at_least else self.value <= self.bound
+
+    def row(self) -> list[str]:
+        bound = f"{'>=' if self.at_least else '<='} {self.bound:g}{self.unit}"
+        return [self.name, f"{self.value:.3g}{self.unit}", bound, "PASS" if self.met else "MISS"]
+
+
+def report_goals(goals: Sequence[Goal]) -> int:
+    """Print the goals; the exit code: 0 if all are met, 1 if not."""
+    print()
+    print_table(["goal", "measured", "bound", ""], [goal.row() for goal in goals])
+    return 0 if all(goal.met for goal in goals) else 1
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table that is Markdown as well: first column to the left, the others to the right."""
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cells[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)),
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" if width > 1 else "-" for width in widths[1:])]
+    print("\n".join([line(head), line(rule), *(line(row) for row in rows)]))
+
+
+def seconds(values: Sequence[float]) -> str:
+    """The median, with the extremes when there are several."""
+    if len(values) == 1:
+        return f"{values[0]:.3g}"
+    return f"{median(values):.3g} ({min(values):.3g}-{max(values):.3g})"
+
+
+def megabytes(size: float) -> str:
+    return f"{size / MB:,.0f}"
+
+
+def note(message: str) -> None:
+    """Say on standard error what is going on; standard output keeps the tables only."""
+    print(f"... {message}", file=sys.stderr, flush=True)
+
+
+def print_machine(program: str) -> None:
+    """Two lines: what was measured, and on what."""
+    versions = run_child([sys.executable, __file__, "versions"]).out.strip()
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    print(f"{versions} ({program}); {platform.python_implementation()} {platform.python_version()}")
+    system = f"{platform.system()} {platform.release()}"
+    print(f"{_processor()}, {_cores()} cores, {memory:.0f} GiB, {system}; load {load} at start")
+    print()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as lines:
+        fields = dict(line.split(":", 1) for line in lines.read().split("\n\n")[0].splitlines() if ":" in line)
+        named = {key.strip(): value.strip() for key, value in fields.items()}
+        kind = f"family {named.get('cpu family')}, model {named.get('model')}, cache {named.get('cache size')}"
+        return f"{named.get('model name', 'unknown')} ({kind})"
+    return platform.processor() or platform.machine()
+
+
+# --- what runs in a child ---------------------------------------------------------------------------------
+
+
+def _unpack(packed: str, target: str) -> None:
+    with open(target, "wb") as out:
+        if packed.endswith(".gz"):
+            with gzip.open(packed) as source:
+                shutil.copyfileobj(source, out, 1 << 20)
+        else:
+            import zstandard
+
+            with open(packed, "rb") as raw:
+                zstandard.ZstdDecompressor(max_window_size=2**31).copy_stream(raw, out)
+
+
+def _versions() -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    def of(name: str) -> str:
+        try:
+            return f"{name} {version(name)}"
+        except PackageNotFoundError:
+            return f"{name} (not installed)"
+
+    print(", ".join(of(name) for name in ("lmgauge", "numpy", "kenlm")))
+
+
+def peak_bytes() -> int:
+    """Most memory this process has held so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT
+
+
+def print_json(result: object) -> None:
+    """How a child hands its figures to the benchmark."""
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "unpack":
+        _unpack(*sys.argv[2:])
+    else:
+        _versions()

@@ -1,0 +1,96 @@
+"""lmgauge measures how well a language model predicts a text, exactly.
+
+    import lmgauge
+
+    model = lmgauge.train("modified-kneser-ney", "train.txt", order=5)
+    print(lmgauge.evaluate(model, "test.txt"))
+
+The names below are imported on first use, so that `import lmgauge` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    from lmgauge.api import evaluate, evaluate_scores, sample, train
+    from lmgauge.errors import (
+        CheckFailedError,
+        InputError,
+        LmgaugeError,
+        MissingExtraError,
+        ModelFileError,
+        UsageError,
+    )
+    from lmgauge.evaluation.results import Evaluation, Evaluations
+    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.ngram.arpa import read_arpa, write_arpa
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.registry import load_model
+    from lmgauge.scores import ScoreBatch, read_scores
+    from lmgauge.text.documents import Corpus
+    from lmgauge.text.vocabulary import Vocabulary
+
+_HOMES = {
+    "CheckFailedError": "lmgauge.errors",
+    "Corpus": "lmgauge.text.documents",
+    "Evaluation": "lmgauge.evaluation.results",
+    "Evaluations": "lmgauge.evaluation.results",
+    "InputError": "lmgauge.errors",
+    "LanguageModel": "lmgauge.models.model",
+    "LmgaugeError": "lmgauge.errors",
+    "MissingExtraError": "lmgauge.errors",
+    "ModelFileError": "lmgauge.errors",
+    "NgramModel": "lmgauge.models.ngram.model",
+    "ScoreBatch": "lmgauge.scores",
+    "UsageError": "lmgauge.errors",
+    "Vocabulary": "lmgauge.text.vocabulary",
+    "evaluate": "lmgauge.api",
+    "evaluate_scores": "lmgauge.api",
+    "load_model": "lmgauge.models.registry",
+    "read_arpa": "lmgauge.models.ngram.arpa",
+    "read_scores": "lmgauge.scores",
+    "sample": "lmgauge.api",
+    "train": "lmgauge.api",
+    "write_arpa": "lmgauge.models.ngram.arpa",
+}
+
+__all__ = [
+    "CheckFailedError",
+    "Corpus",
+    "Evaluation",
+    "Evaluations",
+    "InputError",
+    "LanguageModel",
+    "LmgaugeError",
+    "MissingExtraError",
+    "ModelFileError",
+    "NgramModel",
+    "ScoreBatch",
+    "UsageError",
+    "Vocabulary",
+    "__version__",
+    "evaluate",
+    "evaluate_scores",
+    "load_model",
+    "read_arpa",
+    "read_scores",
+    "sample",
+    "train",
+    "write_arpa",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lmgauge' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""`python -m lmgauge`."""
+
+from lmgauge.cli.main import main
+
+main()

@@ -1,0 +1,112 @@
+"""Types of the compiled kernels. What each expects and promises is told in `kernels.hpp`; arrays are C-contiguous.
+
+Tables are uint64 [slots, 2] (see `hashing.hpp`); ranges `begin, end` are of their slots, so that threads can share one.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_U8 = NDArray[np.uint8]
+_U32 = NDArray[np.uint32]
+_U64 = NDArray[np.uint64]
+_I64 = NDArray[np.int64]
+_F32 = NDArray[np.float32]
+_F64 = NDArray[np.float64]
+_Table = NDArray[np.uint64]
+_Text = tuple[_U8, _I64, _I64]  # data, starts, ends
+_Tokens = tuple[NDArray[Any], ...]  # data, starts, ends, counts, span ends
+_Vocabulary = tuple[_U64, _I64, _U8]  # slots, offsets, bytes
+_Options = tuple[int, int, bool, bool]  # mode, reserved policy, <s>, </s>
+_Discounts = tuple[_F64, _U64, int]  # taken from each count, given away for it, added to the total per type
+
+# Text
+def intern_segments(
+    text: _Text, tokens: _Tokens, vocabulary: _Vocabulary, options: _Options, state: _I64, ids: _U32, span_ends: _I64
+) -> int: ...
+def encode_segments(
+    text: _Text, tokens: _Tokens, vocabulary: _Vocabulary, options: _Options, state: _I64, ids: _U32, span_ends: _I64
+) -> int: ...
+def index_vocabulary(vocabulary: _Vocabulary, size: int) -> None: ...
+def find_token(vocabulary: _Vocabulary, token: _U8) -> int: ...
+
+# Counting: (added, longest distance, spilled)
+def count_level(
+    ids: _U32, previous: _U32, following: _U32, table: _Table, share: tuple[int, int, int], spill_limit: int
+) -> tuple[int, int, _U64]: ...
+def count_spilled(ids: _U32, previous: _U32, following: _U32, table: _Table, positions: _U64) -> tuple[int, int, _U64]: ...
+def sketch_distinct(ids: _U32, begin: int, end: int, order: int, registers: _U8, index_bits: int) -> None: ...
+def add_continuations(table: _Table, begin: int, end: int, counts: _U32) -> None: ...
+def adjust_counts(
+    table: _Table, begin: int, end: int, continuations: _U32, cutoff: int, dropped: _U8, histogram_size: int
+) -> _U64: ...
+def rebuild_table(table: _Table, dropped: _U8, parent_slots: _U32, fresh: _Table, slots: _U32) -> tuple[int, int, _U64]: ...
+def insert_entries(table: _Table, keys: _U64, first: _F32, second: _F32, slots: _U32) -> tuple[int, int, _U64]: ...
+
+# Estimating
+def sum_contexts(
+    table: _Table, begin: int, end: int, dropped: _U8, discounts: _Discounts, first: int, sums: _U64
+) -> None: ...
+def estimate_interpolated(
+    table: _Table,
+    begin: int,
+    end: int,
+    first: int,
+    sums: _U64,
+    discounts: _Discounts,
+    unigram: _F32,
+    lower: list[_Table],
+) -> None: ...
+def sum_lower(
+    table: _Table,
+    begin: int,
+    end: int,
+    dropped: _U8,
+    unigram: _F32,
+    lower: list[_Table],
+    first: int,
+    lower_sums: _U64,
+    types: _U32,
+) -> None: ...
+def balance_mass(sums: _U64, types: _U32, vocabulary_size: int) -> None: ...
+def estimate_discounted(table: _Table, begin: int, end: int, first: int, sums: _U64, discounts: _Discounts) -> None: ...
+def estimate_additive(
+    table: _Table, begin: int, end: int, first: int, sums: _U64, added: float, vocabulary_size: float
+) -> None: ...
+def store_backoffs(table: _Table, first: int, sums: _U64, lower_sums: _U64) -> None: ...
+def store_unseen(table: _Table, first: int, sums: _U64, added: float, vocabulary_size: float) -> None: ...
+
+# Looking up
+def score_ids(
+    unigrams: _F32,
+    tables: list[_Table],
+    longest: list[int],
+    mode: tuple[bool, float],
+    ids: _U32,
+    skip: int,
+    logprob: _F64,
+    matched: _U8,
+) -> int: ...
+def distribution(
+    unigrams: _F32,
+    tables: list[_Table],
+    longest: list[int],
+    mode: tuple[bool, float],
+    context: _U32,
+    probability: _F64,
+) -> None: ...
+def find_entries(table: _Table, longest: int, keys: _U64, slots: _U32) -> None: ...
+def link_suffixes(table: _Table, lower: list[_Table], longest: int, lower_suffixes: _U32, suffixes: _U32) -> None: ...
+def check_table(table: _Table, begin: int, end: int, parents: int, words: int) -> tuple[int, int, int, int]: ...
+
+# Sums: for each kind (high, low, events, zeros); first bad row or -1
+def sum_events(
+    logprob: _F64, kind: _U8, segment_events: _I64, high: _I64, low: _U64, zeros: _I64
+) -> tuple[list[tuple[int, int, int, int]], int]: ...
+
+# ARPA: lines, bytes consumed, byte of a fault or -1, reason
+def parse_arpa_lines(
+    data: _U8, order: int, probability: _F64, backoff: _F64, word_starts: _I64, word_ends: _I64
+) -> tuple[int, int, int, int]: ...
+def format_arpa_lines(probability: _F64, backoff: _F64, words: _U32, order: int, offsets: _I64, data: _U8) -> bytes: ...

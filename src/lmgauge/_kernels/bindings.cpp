@@ -1,0 +1,376 @@
+// Python's face of the kernels: arrays in, arrays and small tuples out, nothing else. All release the GIL.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "kernels.hpp"
+
+namespace nb = nanobind;
+using namespace lmgauge;
+
+namespace {
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MutableArray = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// Tables travel as uint64 [slots, 2]: the key, and the two 32-bit values packed (low half first).
+using Table = nb::ndarray<const std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using MutableTable = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using MutableSums = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+
+static_assert(std::endian::native == std::endian::little, "lmgauge's files are little-endian");
+
+void require(bool condition, const char* what) {
+    if (!condition) throw std::invalid_argument(what);
+}
+
+template <class T>
+View<T> view(const Array<T>& a) { return {a.data(), a.size()}; }
+template <class T>
+MutableView<T> view(const MutableArray<T>& a) { return {a.data(), a.size()}; }
+View<Entry> view(const Table& t) {
+    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
+    return {reinterpret_cast<const Entry*>(t.data()), t.shape(0)};
+}
+MutableView<Entry> view(const MutableTable& t) {
+    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
+    return {reinterpret_cast<Entry*>(t.data()), t.shape(0)};
+}
+
+void check_range(std::size_t begin, std::size_t end, std::size_t size) { require(begin <= end && end <= size, "range"); }
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+nb::tuple count_tuple(CountResult&& r) {
+    return nb::make_tuple(r.added, r.longest, to_numpy(std::move(r.spilled)));
+}
+
+using Vocabulary = std::tuple<MutableArray<std::uint64_t>, MutableArray<std::int64_t>, MutableArray<std::uint8_t>>;
+using ReadVocabulary = std::tuple<Array<std::uint64_t>, Array<std::int64_t>, Array<std::uint8_t>>;
+
+VocabularyView vocabulary_view(const Vocabulary& v) {
+    const auto slots = view(std::get<0>(v));
+    require(std::has_single_bit(slots.size()), "vocabulary slots: a power of two");
+    return {slots, view(std::get<1>(v)), view(std::get<2>(v))};
+}
+
+// The kernels write to a vocabulary only when asked to insert.
+VocabularyView vocabulary_view(const ReadVocabulary& v) {
+    const auto slots = view(std::get<0>(v));
+    require(std::has_single_bit(slots.size()), "vocabulary slots: a power of two");
+    const auto offsets = view(std::get<1>(v));
+    const auto bytes = view(std::get<2>(v));
+    return {{const_cast<std::uint64_t*>(slots.data()), slots.size()},
+            {const_cast<std::int64_t*>(offsets.data()), offsets.size()},
+            {const_cast<std::uint8_t*>(bytes.data()), bytes.size()}};
+}
+
+using SegmentArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>>;
+using TokenArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>>;
+
+template <class V>
+int run_encode(const SegmentArrays& segments, const TokenArrays& tokens, const V& vocabulary,
+               std::tuple<int, int, bool, bool> options, bool insert, MutableArray<std::int64_t> state,
+               MutableArray<std::uint32_t> ids, MutableArray<std::int64_t> span_ends) {
+    const auto& [data, starts, ends] = segments;
+    const auto& [token_data, token_starts, token_ends, token_counts, token_spans] = tokens;
+    const auto& [mode, reserved, bos, eos] = options;
+    require(state.size() == sizeof(EncodeState) / 8 && starts.size() == ends.size(), "shapes");
+    require(span_ends.size() == 0 || span_ends.size() >= ids.size(), "span_ends");
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+        require(0 <= starts.data()[i] && starts.data()[i] <= ends.data()[i] &&
+                    ends.data()[i] <= static_cast<std::int64_t>(data.size()), "segments outside their data");
+    }
+    const SegmentText text{view(data), view(starts), view(ends), view(token_data), view(token_starts), view(token_ends),
+                           view(token_counts), view(token_spans)};
+    if (static_cast<TokenMode>(mode) == TokenMode::given) {
+        std::int64_t total = 0;
+        for (const std::int64_t n : text.token_counts) total += n;
+        require(text.token_counts.size() == text.starts.size() && total == static_cast<std::int64_t>(text.token_starts.size()) &&
+                    text.token_starts.size() == text.token_ends.size() && text.token_starts.size() == text.token_spans.size(),
+                "tokens");
+        for (std::size_t j = 0; j < text.token_starts.size(); ++j) {
+            require(0 <= text.token_starts[j] && text.token_starts[j] <= text.token_ends[j] &&
+                        text.token_ends[j] <= static_cast<std::int64_t>(text.token_data.size()), "tokens outside their data");
+        }
+    }
+    EncodeState s;
+    std::memcpy(static_cast<void*>(&s), state.data(), sizeof s);
+    const EncodeOptions o{static_cast<TokenMode>(mode), static_cast<ReservedPolicy>(reserved), insert, bos, eos};
+    const EncodeStatus status = encode(text, vocabulary_view(vocabulary), o, s, view(ids), view(span_ends));
+    std::memcpy(state.data(), &s, sizeof s);
+    return static_cast<int>(status);
+}
+
+ModelView model_view(const Array<float>& unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
+                     bool full_context, float unseen) {
+    require(tables.size() == longest.size() && tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0, "model");
+    ModelView model{view(unigrams), {}, full_context, unseen};
+    for (std::size_t k = 0; k < tables.size(); ++k) {
+        const auto entries = view(tables[k]);
+        model.tables.push_back(TableView{entries.data(), entries.size() / kLine, longest[k]});
+    }
+    return model;
+}
+
+Lower lower_view(const Array<float>& unigram, const std::vector<Table>& table) {
+    return Lower{view(unigram), table.empty() ? View<Entry>{} : view(table[0])};
+}
+
+// Subtracted from each count, given away for it (fixed point), added to the denominator per type.
+using Discounts = std::tuple<Array<double>, Array<std::uint64_t>, std::uint64_t>;
+
+Discounting discounting(const Discounts& d) {
+    require(std::get<0>(d).size() > 0 && std::get<0>(d).size() == std::get<1>(d).size(), "discounts");
+    return Discounting{view(std::get<0>(d)), view(std::get<1>(d)), std::get<2>(d)};
+}
+
+Window window(std::uint64_t first, const MutableSums& sums) {
+    return Window{first, {reinterpret_cast<ContextSum*>(sums.data()), sums.shape(0)}};
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "Compiled hot loops of lmgauge: flat functions over arrays. See the headers for what each expects.";
+
+    // ---- text
+    const auto bind_encode = [&](const char* name, auto tag, bool insert) {
+        using V = decltype(tag);
+        m.def(name, [insert](const SegmentArrays& segments, const TokenArrays& tokens, const V& vocabulary,
+                             std::tuple<int, int, bool, bool> options, MutableArray<std::int64_t> state,
+                             MutableArray<std::uint32_t> ids, MutableArray<std::int64_t> span_ends) {
+            nb::gil_scoped_release release;
+            return run_encode(segments, tokens, vocabulary, options, insert, state, ids, span_ends);
+        });
+    };
+    bind_encode("intern_segments", Vocabulary{}, true);
+    bind_encode("encode_segments", ReadVocabulary{}, false);
+    m.def("index_vocabulary", [](const Vocabulary& vocabulary, std::int64_t size) {
+        const VocabularyView v = vocabulary_view(vocabulary);
+        require(size >= 0 && static_cast<std::size_t>(size) * 2 <= v.slots.size() &&
+                    static_cast<std::size_t>(size) < v.offsets.size(), "vocabulary size");
+        nb::gil_scoped_release release;
+        index_vocabulary(v, size);
+    });
+    m.def("find_token", [](const ReadVocabulary& vocabulary, Array<std::uint8_t> token) {
+        return find_token(vocabulary_view(vocabulary), view(token));
+    });
+
+    // ---- counting
+    m.def("count_level", [](Array<std::uint32_t> ids, Array<std::uint32_t> previous, MutableArray<std::uint32_t> next,
+                            MutableTable table, std::tuple<std::uint32_t, std::uint32_t, std::uint32_t> share,
+                            std::uint64_t spill_limit) {
+        const auto& [worker, workers, regions] = share;
+        require(previous.size() == ids.size() && (next.size() == 0 || next.size() == ids.size()), "shapes");
+        require(worker < workers && regions > 0, "share");
+        CountResult result;
+        {
+            nb::gil_scoped_release release;
+            result = count_level(view(ids), view(previous), view(next), view(table), Share{worker, workers, regions}, spill_limit);
+        }
+        return count_tuple(std::move(result));
+    });
+    m.def("count_spilled", [](Array<std::uint32_t> ids, Array<std::uint32_t> previous, MutableArray<std::uint32_t> next,
+                              MutableTable table, Array<std::uint64_t> positions) {
+        CountResult result;
+        {
+            nb::gil_scoped_release release;
+            result = count_spilled(view(ids), view(previous), view(next), view(table), view(positions));
+        }
+        return count_tuple(std::move(result));
+    });
+    m.def("sketch_distinct", [](Array<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
+                                MutableArray<std::uint8_t> registers, int index_bits) {
+        check_range(begin, end, ids.size());
+        require(order >= 2 && registers.size() == static_cast<std::size_t>(order - 1) << index_bits, "registers");
+        nb::gil_scoped_release release;
+        sketch_distinct(view(ids), begin, end, order, view(registers), index_bits);
+    });
+    m.def("add_continuations", [](Table table, std::size_t begin, std::size_t end, MutableArray<std::uint32_t> counts) {
+        check_range(begin, end, table.shape(0));
+        nb::gil_scoped_release release;
+        add_continuations(view(table), begin, end, view(counts));
+    });
+    m.def("adjust_counts", [](MutableTable table, std::size_t begin, std::size_t end, Array<std::uint32_t> continuations,
+                              std::uint32_t cutoff, MutableArray<std::uint8_t> dropped, std::uint32_t histogram_size) {
+        check_range(begin, end, table.shape(0));
+        std::vector<std::uint64_t> histogram;
+        {
+            nb::gil_scoped_release release;
+            histogram = adjust_counts(view(table), begin, end, view(continuations), cutoff, view(dropped), histogram_size);
+        }
+        return to_numpy(std::move(histogram));
+    });
+    m.def("rebuild_table", [](Table table, Array<std::uint8_t> dropped, Array<std::uint32_t> parent_slots, MutableTable fresh,
+                              MutableArray<std::uint32_t> slots) {
+        require(slots.size() == table.shape(0), "slots");
+        CountResult result;
+        {
+            nb::gil_scoped_release release;
+            result = rebuild_table(view(table), view(dropped), view(parent_slots), view(fresh), view(slots));
+        }
+        return count_tuple(std::move(result));
+    });
+    m.def("insert_entries", [](MutableTable table, Array<std::uint64_t> keys, Array<float> first, Array<float> second,
+                               MutableArray<std::uint32_t> slots) {
+        require(keys.size() == first.size() && keys.size() == second.size() && keys.size() == slots.size() &&
+                    keys.size() < table.shape(0), "shapes");
+        CountResult result;
+        {
+            nb::gil_scoped_release release;
+            result = insert_entries(view(table), view(keys), view(first), view(second), view(slots));
+        }
+        return count_tuple(std::move(result));
+    });
+
+    // ---- estimating
+    m.def("sum_contexts", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Discounts discounts,
+                             std::uint64_t first, MutableSums sums) {
+        check_range(begin, end, table.shape(0));
+        const Discounting d = discounting(discounts);
+        nb::gil_scoped_release release;
+        sum_contexts(view(table), begin, end, view(dropped), d, window(first, sums));
+    });
+    m.def("estimate_interpolated", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
+                                      Discounts discounts, Array<float> unigram, const std::vector<Table>& lower) {
+        check_range(begin, end, table.shape(0));
+        const Discounting d = discounting(discounts);
+        nb::gil_scoped_release release;
+        estimate_interpolated(view(table), begin, end, window(first, sums), d, lower_view(unigram, lower));
+    });
+    m.def("sum_lower", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Array<float> unigram,
+                          const std::vector<Table>& lower, std::uint64_t first, MutableArray<std::uint64_t> lower_sums,
+                          MutableArray<std::uint32_t> types) {
+        check_range(begin, end, table.shape(0));
+        require(lower_sums.size() == types.size(), "shapes");
+        nb::gil_scoped_release release;
+        sum_lower(view(table), begin, end, view(dropped), lower_view(unigram, lower),
+                  Followers{first, view(lower_sums), view(types)});
+    });
+    m.def("balance_mass", [](MutableSums sums, Array<std::uint32_t> types, std::uint64_t vocabulary_size) {
+        require(sums.shape(0) == types.size(), "shapes");
+        nb::gil_scoped_release release;
+        balance_mass(window(0, sums).sums, view(types), vocabulary_size);
+    });
+    m.def("estimate_discounted", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
+                                    Discounts discounts) {
+        check_range(begin, end, table.shape(0));
+        const Discounting d = discounting(discounts);
+        nb::gil_scoped_release release;
+        estimate_discounted(view(table), begin, end, window(first, sums), d);
+    });
+    m.def("estimate_additive", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
+                                  double added, double vocabulary_size) {
+        check_range(begin, end, table.shape(0));
+        nb::gil_scoped_release release;
+        estimate_additive(view(table), begin, end, window(first, sums), added, vocabulary_size);
+    });
+    m.def("store_backoffs", [](MutableTable table, std::uint64_t first, MutableSums sums, Array<std::uint64_t> lower_sums) {
+        check_range(first, first + sums.shape(0), table.shape(0));
+        require(lower_sums.size() == 0 || lower_sums.size() == sums.shape(0), "shapes");
+        nb::gil_scoped_release release;
+        store_backoffs(view(table), window(first, sums), view(lower_sums));
+    });
+    m.def("store_unseen", [](MutableTable table, std::uint64_t first, MutableSums sums, double added, double vocabulary_size) {
+        check_range(first, first + sums.shape(0), table.shape(0));
+        nb::gil_scoped_release release;
+        store_unseen(view(table), window(first, sums), added, vocabulary_size);
+    });
+
+    // ---- looking up
+    m.def("score_ids", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
+                          std::tuple<bool, float> mode, Array<std::uint32_t> ids, std::size_t skip, MutableArray<double> logprob,
+                          MutableArray<std::uint8_t> matched) {
+        const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
+        require(logprob.size() >= ids.size() && (matched.size() == 0 || matched.size() >= ids.size()), "output");
+        nb::gil_scoped_release release;
+        for (const std::uint32_t id : view(ids)) require(id < model.words(), "a token id outside the vocabulary");
+        return score_ids(model, view(ids), skip, view(logprob), view(matched));
+    });
+    m.def("distribution", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
+                             std::tuple<bool, float> mode, Array<std::uint32_t> context, MutableArray<double> probability) {
+        const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
+        require(probability.size() == model.words(), "output");
+        for (const std::uint32_t id : view(context)) require(id < model.words(), "a token id outside the vocabulary");
+        nb::gil_scoped_release release;
+        distribution(model, view(context), view(probability));
+    });
+    m.def("find_entries", [](Table table, std::uint32_t longest, Array<std::uint64_t> keys, MutableArray<std::uint32_t> slots) {
+        require(keys.size() == slots.size(), "shapes");
+        const auto entries = view(table);
+        nb::gil_scoped_release release;
+        find_entries(TableView{entries.data(), entries.size() / kLine, longest}, view(keys), view(slots));
+    });
+    m.def("link_suffixes", [](Table table, const std::vector<Table>& lower, std::uint32_t longest, Array<std::uint32_t> lower_suffixes,
+                              MutableArray<std::uint32_t> suffixes) {
+        require(suffixes.size() == table.shape(0), "suffixes");
+        const auto entries = view(table);
+        TableView lower_table{};
+        if (!lower.empty()) {
+            const auto below = view(lower[0]);
+            require(lower_suffixes.size() == below.size(), "lower_suffixes");
+            lower_table = TableView{below.data(), below.size() / kLine, longest};
+        }
+        nb::gil_scoped_release release;
+        link_suffixes(entries, lower.empty() ? nullptr : &lower_table, view(lower_suffixes), view(suffixes));
+    });
+    m.def("check_table", [](Table table, std::size_t begin, std::size_t end, std::uint64_t parents, std::uint64_t words) {
+        check_range(begin, end, table.shape(0));
+        nb::gil_scoped_release release;
+        const TableCheck r = check_table(view(table), begin, end, parents, words);
+        return std::make_tuple(r.checksum, r.entries, r.longest, r.bad);
+    });
+
+    // ---- sums
+    m.def("sum_events", [](Array<double> logprob, Array<std::uint8_t> kind, Array<std::int64_t> segment_events,
+                           MutableArray<std::int64_t> high, MutableArray<std::uint64_t> low, MutableArray<std::int64_t> zeros) {
+        std::int64_t total = 0;
+        for (const std::int64_t n : view(segment_events)) {
+            require(n >= 0, "segment_events");
+            total += n;
+        }
+        require(total == static_cast<std::int64_t>(logprob.size()) && kind.size() == logprob.size() &&
+                    high.size() == segment_events.size() && low.size() == high.size() && zeros.size() == high.size(), "shapes");
+        EventSums r;
+        {
+            nb::gil_scoped_release release;
+            r = sum_events(view(logprob), view(kind), view(segment_events), view(high), view(low), view(zeros));
+        }
+        nb::list kinds;
+        for (int k = 0; k < 3; ++k) kinds.append(nb::make_tuple(r.sum[k].high, r.sum[k].low, r.events[k], r.zeros[k]));
+        return nb::make_tuple(kinds, r.bad);
+    });
+
+    // ---- ARPA
+    m.def("parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,
+                                 MutableArray<std::int64_t> word_starts, MutableArray<std::int64_t> word_ends) {
+        require(order > 0 && probability.size() == backoff.size() && word_starts.size() == word_ends.size() &&
+                    word_starts.size() == probability.size() * static_cast<std::size_t>(order), "shapes");
+        nb::gil_scoped_release release;
+        const ArpaLines r = parse_arpa_lines(view(data), order, view(probability), view(backoff), view(word_starts), view(word_ends));
+        return std::make_tuple(r.lines, r.consumed, r.fault, r.reason);
+    });
+    m.def("format_arpa_lines", [](Array<double> probability, Array<double> backoff, Array<std::uint32_t> words, int order,
+                                  Array<std::int64_t> offsets, Array<std::uint8_t> bytes) {
+        require(order > 0 && words.size() == probability.size() * static_cast<std::size_t>(order) &&
+                    (backoff.size() == 0 || backoff.size() == probability.size()), "shapes");
+        for (const std::uint32_t w : view(words)) require(w + std::size_t{1} < offsets.size(), "a token id outside the vocabulary");
+        std::string out;
+        {
+            nb::gil_scoped_release release;
+            out = format_arpa_lines(view(probability), view(backoff), view(words), order, view(offsets), view(bytes));
+        }
+        return nb::bytes(out.data(), out.size());
+    });
+}

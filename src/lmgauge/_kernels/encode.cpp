@@ -1,0 +1,365 @@
+// Text to token ids: white-space words, code points, bytes, or tokens that were found elsewhere.
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "kernels.hpp"
+
+namespace lmgauge {
+namespace {
+
+constexpr std::array<bool, 256> make_spaces() {
+    std::array<bool, 256> table{};
+    for (unsigned char c : {' ', '\t', '\n', '\v', '\f', '\r'}) table[c] = true;
+    return table;
+}
+constexpr std::array<bool, 256> kSpace = make_spaces();
+constexpr std::uint64_t kHigh = 0x8080808080808080ull;
+constexpr std::uint64_t kOnes = 0x0101010101010101ull;
+constexpr std::size_t kTile = 256;  // tokens looked up together: enough to hide a cache miss, few enough for the first cache
+
+// Bits of the bytes of `word` that are below 0x21, i.e. candidates for white space: exact for each byte, as setting the top
+// bit first keeps the subtraction from borrowing.
+inline std::uint64_t below_21(std::uint64_t word) { return ~((word | kHigh) - kOnes * 0x21) & ~word & kHigh; }
+
+// The (up to) 8 bytes at p as a little-endian integer; never reads beyond `end`.
+inline std::uint64_t load(const std::uint8_t* p, const std::uint8_t* end) {
+    std::uint64_t v = 0;
+    if (end - p >= 8) {
+        std::memcpy(&v, p, 8);
+    } else if (end > p) {
+        std::memcpy(&v, p, static_cast<std::size_t>(end - p));
+    }
+    return v;
+}
+
+inline std::uint64_t keep_bytes(std::uint64_t v, std::size_t n) { return n >= 8 ? v : v & ((1ull << (8 * n)) - 1); }
+
+std::uint64_t hash_bytes(const std::uint8_t* p, std::size_t length, const std::uint8_t* end) {
+    std::uint64_t h = length * 0xA0761D6478BD642Full;
+    for (std::size_t left = length; left > 0;) {
+        const std::size_t n = std::min<std::size_t>(left, 8);
+        h = (h ^ keep_bytes(load(p, end), n)) * 0x9E3779B97F4A7C15ull;
+        h ^= h >> 32;
+        p += n;
+        left -= n;
+    }
+    return mix(h);
+}
+
+struct Token {
+    const std::uint8_t* text;
+    std::size_t length;
+    std::uint64_t hash;
+    std::int64_t span_end;
+    std::int64_t position;    // for messages
+    std::uint32_t special;    // kBos, kEos or 0: look it up
+};
+
+// Brackets around a reserved name: 1 for <unk>, <s>, </s>; 2 for <<unk>>, ...; 0 for any other token.
+int reserved_depth(const std::uint8_t* p, std::size_t n) {
+    if (n < 3 || p[0] != '<' || p[n - 1] != '>') return 0;
+    std::size_t depth = 0;
+    while (depth < n / 2 && p[depth] == '<' && p[n - 1 - depth] == '>') ++depth;
+    const std::string_view name(reinterpret_cast<const char*>(p) + depth, n - 2 * depth);
+    return name == "unk" || name == "s" || name == "/s" ? static_cast<int>(depth) : 0;
+}
+
+class Encoder {
+  public:
+    Encoder(const SegmentText& text, VocabularyView vocabulary, const EncodeOptions& options, EncodeState& state,
+            MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends)
+        : text_(text), vocabulary_(vocabulary), options_(options), state_(state), ids_(ids), span_ends_(span_ends) {}
+
+    EncodeStatus run() {
+        while (state_.segment < static_cast<std::int64_t>(text_.starts.size())) {
+            const EncodeState before = state_;
+            tile_ = 0;
+            fill_tile();
+            const EncodeStatus status = flush(before);
+            if (status != EncodeStatus::done) return status;
+        }
+        return EncodeStatus::done;
+    }
+
+  private:
+    // Collects tokens until the tile is full or the text ends; state_ then says where to go on.
+    void fill_tile() {
+        while (tile_ + 2 <= kTile && state_.segment < static_cast<std::int64_t>(text_.starts.size())) {
+            const auto s = static_cast<std::size_t>(state_.segment);
+            if (state_.position < 0) {
+                state_.position = options_.mode == TokenMode::given ? 0 : text_.starts[s];
+                state_.irregular = 0;
+                if (options_.bos) push_special(kBos, 0);
+            }
+            bool finished = false;
+            switch (options_.mode) {
+                case TokenMode::whitespace: finished = fill_words(s); break;
+                case TokenMode::character: finished = fill_characters(s); break;
+                case TokenMode::byte: finished = fill_bytes(s); break;
+                case TokenMode::given: finished = fill_given(s); break;
+            }
+            if (!finished) return;
+            if (options_.eos) push_special(kEos, text_.ends[s] - text_.starts[s]);
+            if (options_.mode == TokenMode::given) state_.token += text_.token_counts[s];
+            state_.lossy += state_.irregular;
+            ++state_.segment;
+            state_.position = -1;
+        }
+    }
+
+    void push_special(std::uint32_t id, std::int64_t span_end) {
+        buffer_[tile_++] = Token{nullptr, 0, 0, span_end, state_.position, id};
+    }
+
+    void push(const std::uint8_t* p, std::size_t length, std::uint64_t hash, std::int64_t span_end, std::int64_t position) {
+        prefetch(&vocabulary_.slots[home(hash)]);
+        buffer_[tile_++] = Token{p, length, hash, span_end, position, 0};
+    }
+
+    bool room() const { return tile_ + 1 < kTile; }  // one place is kept for </s>
+
+    bool fill_words(std::size_t s) {
+        const std::uint8_t* const data = text_.data.data();
+        const std::uint8_t* const data_end = data + text_.data.size();
+        const std::uint8_t* const begin = data + text_.starts[s];
+        const std::uint8_t* const end = data + text_.ends[s];
+        const std::uint8_t* p = data + state_.position;
+        while (room()) {
+            const std::uint8_t* const gap = p;
+            while (p < end && kSpace[*p]) ++p;
+            if (p == end) {
+                if (p != gap) state_.irregular = 1;  // white space behind the last word
+                state_.position = p - data;
+                return true;
+            }
+            if (gap == begin ? p != gap : (p - gap != 1 || *gap != ' ')) state_.irregular = 1;
+            const std::uint8_t* const word = p;
+            std::uint64_t first8 = load(p, data_end);
+            std::uint64_t candidates = below_21(first8);
+            if (candidates != 0 && kSpace[p[std::countr_zero(candidates) / 8]]) {
+                p += std::countr_zero(candidates) / 8;
+            } else {
+                p = word_end(p, end, data_end);
+            }
+            if (p > end) p = end;
+            const auto length = static_cast<std::size_t>(p - word);
+            std::uint64_t hash;
+            if (length <= 8) {
+                hash = length * 0xA0761D6478BD642Full;
+                hash = (hash ^ keep_bytes(first8, length)) * 0x9E3779B97F4A7C15ull;
+                hash = mix(hash ^ (hash >> 32));
+            } else {
+                hash = hash_bytes(word, length, data_end);
+            }
+            push(word, length, hash, p - begin, word - data);
+        }
+        state_.position = p - data;
+        return false;
+    }
+
+    static const std::uint8_t* word_end(const std::uint8_t* p, const std::uint8_t* end, const std::uint8_t* data_end) {
+        while (p < end) {
+            std::uint64_t candidates = below_21(load(p, data_end));
+            if (candidates == 0) {
+                p += 8;
+                continue;
+            }
+            const std::uint8_t* c = p + std::countr_zero(candidates) / 8;
+            if (c >= end || kSpace[*c]) return c;
+            p = c + 1;  // another control character: part of the word
+        }
+        return end;
+    }
+
+    bool fill_characters(std::size_t s) {
+        const std::uint8_t* const data = text_.data.data();
+        const std::uint8_t* const data_end = data + text_.data.size();
+        const std::uint8_t* const begin = data + text_.starts[s];
+        const std::uint8_t* const end = data + text_.ends[s];
+        const std::uint8_t* p = data + state_.position;
+        while (room()) {
+            if (p == end) {
+                state_.position = p - data;
+                return true;
+            }
+            const std::uint8_t* const start = p++;
+            while (p < end && (*p & 0xC0) == 0x80) ++p;
+            const auto length = static_cast<std::size_t>(p - start);
+            push(start, length, hash_bytes(start, length, data_end), p - begin, start - data);
+        }
+        state_.position = p - data;
+        return false;
+    }
+
+    bool fill_bytes(std::size_t s) {
+        if (byte_names_.empty()) {
+            static constexpr char digits[] = "0123456789ABCDEF";
+            for (int b = 0; b < 256; ++b) {
+                byte_names_ += {'<', '0', 'x', digits[b >> 4], digits[b & 15], '>'};
+            }
+            for (std::size_t b = 0; b < 256; ++b) byte_hashes_[b] = hash_bytes(byte_name(b), 6, byte_name(256));
+        }
+        std::int64_t position = state_.position;
+        while (room() && position < text_.ends[s]) {
+            const std::uint8_t b = text_.data[static_cast<std::size_t>(position)];
+            push(byte_name(b), 6, byte_hashes_[b], position + 1 - text_.starts[s], position);
+            ++position;
+        }
+        state_.position = position;
+        return position == text_.ends[s];
+    }
+
+    const std::uint8_t* byte_name(std::size_t b) const {
+        return reinterpret_cast<const std::uint8_t*>(byte_names_.data()) + 6 * b;
+    }
+
+    bool fill_given(std::size_t s) {
+        const std::uint8_t* const data = text_.token_data.data();
+        const std::uint8_t* const data_end = data + text_.token_data.size();
+        while (room() && state_.position < text_.token_counts[s]) {
+            const auto j = static_cast<std::size_t>(state_.token + state_.position);
+            const std::uint8_t* const p = data + text_.token_starts[j];
+            const auto length = static_cast<std::size_t>(text_.token_ends[j] - text_.token_starts[j]);
+            push(p, length, hash_bytes(p, length, data_end), text_.token_spans[j], state_.position);
+            ++state_.position;
+        }
+        return state_.position == text_.token_counts[s];
+    }
+
+    std::size_t home(std::uint64_t hash) const { return static_cast<std::size_t>(hash & (vocabulary_.slots.size() - 1)); }
+
+    EncodeStatus flush(const EncodeState& before) {
+        if (static_cast<std::size_t>(state_.written) + tile_ > ids_.size()) {
+            state_ = before;
+            return EncodeStatus::room;
+        }
+        if (options_.insert && !has_room()) {
+            state_ = before;
+            return EncodeStatus::grow;
+        }
+        auto written = static_cast<std::size_t>(state_.written);
+        for (std::size_t j = 0; j < tile_; ++j) {
+            const Token& token = buffer_[j];
+            std::uint32_t id = token.special;
+            if (id == 0 && !look_up(token, id)) {
+                state_ = before;
+                state_.fault = token.position;
+                return EncodeStatus::reserved;
+            }
+            if (!span_ends_.empty()) span_ends_[written] = token.span_end;
+            ids_[written++] = id;
+        }
+        state_.written = static_cast<std::int64_t>(written);
+        return EncodeStatus::done;
+    }
+
+    bool has_room() const {
+        std::size_t bytes = 0;
+        for (std::size_t j = 0; j < tile_; ++j) bytes += buffer_[j].length + 2;  // + 2: escaping a reserved token
+        const auto size = static_cast<std::size_t>(state_.size);
+        return (size + tile_) * 2 <= vocabulary_.slots.size() && size + tile_ + 1 <= vocabulary_.offsets.size() &&
+               static_cast<std::size_t>(vocabulary_.offsets[size]) + bytes + 8 <= vocabulary_.bytes.size();
+    }
+
+    // False where the token is reserved and the policy is to refuse it.
+    bool look_up(const Token& token, std::uint32_t& id) {
+        if (token.length >= 3 && token.text[0] == '<') {
+            const int depth = reserved_depth(token.text, token.length);
+            if (depth > 0 && options_.reserved == ReservedPolicy::escape) {
+                std::string escaped = "<";
+                escaped.append(reinterpret_cast<const char*>(token.text), token.length).append(">");
+                const auto* p = reinterpret_cast<const std::uint8_t*>(escaped.data());
+                id = find_or_insert(p, escaped.size(), hash_bytes(p, escaped.size(), p + escaped.size()));
+                return true;
+            }
+            if (depth == 1) {
+                id = kUnk;
+                return options_.reserved == ReservedPolicy::unk;
+            }
+        }
+        id = find_or_insert(token.text, token.length, token.hash);
+        return true;
+    }
+
+    std::uint32_t find_or_insert(const std::uint8_t* p, std::size_t length, std::uint64_t hash) {
+        const std::uint64_t tag = hash & 0xFFFFFFFF00000000ull;
+        const std::size_t mask = vocabulary_.slots.size() - 1;
+        for (std::size_t slot = home(hash);; slot = (slot + 1) & mask) {
+            const std::uint64_t seen = vocabulary_.slots[slot];
+            if (seen == 0) {
+                return options_.insert ? insert(p, length, tag, slot) : kUnk;
+            }
+            if ((seen & 0xFFFFFFFF00000000ull) == tag) {
+                const auto id = static_cast<std::uint32_t>(seen) - 1;
+                if (equals(id, p, length)) return id;
+            }
+        }
+    }
+
+    bool equals(std::uint32_t id, const std::uint8_t* p, std::size_t length) const {
+        const std::int64_t start = vocabulary_.offsets[id];
+        if (static_cast<std::size_t>(vocabulary_.offsets[id + 1] - start) != length) return false;
+        return std::memcmp(vocabulary_.bytes.data() + start, p, length) == 0;
+    }
+
+    std::uint32_t insert(const std::uint8_t* p, std::size_t length, std::uint64_t tag, std::size_t slot) {
+        const auto id = static_cast<std::uint32_t>(state_.size++);
+        const std::int64_t start = vocabulary_.offsets[id];
+        std::memcpy(vocabulary_.bytes.data() + start, p, length);
+        vocabulary_.offsets[id + 1] = start + static_cast<std::int64_t>(length);
+        vocabulary_.slots[slot] = tag | (id + 1);
+        return id;
+    }
+
+    const SegmentText& text_;
+    VocabularyView vocabulary_;
+    const EncodeOptions& options_;
+    EncodeState& state_;
+    MutableView<std::uint32_t> ids_;
+    MutableView<std::int64_t> span_ends_;
+    std::array<Token, kTile> buffer_;
+    std::size_t tile_ = 0;
+    std::string byte_names_;
+    std::array<std::uint64_t, 256> byte_hashes_{};
+};
+
+}  // namespace
+
+EncodeStatus encode(const SegmentText& text, VocabularyView vocabulary, const EncodeOptions& options, EncodeState& state,
+                    MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends) {
+    return Encoder(text, vocabulary, options, state, ids, span_ends).run();
+}
+
+void index_vocabulary(VocabularyView vocabulary, std::int64_t size) {
+    std::fill(vocabulary.slots.begin(), vocabulary.slots.end(), 0);
+    const std::size_t mask = vocabulary.slots.size() - 1;
+    const std::uint8_t* const bytes = vocabulary.bytes.data();
+    const std::uint8_t* const end = bytes + vocabulary.bytes.size();
+    for (std::int64_t id = 0; id < size; ++id) {
+        const std::int64_t start = vocabulary.offsets[static_cast<std::size_t>(id)];
+        const auto length = static_cast<std::size_t>(vocabulary.offsets[static_cast<std::size_t>(id) + 1] - start);
+        const std::uint64_t hash = hash_bytes(bytes + start, length, end);
+        std::size_t slot = static_cast<std::size_t>(hash & mask);
+        while (vocabulary.slots[slot] != 0) slot = (slot + 1) & mask;
+        vocabulary.slots[slot] = (hash & 0xFFFFFFFF00000000ull) | static_cast<std::uint64_t>(id + 1);
+    }
+}
+
+std::int64_t find_token(VocabularyView vocabulary, View<std::uint8_t> token) {
+    const std::uint64_t hash = hash_bytes(token.data(), token.size(), token.data() + token.size());
+    const std::size_t mask = vocabulary.slots.size() - 1;
+    for (std::size_t slot = static_cast<std::size_t>(hash & mask);; slot = (slot + 1) & mask) {
+        const std::uint64_t seen = vocabulary.slots[slot];
+        if (seen == 0) return -1;
+        if ((seen & 0xFFFFFFFF00000000ull) != (hash & 0xFFFFFFFF00000000ull)) continue;
+        const auto id = static_cast<std::size_t>(static_cast<std::uint32_t>(seen)) - 1;
+        const auto start = static_cast<std::size_t>(vocabulary.offsets[id]);
+        const auto length = static_cast<std::size_t>(vocabulary.offsets[id + 1]) - start;
+        if (length == token.size() && std::memcmp(vocabulary.bytes.data() + start, token.data(), length) == 0) {
+            return static_cast<std::int64_t>(id);
+        }
+    }
+}
+
+}  // namespace lmgauge

@@ -1,0 +1,123 @@
+// Hashing, prefetching and the layout of the n-gram tables, shared by all kernels.
+//
+// A table of order k is an array of 16-byte entries, four to a cache line. An entry holds
+//   key    64 bits: (parent << 32 | word) + 1, where parent is the slot of the (k-1)-gram before the word in its own
+//                   table (for k = 2 the word id itself); 0 marks an empty slot, so that fresh zero pages are an empty
+//                   table. The top bit, in the last entry of a cache line, says that an entry that belongs to this line
+//                   had to go further: where it is not set, a search ends here, and most searches do.
+//   first  32 bits: while counting the count, afterwards the probability (float, linear; negative for a "blank": an
+//                   n-gram that is no event of the model, kept because longer ones contain it, with the probability
+//                   backing off gives it)
+//   second 32 bits: while counting the slot of the suffix (k-1)-gram, afterwards the back-off weight (float, linear)
+// The slot *is* the id of the n-gram. Probing starts at the first slot of a cache line and goes on linearly.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(_MSC_VER)
+#include <intrin.h>
+#endif
+
+namespace lmgauge {
+
+struct Entry {
+    std::uint64_t key;
+    std::uint32_t first;
+    std::uint32_t second;
+};
+static_assert(sizeof(Entry) == 16);
+
+constexpr std::uint32_t kNone = 0xFFFFFFFFu;  // no such n-gram
+constexpr std::uint32_t kUnk = 0, kBos = 1, kEos = 2;
+constexpr std::uint32_t kLine = 4;  // entries in a cache line
+constexpr std::uint64_t kOverflow = 1ull << 63;
+
+inline void prefetch(const void* p) {
+#if defined(_MSC_VER)
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+#else
+    __builtin_prefetch(p, 0, 3);
+#endif
+}
+
+inline void prefetch_for_write(const void* p) {
+#if defined(_MSC_VER)
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+#else
+    __builtin_prefetch(p, 1, 3);
+#endif
+}
+
+// Integer sums do not depend on the order of the additions, so results do not depend on the number of threads.
+inline void atomic_add(std::uint32_t* p, std::uint32_t v) {
+#if defined(_MSC_VER)
+    _InterlockedExchangeAdd(reinterpret_cast<long*>(p), static_cast<long>(v));
+#else
+    __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+inline void atomic_add(std::uint64_t* p, std::uint64_t v) {
+#if defined(_MSC_VER)
+    _InterlockedExchangeAdd64(reinterpret_cast<long long*>(p), static_cast<long long>(v));
+#else
+    __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+inline std::uint64_t mix(std::uint64_t x) {
+    x *= 0x9E3779B97F4A7C15ull;
+    x ^= x >> 32;
+    x *= 0xD6E8FEB86659FD93ull;
+    x ^= x >> 29;
+    return x;
+}
+
+inline std::uint64_t make_key(std::uint32_t parent, std::uint32_t word) {
+    return ((static_cast<std::uint64_t>(parent) << 32) | word) + 1;
+}
+inline std::uint64_t plain(std::uint64_t key) { return key & ~kOverflow; }
+inline std::uint32_t key_parent(std::uint64_t key) { return static_cast<std::uint32_t>((plain(key) - 1) >> 32); }
+inline std::uint32_t key_word(std::uint64_t key) { return static_cast<std::uint32_t>(key - 1); }
+
+// First slot of the line where the search for a key begins; `lines` is the number of cache lines of the table.
+inline std::size_t home_slot(std::uint64_t key, std::uint64_t lines) {
+    return static_cast<std::size_t>(((mix(key) >> 32) * lines) >> 32) * kLine;
+}
+
+inline float as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+inline std::uint32_t as_bits(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+// A table that is only read. `longest` is the largest distance of an entry from its home slot: it bounds every search,
+// whatever the file holds.
+struct TableView {
+    const Entry* entries;
+    std::uint64_t lines;
+    std::uint32_t longest;
+
+    std::size_t size() const { return static_cast<std::size_t>(lines) * kLine; }
+    std::size_t home(std::uint64_t key) const { return home_slot(key, lines); }
+
+    // The four comparisons are made without branches: which one holds cannot be predicted.
+    std::uint32_t find(std::uint64_t key, std::size_t slot) const {
+        for (std::uint32_t step = 0; step <= longest; step += kLine) {
+            const Entry* const line = entries + slot;
+            const std::uint64_t last = line[kLine - 1].key;
+            const unsigned hits = static_cast<unsigned>(line[0].key == key) | static_cast<unsigned>(line[1].key == key) << 1 |
+                                  static_cast<unsigned>(line[2].key == key) << 2 | static_cast<unsigned>(plain(last) == key) << 3;
+            if ((hits != 0) | (last < kOverflow)) {
+                const auto hit = static_cast<std::uint32_t>(slot + std::countr_zero(hits | 16u));
+                return hits != 0 ? hit : kNone;
+            }
+            slot += kLine;
+            if (slot == size()) slot = 0;
+        }
+        return kNone;
+    }
+    std::uint32_t find(std::uint64_t key) const { return find(key, home(key)); }
+};
+
+}  // namespace lmgauge

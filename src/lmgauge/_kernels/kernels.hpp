@@ -1,0 +1,211 @@
+// The compiled hot loops: plain functions over array views. They know nothing of files, models or Python, trust no index
+// that a file gave them, and each has a slow, obvious twin in tests/reference.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hashing.hpp"
+
+namespace lmgauge {
+
+template <class T>
+using View = std::span<const T>;
+template <class T>
+using MutableView = std::span<T>;
+
+// ---- encode.cpp: text to token ids --------------------------------------------------------------------------------
+
+enum class TokenMode : int { whitespace = 0, character = 1, byte = 2, given = 3 };
+enum class ReservedPolicy : int { refuse = 0, escape = 1, unk = 2 };
+enum class EncodeStatus : int { done = 0, grow = 1, reserved = 2, room = 3 };
+
+// Segment i is data[starts[i], ends[i]). In mode `given` token j is token_data[token_starts[j], token_ends[j]), segment i
+// has token_counts[i] of them, and token_spans[j] is where its span ends in the segment.
+struct SegmentText {
+    View<std::uint8_t> data;
+    View<std::int64_t> starts, ends;
+    View<std::uint8_t> token_data;
+    View<std::int64_t> token_starts, token_ends, token_counts, token_spans;
+};
+
+// Token strings by id, and an open hash table from string to id. A slot is (upper half of the hash << 32) | (id + 1);
+// 0 is empty. offsets[id], offsets[id + 1] bound the string in `bytes`, which has 8 spare bytes behind the last one.
+struct VocabularyView {
+    MutableView<std::uint64_t> slots;
+    MutableView<std::int64_t> offsets;
+    MutableView<std::uint8_t> bytes;
+};
+
+struct EncodeOptions {
+    TokenMode mode;
+    ReservedPolicy reserved;
+    bool insert;     // unknown tokens enter the vocabulary; otherwise they become <unk>
+    bool bos, eos;   // events around each segment
+};
+
+// Where encoding stands; the caller keeps it between calls, so that a call can stop to let arrays grow.
+struct EncodeState {
+    std::int64_t segment = 0;     // next segment
+    std::int64_t position = -1;   // next byte (token, in mode `given`) of that segment; -1: not begun
+    std::int64_t token = 0;       // in mode `given`: first token of that segment
+    std::int64_t written = 0;     // ids written
+    std::int64_t size = 0;        // vocabulary size
+    std::int64_t lossy = 0;       // segments whose tokens joined by single spaces are not the segment
+    std::int64_t fault = -1;      // byte (token) of a reserved token that was refused
+    std::int64_t irregular = 0;   // the segment being read is not given back by its tokens
+};
+
+EncodeStatus encode(const SegmentText& text, VocabularyView vocabulary, const EncodeOptions& options, EncodeState& state,
+                    MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends);
+void index_vocabulary(VocabularyView vocabulary, std::int64_t size);
+std::int64_t find_token(VocabularyView vocabulary, View<std::uint8_t> token);
+
+// ---- count.cpp: counting n-grams level by level -------------------------------------------------------------------
+
+struct CountResult {
+    std::uint64_t added = 0;               // new entries
+    std::uint32_t longest = 0;             // largest distance from a home slot
+    std::vector<std::uint64_t> spilled;    // region, position, ... of tokens whose region had no room left
+};
+
+// One of `workers` that share the table: it owns every `workers`-th region of the table, so that nothing is written twice
+// and the layout does not depend on their number.
+struct Share {
+    std::uint32_t worker, workers, regions;
+};
+
+CountResult count_level(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
+                        MutableView<Entry> table, Share share, std::uint64_t spill_limit);
+CountResult count_spilled(View<std::uint32_t> ids, View<std::uint32_t> previous, MutableView<std::uint32_t> next,
+                          MutableView<Entry> table, View<std::uint64_t> positions);
+void sketch_distinct(View<std::uint32_t> ids, std::size_t begin, std::size_t end, int order,
+                     MutableView<std::uint8_t> registers, int index_bits);
+void add_continuations(View<Entry> table, std::size_t begin, std::size_t end, MutableView<std::uint32_t> counts);
+// Replaces counts by continuation counts where there are any, marks what a cut-off drops, and returns the histogram.
+std::vector<std::uint64_t> adjust_counts(MutableView<Entry> table, std::size_t begin, std::size_t end,
+                                         View<std::uint32_t> continuations, std::uint32_t cutoff,
+                                         MutableView<std::uint8_t> dropped, std::uint32_t histogram_size);
+CountResult rebuild_table(View<Entry> table, View<std::uint8_t> dropped, View<std::uint32_t> parent_slots,
+                          MutableView<Entry> fresh, MutableView<std::uint32_t> slots);
+CountResult insert_entries(MutableView<Entry> table, View<std::uint64_t> keys, View<float> first, View<float> second,
+                           MutableView<std::uint32_t> slots);
+
+// ---- estimate.cpp: probabilities and back-off weights -------------------------------------------------------------
+
+constexpr int kMassBits = 28;    // fixed point of counts and of discounted mass; counts stay below 2^32
+constexpr int kLowerBits = 60;   // fixed point of sums of lower-order probabilities
+
+// What the words seen after a context leave: `total` is the denominator, `mass` the numerator of what is given away, both
+// in fixed point. Sums of integers, so the same on any number of threads.
+struct ContextSum {
+    std::uint64_t total, mass;
+};
+
+// The contexts looked at: those with slots [first, first + sums.size()). A window of them at a time bounds the memory.
+struct Window {
+    std::uint64_t first;
+    MutableView<ContextSum> sums;
+    ContextSum* of(std::uint32_t parent) const {
+        const std::uint64_t i = parent - first;  // wraps around below `first`
+        return i < sums.size() ? &sums[i] : nullptr;
+    }
+};
+
+struct Discounting {
+    View<double> discount;        // subtracted from count c: discount[min(c, size - 1)]
+    View<std::uint64_t> mass;     // given away for count c, fixed point
+    std::uint64_t extra;          // added to the denominator per type (Witten-Bell: 1)
+};
+
+void sum_contexts(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
+                  const Discounting& discounting, Window window);
+// `lower` of order 1 is `unigram`, otherwise the table below.
+struct Lower {
+    View<float> unigram;
+    View<Entry> table;
+    float operator[](std::uint32_t slot) const;
+    const void* address(std::uint32_t slot) const;
+};
+void estimate_interpolated(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window,
+                           const Discounting& discounting, Lower lower);
+// What the words kept after each context of a window have in the lower order together, and how many they are.
+struct Followers {
+    std::uint64_t first;
+    MutableView<std::uint64_t> lower_sums;
+    MutableView<std::uint32_t> types;
+};
+void sum_lower(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped, Lower lower,
+               Followers followers);
+void balance_mass(MutableView<ContextSum> sums, View<std::uint32_t> types, std::uint64_t vocabulary_size);
+void estimate_discounted(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window,
+                         const Discounting& discounting);
+void estimate_additive(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window, double added,
+                       double vocabulary_size);
+// Into the table whose entries are the contexts; `lower_sums` empty: interpolated, nothing to divide by.
+float backoff_weight(const ContextSum& sum, double lower_sum);
+void store_backoffs(MutableView<Entry> table, Window window, View<std::uint64_t> lower_sums);
+void store_unseen(MutableView<Entry> table, Window window, double added, double vocabulary_size);
+
+// ---- lookup.cpp: scoring ------------------------------------------------------------------------------------------
+
+struct ModelView {
+    View<float> unigrams;             // probability, back-off weight of word 0, of word 1, ...
+    std::vector<TableView> tables;    // order 2, 3, ...
+    bool full_context;                // no back-off: an unseen n-gram has the probability its context holds for it
+    float unseen;                     // full_context: probability of any word after an unseen context
+    std::uint32_t words() const { return static_cast<std::uint32_t>(unigrams.size() / 2); }
+};
+
+// Natural log-probabilities of every id but <s>, in order; `skip` leading ids serve as context only. Returns how many.
+std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, MutableView<double> logprob,
+                      MutableView<std::uint8_t> matched);
+void distribution(const ModelView& model, View<std::uint32_t> context, MutableView<double> probability);
+void find_entries(const TableView& table, View<std::uint64_t> keys, MutableView<std::uint32_t> slots);
+void link_suffixes(View<Entry> table, const TableView* lower, View<std::uint32_t> lower_suffixes,
+                   MutableView<std::uint32_t> suffixes);
+
+struct TableCheck {
+    std::uint64_t checksum = 0, entries = 0;
+    std::uint32_t longest = 0;
+    std::int64_t bad = -1;    // first slot that no sound model has
+};
+TableCheck check_table(View<Entry> table, std::size_t begin, std::size_t end, std::uint64_t parents, std::uint64_t words);
+
+// ---- sums.cpp: exact sums -----------------------------------------------------------------------------------------
+
+// A sum in fixed point with 80 bits below one: additions are exact, so no grouping of the terms changes it.
+struct ExactSum {
+    std::int64_t high = 0;      // multiples of 2^-16
+    std::uint64_t low = 0;      // multiples of 2^-80
+    bool add(double value);     // false where the value is out of range
+    void add(const ExactSum& other);
+    double value() const;
+};
+
+struct EventSums {
+    std::array<ExactSum, 3> sum;              // by kind: token, oov, eos
+    std::array<std::int64_t, 3> events{}, zeros{};
+    std::int64_t bad = -1;                    // first row that is NaN, positive or absurd
+};
+
+EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::int64_t> segment_events,
+                     MutableView<std::int64_t> high, MutableView<std::uint64_t> low, MutableView<std::int64_t> zeros);
+
+// ---- arpa.cpp: the text format ------------------------------------------------------------------------------------
+
+struct ArpaLines {
+    std::int64_t lines = 0, consumed = 0;
+    std::int64_t fault = -1;    // byte offset of a line that cannot be read
+    int reason = 0;             // 1 number, 2 fields, 3 out of range
+};
+// Reads whole lines `log10 p TAB w1 ... wk [TAB log10 b]`: numbers, and the byte ranges of the k words.
+ArpaLines parse_arpa_lines(View<std::uint8_t> data, int order, MutableView<double> probability, MutableView<double> backoff,
+                           MutableView<std::int64_t> word_starts, MutableView<std::int64_t> word_ends);
+std::string format_arpa_lines(View<double> probability, View<double> backoff, View<std::uint32_t> words, int order,
+                              View<std::int64_t> offsets, View<std::uint8_t> bytes);
+
+}  // namespace lmgauge

@@ -1,0 +1,263 @@
+// Scoring: all n-grams that end at each token, level by level over a block, so that the probes of a level can be prefetched.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels.hpp"
+
+namespace lmgauge {
+namespace {
+
+constexpr std::size_t kBlock = 512;  // tokens handled together: their state stays in the first cache
+
+constexpr std::size_t kGroup = 32;   // probes in flight
+
+struct Pending {
+    std::uint64_t key;
+    std::size_t home;
+    std::size_t position;
+};
+
+// The state of a block. Index 0 is the token before the block; id[k % 2][i] is the slot of the k-gram that ends at token i.
+struct Block {
+    std::array<std::array<std::uint32_t, kBlock + 1>, 2> id;
+    std::array<std::array<float, kBlock + 1>, 2> weight;    // back-off weight of that n-gram
+    std::array<double, kBlock + 1> probability;
+    std::array<std::uint8_t, kBlock + 1> matched;           // order of the longest n-gram that is an event of the model
+    std::array<std::uint8_t, kBlock + 1> context;           // full_context: order the context allows
+    std::array<Pending, kBlock> pending;
+};
+
+// What the last token of a block leaves for the next one: its n-gram of each order.
+struct Carry {
+    std::vector<std::uint32_t> id;
+    std::vector<float> weight;
+    std::size_t context = 0;
+};
+
+class Scorer {
+  public:
+    explicit Scorer(const ModelView& model) : model_(model), order_(model.tables.size() + 1) {
+        carry_.id.assign(order_ + 1, kNone);
+        carry_.weight.assign(order_ + 1, 1.0f);
+    }
+
+    // Probabilities of block_ids, given what went before. After it, block.probability[i + 1] belongs to block_ids[i].
+    const Block& score(View<std::uint32_t> block_ids) {
+        const std::size_t n = block_ids.size();
+        start(block_ids);
+        for (std::size_t k = 2; k <= order_; ++k) level(k, block_ids);
+        if (order_ > 1) {
+            carry_.context = block_.context[n];
+        }
+        return block_;
+    }
+
+  private:
+    void start(View<std::uint32_t> ids) {
+        auto& id = block_.id[1];
+        auto& weight = block_.weight[1];
+        id[0] = carry_.id[1];
+        weight[0] = carry_.weight[1];
+        std::size_t context = carry_.context;
+        block_.context[0] = static_cast<std::uint8_t>(context);
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            const std::uint32_t word = ids[i];
+            id[i + 1] = word;
+            weight[i + 1] = model_.unigrams[2 * word + 1];
+            block_.probability[i + 1] = model_.unigrams[2 * word];
+            block_.matched[i + 1] = 1;
+            context = word == kBos ? 1 : std::min(context + 1, order_);
+            block_.context[i + 1] = static_cast<std::uint8_t>(context);
+            if (model_.full_context && context > 1) block_.probability[i + 1] = model_.unseen;
+        }
+        carry_.id[1] = id[ids.size()];
+        carry_.weight[1] = weight[ids.size()];
+    }
+
+    // Branches that depend on the text are mispredicted half of the time and then cost more than the work they save, so
+    // both ways are computed and one is chosen; what stays are loops.
+    void level(std::size_t k, View<std::uint32_t> ids) {
+        const auto& shorter = block_.id[(k - 1) % 2];
+        const auto& shorter_weight = block_.weight[(k - 1) % 2];
+        auto& id = block_.id[k % 2];
+        auto& weight = block_.weight[k % 2];
+        id[0] = carry_.id[k];
+        weight[0] = carry_.weight[k];
+        const TableView& table = model_.tables[k - 2];
+        const std::size_t n = ids.size();
+        // The probes of one group travel from memory while those of the group before are compared.
+        std::size_t pending = 0, ready = 0, done = 0;
+        for (std::size_t begin = 1; begin <= n + kGroup; begin += kGroup) {
+            ready = pending;
+            for (std::size_t i = begin; i < std::min(begin + kGroup, n + 1); ++i) {
+                const std::uint32_t parent = shorter[i - 1];
+                // Tables are closed under suffixes: where the shorter n-gram is missing, so is this one.
+                const bool probe = (parent != kNone) & (shorter[i] != kNone) & (ids[i - 1] != kBos);
+                const std::uint64_t key = make_key(parent, ids[i - 1]);
+                const std::size_t home = probe ? table.home(key) : 0;
+                prefetch(&table.entries[home]);
+                block_.pending[pending] = Pending{key, home, i};
+                pending += probe;
+                id[i] = kNone;
+                weight[i] = 1.0f;
+                settle(k, i, !probe & (parent != kNone), shorter_weight[i - 1]);
+            }
+            for (; done < ready; ++done) {
+                const Pending& probe = block_.pending[done];
+                const std::size_t i = probe.position;
+                const std::uint32_t slot = table.find(probe.key, probe.home);
+                const bool found = slot != kNone;
+                const Entry& entry = table.entries[found ? slot : probe.home];
+                const float p = as_float(entry.first);
+                id[i] = slot;
+                weight[i] = found ? as_float(entry.second) : 1.0f;
+                settle(k, i, !found, shorter_weight[i - 1]);
+                const bool holds = found & (!model_.full_context | (k == block_.context[i]));
+                block_.probability[i] = holds ? static_cast<double>(std::fabs(p)) : block_.probability[i];
+                block_.matched[i] = found & (p >= 0) ? static_cast<std::uint8_t>(k) : block_.matched[i];
+            }
+        }
+        carry_.id[k] = id[n];
+        carry_.weight[k] = weight[n];
+    }
+
+    // What the context says of a word that was not seen after it.
+    void settle(std::size_t k, std::size_t i, bool missing, float context_weight) {
+        const double p = block_.probability[i];
+        if (!model_.full_context) {
+            block_.probability[i] = p * (missing ? context_weight : 1.0f);
+        } else {
+            block_.probability[i] = missing & (k == block_.context[i]) ? static_cast<double>(context_weight) : p;
+        }
+    }
+
+    const ModelView& model_;
+    std::size_t order_;
+    Carry carry_;
+    Block block_;
+};
+
+}  // namespace
+
+std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, MutableView<double> logprob,
+                      MutableView<std::uint8_t> matched) {
+    Scorer scorer(model);
+    std::size_t written = 0;
+    for (std::size_t begin = 0; begin < ids.size(); begin += kBlock) {
+        const View<std::uint32_t> block_ids = ids.subspan(begin, std::min(kBlock, ids.size() - begin));
+        const Block& block = scorer.score(block_ids);
+        for (std::size_t i = 0; i < block_ids.size(); ++i) {
+            if (block_ids[i] == kBos || begin + i < skip) continue;
+            logprob[written] = std::log(block.probability[i + 1]);
+            if (!matched.empty()) matched[written] = block.matched[i + 1];
+            ++written;
+        }
+    }
+    return written;
+}
+
+// The whole distribution after a context: the unigrams, then what each longer context changes. Only words that followed
+// the shorter context can follow the longer one, so all but the first step look at few words.
+void distribution(const ModelView& model, View<std::uint32_t> context, MutableView<double> probability) {
+    const std::size_t words = model.words();
+    const std::size_t longest = model.tables.size();
+    // A context does not reach back over <s>.
+    std::size_t first = context.size();
+    while (first > 0 && context.size() - first < longest) {
+        --first;
+        if (context[first] == kBos) break;
+    }
+    const View<std::uint32_t> used = context.subspan(first);
+
+    // slots[k]: the n-gram of the last k words of the context.
+    std::vector<std::uint32_t> slots(used.size() + 1, kNone);
+    for (std::size_t k = 1; k <= used.size(); ++k) {
+        const View<std::uint32_t> words_of = used.subspan(used.size() - k);
+        std::uint32_t slot = words_of[0];
+        for (std::size_t j = 1; j < k && slot != kNone; ++j) slot = model.tables[j - 1].find(make_key(slot, words_of[j]));
+        slots[k] = slot;
+    }
+    for (std::size_t w = 0; w < words; ++w) probability[w] = model.unigrams[2 * w];
+    if (model.full_context && !used.empty()) std::fill(probability.begin(), probability.end(), model.unseen);
+
+    std::vector<std::uint32_t> candidates(words);
+    for (std::uint32_t w = 0; w < words; ++w) candidates[w] = w;
+    for (std::size_t k = 1; k <= used.size(); ++k) {
+        if (slots[k] == kNone) break;
+        const float weight = k == 1 ? model.unigrams[2 * slots[1] + 1] : as_float(model.tables[k - 2].entries[slots[k]].second);
+        if (!model.full_context) {
+            for (std::size_t w = 0; w < words; ++w) probability[w] *= weight;
+        } else if (k == used.size()) {
+            std::fill(probability.begin(), probability.end(), static_cast<double>(weight));
+        }
+        const TableView& table = model.tables[k - 1];
+        constexpr std::size_t kAhead = 16;
+        std::size_t kept = 0;
+        for (std::size_t j = 0; j < candidates.size(); ++j) {
+            if (j + kAhead < candidates.size()) {
+                prefetch(&table.entries[table.home(make_key(slots[k], candidates[j + kAhead]))]);
+            }
+            const std::uint32_t slot = table.find(make_key(slots[k], candidates[j]));
+            if (slot == kNone) continue;
+            if (!model.full_context || k == used.size()) {
+                probability[candidates[j]] = std::fabs(as_float(table.entries[slot].first));
+            }
+            candidates[kept++] = candidates[j];
+        }
+        candidates.resize(kept);
+    }
+    probability[kBos] = 0;
+}
+
+// `keys` are parent << 32 | word; kNone where there is no such entry.
+void find_entries(const TableView& table, View<std::uint64_t> keys, MutableView<std::uint32_t> slots) {
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (i + kAhead < keys.size()) prefetch(&table.entries[table.home(keys[i + kAhead] + 1)]);
+        slots[i] = table.find(keys[i] + 1);
+    }
+}
+
+// suffixes[slot]: where the entry without its first word is in the table below (`lower` null: the word itself). kNone where
+// it is missing. `lower_suffixes` is the result for the table below.
+void link_suffixes(View<Entry> table, const TableView* lower, View<std::uint32_t> lower_suffixes,
+                   MutableView<std::uint32_t> suffixes) {
+    for (std::size_t slot = 0; slot < table.size(); ++slot) {
+        suffixes[slot] = kNone;
+        if (table[slot].key == 0) continue;
+        const std::uint32_t parent = key_parent(table[slot].key), word = key_word(table[slot].key);
+        if (lower == nullptr) {
+            suffixes[slot] = word;
+            continue;
+        }
+        const std::uint32_t parent_suffix = lower_suffixes[parent];
+        if (parent_suffix != kNone) suffixes[slot] = lower->find(make_key(parent_suffix, word));
+    }
+}
+
+// Parents and words in range, probabilities in [-1, 1], weights finite and not negative; and a checksum over all of it.
+TableCheck check_table(View<Entry> table, std::size_t begin, std::size_t end, std::uint64_t parents, std::uint64_t words) {
+    TableCheck result;
+    const std::uint64_t lines = table.size() / kLine;
+    for (std::size_t slot = begin; slot < end; ++slot) {
+        const Entry& entry = table[slot];
+        if (entry.key == 0) {
+            if ((entry.first | entry.second) != 0 && result.bad < 0) result.bad = static_cast<std::int64_t>(slot);
+            continue;
+        }
+        const float p = as_float(entry.first), weight = as_float(entry.second);
+        const bool sound = key_parent(entry.key) < parents && key_word(entry.key) < words && std::fabs(p) <= 1.0f &&
+                           weight >= 0.0f && weight <= 3.4e38f;
+        if (!sound && result.bad < 0) result.bad = static_cast<std::int64_t>(slot);
+        const std::uint64_t hash = mix(plain(entry.key));
+        const std::size_t home = static_cast<std::size_t>(((hash >> 32) * lines) >> 32) * kLine;
+        const std::size_t distance = slot >= home ? slot - home : slot + table.size() - home;
+        result.longest = std::max(result.longest, static_cast<std::uint32_t>(std::min<std::size_t>(distance, kNone - 1)));
+        const std::uint64_t values = (static_cast<std::uint64_t>(entry.first) << 32) | entry.second;
+        result.checksum += (mix(entry.key) ^ values) * 0xD6E8FEB86659FD93ull + slot;
+        ++result.entries;
+    }
+    return result;
+}
+
+}  // namespace lmgauge

@@ -1,0 +1,67 @@
+// Exact sums of log-probabilities: fixed point, so that no grouping, order or number of threads changes a digit.
+#include <cmath>
+
+#include "kernels.hpp"
+
+namespace lmgauge {
+
+bool ExactSum::add(double value) {
+    constexpr double kLimit = 1099511627776.0;  // 2^40
+    if (!(value > -kLimit && value < kLimit)) return false;
+    const double scaled = std::ldexp(value, 16);
+    const double whole = std::floor(scaled);
+    // The rest is in [0, 1) and exact; below 2^-80 of the value it is cut off, the same for every grouping.
+    const auto rest = static_cast<std::uint64_t>(std::ldexp(scaled - whole, 64));
+    low += rest;
+    high += static_cast<std::int64_t>(whole) + (low < rest ? 1 : 0);
+    return true;
+}
+
+void ExactSum::add(const ExactSum& other) {
+    low += other.low;
+    high += other.high + (low < other.low ? 1 : 0);
+}
+
+double ExactSum::value() const {
+    return std::ldexp(static_cast<double>(high) + std::ldexp(static_cast<double>(low), -64), -16);
+}
+
+// Segment j has segment_events[j] rows; its sum (zero-probability events left out) goes to high[j], low[j].
+EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::int64_t> segment_events,
+                     MutableView<std::int64_t> high, MutableView<std::uint64_t> low, MutableView<std::int64_t> zeros) {
+    EventSums result;
+    std::size_t row = 0;
+    for (std::size_t j = 0; j < segment_events.size(); ++j) {
+        ExactSum segment;
+        std::int64_t segment_zeros = 0;
+        for (std::int64_t n = segment_events[j]; n > 0; --n, ++row) {
+            const double value = logprob[row];
+            const std::uint8_t k = kind[row] < 3 ? kind[row] : 0;
+            ++result.events[k];
+            if (value == -INFINITY) {
+                ++result.zeros[k];
+                ++segment_zeros;
+                continue;
+            }
+            ExactSum term;
+            if (!(value <= 0.0) || !term.add(value)) {
+                if (result.bad < 0) result.bad = static_cast<std::int64_t>(row);
+                continue;
+            }
+            segment.add(term);
+            if (k != 0) result.sum[k].add(term);
+        }
+        // Ordinary tokens are what is left of the segments once the other kinds are taken out: one addition less per row.
+        result.sum[0].add(segment);
+        high[j] = segment.high;
+        low[j] = segment.low;
+        zeros[j] = segment_zeros;
+    }
+    for (int k = 1; k < 3; ++k) {
+        ExactSum negated{-result.sum[k].high - (result.sum[k].low != 0 ? 1 : 0), ~result.sum[k].low + 1};
+        result.sum[0].add(negated);
+    }
+    return result;
+}
+
+}  // namespace lmgauge

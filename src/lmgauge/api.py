@@ -1,0 +1,205 @@
+"""The functions of `import lmgauge`: the same words and defaults as the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, overload
+
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
+from lmgauge.evaluation.evaluate import evaluate as _evaluate
+from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
+from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.models.model import LanguageModel
+from lmgauge.models.ngram.model import ContextPolicy, NgramModel
+from lmgauge.models.ngram.smoothing import Kind, Smoothing
+from lmgauge.models.ngram.training import Progress, train_ngram
+from lmgauge.models.registry import load_model
+from lmgauge.models.sampling import sample as _sample
+from lmgauge.scores import ScoreBatch, read_scores
+from lmgauge.text.documents import Corpus
+from lmgauge.text.encoding import ReservedPolicy
+from lmgauge.text.tokenizers import Tokenizer
+
+PathLike = str | os.PathLike[str]
+Text = PathLike | Sequence[PathLike] | Corpus
+Model = LanguageModel | PathLike
+
+
+def train(
+    kind: Kind,
+    texts: Text,
+    *,
+    order: int = 3,
+    tokenizer: str | Tokenizer = "whitespace",
+    vocabulary: Literal["open", "closed"] = "open",
+    min_count: int = 1,
+    vocab_size: int | None = None,
+    words: Sequence[str] | None = None,
+    reserved: ReservedPolicy = "refuse",
+    context: ContextPolicy = "sentence",
+    interpolate: bool = True,
+    discount: float | Sequence[float] | None = None,
+    k: float | None = None,
+    cutoffs: Sequence[int] = (),
+    prune: float | None = None,
+    threads: int | None = None,
+    progress: Progress = lambda stage: None,
+) -> NgramModel:
+    """Trains an n-gram model.
+
+    Args:
+        kind: smoothing: mle, laplace, lidstone, witten-bell, absolute-discounting, kneser-ney, modified-kneser-ney or
+            good-turing.
+        texts: a path, several, or a `Corpus`; each line is a sentence.
+        order: the longest n-grams, from 1.
+        tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json.
+        vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible.
+        min_count: words that occur less often become `<unk>`.
+        vocab_size: only so many of the most frequent words stay.
+        words: the vocabulary, given.
+        reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone).
+        context: sentence: each line starts anew; stream: one running context.
+        interpolate: False backs off to lower orders instead of mixing them in (good-turing always backs off).
+        discount: absolute-discounting: for all orders or each; estimated if None.
+        k: lidstone: what is added to each count.
+        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last value holds on.
+        prune: threshold of entropy pruning (relative change of perplexity).
+        threads: how many; the model does not depend on it.
+        progress: told in words what is being done.
+
+    Returns:
+        The model. Where discounts could not be estimated, `model.settings.notes` says so.
+
+    Raises:
+        InputError: the text cannot be used.
+        UsageError: options out of range or contradicting each other.
+
+    Example:
+        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
+        >>> model.types
+        [4, 4]
+    """
+    if vocabulary not in ("open", "closed"):
+        raise UsageError(f"vocabulary is open or closed, not {vocabulary!r}")
+    given = discount if discount is None or isinstance(discount, (int, float)) else tuple(discount)
+    smoothing = Smoothing(kind, interpolate=interpolate, discount=given, k=k, cutoffs=tuple(cutoffs))
+    return train_ngram(
+        smoothing,
+        _corpus(texts),
+        order=order,
+        tokenizer=tokenizer,
+        closed=vocabulary == "closed",
+        min_count=min_count,
+        vocab_size=vocab_size,
+        words=words,
+        reserved=reserved,
+        context=context,
+        prune=prune,
+        threads=threads,
+        progress=progress,
+    )
+
+
+@overload
+def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
+    model: Model,
+    text: Text,
+    *,
+    by_group: Literal[False] = False,
+    seed: int = ...,
+    resamples: int = ...,
+    threads: int | None = ...,
+) -> Evaluation: ...
+@overload
+def evaluate(
+    model: Model,
+    text: Text,
+    *,
+    by_group: Literal[True],
+    seed: int = ...,
+    resamples: int = ...,
+    threads: int | None = ...,
+) -> Evaluations: ...
+@overload
+def evaluate(
+    model: Sequence[Model],
+    text: Text,
+    *,
+    by_group: bool = ...,
+    seed: int = ...,
+    resamples: int = ...,
+    threads: int | None = ...,
+) -> Evaluations: ...
+def evaluate(
+    model: Model | Sequence[Model],
+    text: Text,
+    *,
+    by_group: bool = False,
+    seed: int = DEFAULT_SEED,
+    resamples: int = DEFAULT_RESAMPLES,
+    threads: int | None = None,
+) -> Evaluation | Evaluations:
+    """Evaluates a model, or several, on a text.
+
+    Args:
+        model: a model, the path of one, or a list of either.
+        text: a path, several, or a `Corpus`.
+        by_group: also evaluate each group: each file, or each value of the field the corpus was told.
+        seed: of the bootstrap behind the 95 % interval.
+        resamples: of the bootstrap.
+        threads: how many; no number depends on it.
+
+    Returns:
+        One `Evaluation` for one model without groups, otherwise `Evaluations`.
+
+    Raises:
+        InputError: the text is empty or cannot be used.
+        ModelFileError: a model cannot be loaded.
+    """
+    several = isinstance(model, Sequence) and not isinstance(model, str)
+    given: list[Model] = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
+    models = [load_model(Path(m)) if isinstance(m, (str, os.PathLike)) else m for m in given]
+    results = _evaluate(models, _corpus(text), by_group=by_group, seed=seed, resamples=resamples, threads=threads)
+    return results if several or by_group else results.items[0]
+
+
+def evaluate_scores(
+    table: PathLike | Iterable[ScoreBatch], text: Text | None = None, *, name: str = "scores", seed: int = DEFAULT_SEED
+) -> Evaluation:
+    """Evaluates a score table from anywhere; the text it is about gives bits per word, character and byte.
+
+    Args:
+        table: path of a Parquet or JSON lines file (columns `segment`, `logprob`, ...), or batches.
+        text: what was scored; optional.
+        name: what to call the model behind it.
+        seed: of the bootstrap.
+
+    Raises:
+        InputError: the table breaks its rules or is not about this text.
+    """
+    batches = read_scores(Path(table)) if isinstance(table, (str, os.PathLike)) else table
+    return _evaluate_scores(batches, name=name, corpus=None if text is None else _corpus(text), seed=seed)
+
+
+def sample(
+    model: Model,
+    count: int = 1,
+    *,
+    seed: int = DEFAULT_SEED,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    max_tokens: int = 200,
+    prompt: str = "",
+) -> Iterator[str]:
+    """Draws text from a model: `count` segments, each to `</s>` or `max_tokens`; see `lmgauge.models.sampling`."""
+    loaded = load_model(Path(model)) if isinstance(model, (str, os.PathLike)) else model
+    return _sample(loaded, count, seed=seed, temperature=temperature, top_k=top_k, max_tokens=max_tokens, prompt=prompt)
+
+
+def _corpus(text: Text) -> Corpus:
+    if isinstance(text, Corpus):
+        return text
+    return Corpus.from_files([text] if isinstance(text, (str, os.PathLike)) else list(text))

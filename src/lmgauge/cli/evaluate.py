@@ -1,0 +1,178 @@
+"""`lmgauge eval`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lmgauge.cli.options import corpus_of, json_option, seed_option, text_options, threads_option
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.results import Evaluations
+    from lmgauge.scores import ScoreBatch
+    from lmgauge.text.segments import Segments
+
+
+@click.command(name="eval")
+@click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "-m",
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Path(),
+    help="Model folder, or ARPA file; may be given several times.",
+)
+@click.option(
+    "--scores",
+    type=click.Path(),
+    help="A score table (Parquet or JSONL) instead of models; TEXTS, if named, are what it scored.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["group"]),
+    help="Also a row for each group of segments: each file, or each value of --group.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="Folder for evaluation.json and scores.parquet (a folder a model, if several).",
+)
+@click.option(
+    "--per-segment",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="Also write a row a segment: .tsv, .jsonl, or - .",
+)
+@click.option(
+    "--per-token",
+    type=click.Path(allow_dash=True),
+    metavar="FILE",
+    help="Also write a row an event: .tsv, .jsonl, or - .",
+)
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=100),
+    default=1000,
+    show_default=True,
+    help="Of the bootstrap behind the 95 % interval.",
+)
+@seed_option
+@text_options
+@threads_option
+@json_option
+def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None, as_json: bool, **options: Any) -> None:
+    """Measure how well models predict a text.
+
+    TEXTS are files, globs or - (standard input, also if none is named). One table holds all models.
+
+    \b
+    lmgauge eval -m kn5/ -m laplace2/ test.txt
+    lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
+    """
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.terminal import print_evaluations
+
+    if bool(models) == bool(scores):
+        raise click.UsageError("name models with -m, or a score table with --scores")
+    results = _evaluate_table(scores, texts, options) if scores else _evaluate_models(texts, models, options)
+    if as_json:
+        click.echo(to_json([result.to_dict() for result in results]))
+    elif "-" not in (options["per_segment"], options["per_token"]):
+        print_evaluations(results)
+
+
+def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
+    from lmgauge.evaluation.evaluate import evaluate_scores
+    from lmgauge.scores import read_scores
+
+    for name in ("by", "output", "per_segment", "per_token"):
+        if options[name]:
+            raise click.UsageError(f"--{name.replace('_', '-')} needs models; a score table already is per token")
+    corpus = corpus_of(texts, options) if texts else None
+    name = Path(scores).name
+    return [
+        evaluate_scores(read_scores(scores), name=name, corpus=corpus, seed=options["seed"], resamples=options["resamples"])
+    ]
+
+
+def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
+    from lmgauge.evaluation.evaluate import evaluate as run
+    from lmgauge.models.registry import load_model
+    from lmgauge.report.terminal import progress
+
+    names = _names(paths)
+    corpus = corpus_of(texts, options)
+    with ExitStack() as stack:
+        status = stack.enter_context(progress())
+        status.update("loading")
+        models = [load_model(path) for path in paths]
+        sinks = _Sinks(stack, names, options, corpus.group_names)
+        return sinks.finish(
+            run(
+                models,
+                corpus,
+                names=names,
+                by_group=options["by"] == "group",
+                seed=options["seed"],
+                resamples=options["resamples"],
+                threads=options["threads"],
+                spans=sinks.wanted,
+                watch=sinks.write if sinks.wanted else None,
+                progress=lambda done: status.update(f"scored {done / 1e6:,.0f} MB"),
+            )
+        )
+
+
+def _names(paths: tuple[str, ...]) -> list[str]:
+    """Short names: the last part of each path, the whole path where that is not enough."""
+    short = [Path(path).name or str(path) for path in paths]
+    return [name if short.count(name) == 1 else str(path).rstrip("/") for name, path in zip(short, paths, strict=True)]
+
+
+class _Sinks:
+    """Where rows go while a text is scored: run folders, rows a segment, rows a token."""
+
+    def __init__(self, stack: ExitStack, names: list[str], options: dict[str, Any], group_names: list[str]) -> None:
+        from lmgauge.files import writing_directory
+        from lmgauge.report.rows import SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
+        from lmgauge.report.run_folder import EVALUATION_FILE, SCORES_FILE
+        from lmgauge.scores import ScoreWriter
+
+        self.names, self.options, self.group_names = names, options, group_names
+        self.segments = self.tokens = None
+        self.folders: list[Path] = []
+        self.writers: list[ScoreWriter] = []
+        if options["per_segment"]:
+            self.segments = stack.enter_context(RowWriter(options["per_segment"], SEGMENT_COLUMNS))
+        if options["per_token"]:
+            self.tokens = stack.enter_context(RowWriter(options["per_token"], TOKEN_COLUMNS))
+        if options["output"]:
+            for name in names:
+                target = Path(options["output"]) if len(names) == 1 else Path(options["output"]) / name.replace("/", "_")
+                folder = stack.enter_context(writing_directory(target, marker=EVALUATION_FILE))
+                self.folders.append(folder)
+                self.writers.append(stack.enter_context(ScoreWriter(folder / SCORES_FILE, {"model": name})))
+        self.wanted = bool(self.segments or self.tokens or self.writers)
+
+    def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
+        from lmgauge.report.rows import segment_rows, token_rows
+
+        if self.segments is not None:
+            self.segments.write(segment_rows(self.names[index], batch, block, self.group_names))
+        if self.tokens is not None:
+            self.tokens.write(token_rows(self.names[index], batch))
+        if self.writers:
+            self.writers[index].write(batch)
+
+    def finish(self, results: Evaluations) -> Evaluations:
+        from lmgauge.report.run_folder import write_evaluation
+
+        settings = {name: value for name, value in self.options.items() if name not in ("output", "threads")}
+        for name, folder in zip(self.names, self.folders, strict=False):
+            write_evaluation(folder, [result for result in results if result.model == name], settings)
+        return results

@@ -1,0 +1,53 @@
+"""`lmgauge info`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lmgauge.cli.options import json_option, model_argument
+
+
+@click.command()
+@model_argument
+@json_option
+def info(model: str, as_json: bool) -> None:
+    """Show what is in a model."""
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.registry import load_model
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.terminal import print_pairs
+
+    loaded = load_model(model)
+    path = Path(model)
+    size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
+    content: dict[str, Any] = {"path": model, "label": loaded.label, "fingerprint": loaded.fingerprint, "bytes": size}
+    if isinstance(loaded, NgramModel):
+        content |= loaded.to_dict()
+        content["unk_probability"] = loaded.unk_probability
+    if as_json:
+        click.echo(to_json(content))
+        return
+    print_pairs(
+        [(name.replace("_", " "), _shown(name, value)) for name, value in content.items() if value not in ((), {}, "")]
+    )
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "bytes":
+        return f"{value:,}"
+    if name == "types":
+        return ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(value, 1))
+    if name == "discounts":
+        return "; ".join(
+            f"order {k}: " + ", ".join(f"{d:.4f}" for d in values[1:])
+            for k, values in enumerate(value, 1)
+            if len(values) > 1
+        )
+    if name == "notes":
+        return "\n".join(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in value.items())
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

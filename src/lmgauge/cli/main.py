@@ -1,0 +1,110 @@
+"""The `lmgauge` command. Subcommands are imported when they are called, so that `--help` is instant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import IO, Any
+
+import click
+
+from lmgauge.errors import LmgaugeError
+from lmgauge.version import __version__
+
+# name -> (where, one line for --help; a test holds it against the command's own)
+COMMANDS = {
+    "train": ("lmgauge.cli.train:train", "Train an n-gram model on text."),
+    "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+    "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
+    "info": ("lmgauge.cli.info:info", "Show what is in a model."),
+    "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),
+    "calc": ("lmgauge.cli.calc:calc", "Perplexity and cross-entropy of the probabilities given."),
+    "split": ("lmgauge.cli.split:split", "Split a text into training, validation and test parts."),
+    "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
+}
+INTERRUPTED = 130
+
+
+class _Failure(click.ClickException):
+    """An error of ours, in click's clothes: one line on standard error and the right exit code."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.__dict__["exit_code"] = exit_code  # click declares one for the class
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"lmgauge: error: {self.format_message()}", err=True)
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, in the order of the work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the list of commands without importing one."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs a command; our errors become one line."""
+        try:
+            return super().invoke(ctx)
+        except LmgaugeError as error:
+            raise _Failure(" ".join(str(error).split("\n")), error.exit_code) from error
+        except MemoryError as error:
+            raise _Failure(
+                "there is not enough memory for this; try a lower order, --cutoffs or a smaller text", 2
+            ) from error
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="lmgauge")
+def cli() -> None:
+    """Measure how well language models predict a text, exactly.
+
+    \b
+    lmgauge quickstart
+    lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/
+    lmgauge eval -m kn5/ test.txt
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and exits: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
+    try:
+        code = cli.main(args=None if arguments is None else list(arguments), prog_name="lmgauge", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        code = _interrupted()
+    except KeyboardInterrupt:
+        code = _interrupted()
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted; Python would complain once more while it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted() -> int:
+    click.echo("lmgauge: interrupted; nothing was left half-written", err=True)
+    return INTERRUPTED
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""`lmgauge sample`."""
+
+from __future__ import annotations
+
+import click
+
+from lmgauge.cli.options import seed_option
+
+
+@click.command()
+@click.option("-m", "--model", "model", required=True, type=click.Path(), help="Model folder, or ARPA file.")
+@click.option("-n", "--count", type=click.IntRange(min=0), default=5, show_default=True, help="How many segments.")
+@seed_option
+@click.option(
+    "--temperature",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="Below 1 safer, above 1 wilder; 0 always takes the most probable token.",
+)
+@click.option("--top-k", type=click.IntRange(min=1), help="Draw from the so many most probable tokens only.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="A segment ends here at the latest.",
+)
+@click.option("--prompt", default="", help="Text each segment begins with.")
+def sample(model: str, count: int, seed: int, temperature: float, top_k: int | None, max_tokens: int, prompt: str) -> None:
+    """Draw text from a model."""
+    from lmgauge.api import sample as run
+
+    options = {"seed": seed, "temperature": temperature, "top_k": top_k, "max_tokens": max_tokens, "prompt": prompt}
+    for text in run(model, count, **options):  # type: ignore[arg-type]
+        click.echo(text)

@@ -1,0 +1,139 @@
+"""`lmgauge train`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+
+KINDS = [
+    "mle",
+    "laplace",
+    "lidstone",
+    "witten-bell",
+    "absolute-discounting",
+    "kneser-ney",
+    "modified-kneser-ney",
+    "good-turing",
+]
+
+
+class _Numbers(click.ParamType[Any]):
+    """Comma-separated numbers."""
+
+    def __init__(self, kind: type[int] | type[float]) -> None:
+        self.kind = kind
+        self.name = "N[,N...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return tuple(self.kind(part) for part in value.split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers like 0,0,1", param, ctx)
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    help="Model folder to write; a name ending in .arpa or .arpa.gz writes that format.",
+)
+@click.option("--order", type=click.IntRange(1, 64), default=3, show_default=True, help="The longest n-grams.")
+@click.option(
+    "--tokenizer",
+    default="whitespace",
+    show_default=True,
+    help="whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json.",
+)
+@click.option(
+    "--vocabulary",
+    type=click.Choice(["open", "closed"]),
+    default="open",
+    show_default=True,
+    help="Open: unseen words are <unk>, with the mass that smoothing leaves. Closed: they are impossible.",
+)
+@click.option(
+    "--min-count",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Words that occur less often become <unk>.",
+)
+@click.option("--vocab-size", type=click.IntRange(min=1), help="Only so many of the most frequent words stay.")
+@click.option("--words", type=click.Path(), metavar="FILE", help="The vocabulary, a word a line.")
+@click.option(
+    "--reserved",
+    type=click.Choice(["refuse", "escape", "unk"]),
+    default="refuse",
+    show_default=True,
+    help="A <unk>, <s> or </s> in the text: stop, take it as an ordinary word, or take <unk> as the unknown word.",
+)
+@click.option(
+    "--context",
+    type=click.Choice(["sentence", "stream"]),
+    default="sentence",
+    show_default=True,
+    help="Each line starts anew, or one running context.",
+)
+@click.option(
+    "--interpolate/--back-off",
+    default=True,
+    help="Mix lower orders in, or only back off to them (good-turing always does).  [default: interpolate]",
+)
+@click.option(
+    "--discount", type=_Numbers(float), help="absolute-discounting: for all orders, or each; estimated if not given."
+)
+@click.option("--k", type=float, help="lidstone: what is added to each count.")
+@click.option(
+    "--cutoffs",
+    type=_Numbers(int),
+    default=(),
+    help="Drop n-grams of order 1, 2, ... that occur at most so often, e.g. 0,0,1; the last holds on.",
+)
+@click.option("--prune", type=float, metavar="THRESHOLD", help="Entropy pruning (Stolcke 1998), e.g. 1e-8.")
+@text_options
+@threads_option
+@json_option
+def train(kind: str, texts: tuple[str, ...], output: str, words: str | None, as_json: bool, **options: Any) -> None:
+    """Train an n-gram model on text.
+
+    KIND is the smoothing; modified-kneser-ney is the best general choice. TEXTS are files, globs or - (standard input, also
+    if none is named): a sentence a line, plain or compressed, JSONL or Parquet.
+
+    \b
+    lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/
+    zcat big.txt.gz | lmgauge train kneser-ney --order 3 -o kn3.arpa
+    """
+    from lmgauge.api import train as run
+    from lmgauge.cli.convert import save
+    from lmgauge.models.ngram.training import read_word_list
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.terminal import progress
+
+    corpus = corpus_of(texts, {name: options.pop(name) for name in ("unit", "field", "group", "format_", "errors")})
+    with progress() as status:
+        given = None if words is None else read_word_list(words)
+        model = run(kind, corpus, words=given, progress=status.update, **options)  # type: ignore[arg-type]
+        status.update(f"saving {output}")
+        save(model, output)
+    if as_json:
+        click.echo(to_json(model.to_dict() | {"path": output, "fingerprint": model.fingerprint}))
+        return
+    types = ", ".join(f"{n:,}" for n in model.types)
+    events = model.settings.training["events"]
+    click.echo(
+        f"{output}: {kind}, order {model.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
+        err=True,
+    )
+    for note in model.settings.notes:
+        click.echo(f"note: {note}", err=True)
+    sys.stderr.flush()

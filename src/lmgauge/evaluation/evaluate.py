@@ -1,0 +1,379 @@
+"""The numbers of an evaluation (DESIGN.md, section 7), from the score table of any model and the text it is about."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.evaluation.statistics import ratio_interval
+from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.metrics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.text.segments import Segments, count_characters, count_words
+from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    from lmgauge.models.model import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+Progress = Callable[[int], None]
+DEFAULT_SEED = 12345
+DEFAULT_RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Denominators:
+    """What the source text counts: never taken from token pieces. Line ends count as one byte and one character each."""
+
+    segments: int
+    words: int
+    characters: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a signature says of the model behind a table."""
+
+    model: str
+    unit: str = "token"
+    context: str = "unknown"
+    oov: str = "unk"
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    vocabulary_size: int | None = None
+
+
+def describe(model: LanguageModel, name: str | None = None) -> Description:
+    """What a signature says of a model."""
+    return Description(
+        model=name or model.label,
+        unit=model.tokenizer.unit,
+        context=model.context_policy,
+        oov="closed" if model.vocabulary.closed else "unk",
+        fingerprints={
+            "model": model.fingerprint,
+            "vocabulary": model.vocabulary.fingerprint,
+            "tokenizer": model.tokenizer.fingerprint,
+            "label": f"{model.label}@{model.fingerprint[:6]}",
+        },
+        vocabulary_size=len(model.vocabulary),
+    )
+
+
+class Evaluator:
+    """Collects the score table of one model, batch by batch, and turns it into numbers: for the whole and for groups."""
+
+    def __init__(self, description: Description, *, by_group: bool = False) -> None:
+        self.description = description
+        self.total = Tally()
+        self.groups: dict[int, Tally] | None = {} if by_group else None
+
+    def add(self, batch: ScoreBatch, block: Segments | None = None) -> None:
+        """Adds a batch; `block` holds the segments it scores, needed for groups."""
+        self.total.add(batch)
+        if self.groups is None or block is None:
+            return
+        codes = np.zeros(len(block), np.int32) if block.groups is None else block.groups
+        of_segment = codes[batch.segments - block.first]
+        for code in np.unique(of_segment).tolist():
+            self.groups.setdefault(code, Tally()).add(_select(batch, of_segment == code))
+
+    def finish(
+        self,
+        tally: Tally,
+        denominators: Denominators | None,
+        *,
+        group: str | None = None,
+        text_sha256: str = "",
+        seed: int = DEFAULT_SEED,
+        resamples: int = DEFAULT_RESAMPLES,
+        notes: Sequence[str] = (),
+    ) -> Evaluation:
+        """The numbers of a tally.
+
+        Raises:
+            InputError: the table has no rows.
+        """
+        events = tally.total_events
+        if not events:
+            raise InputError("there is nothing to evaluate: the text has no segment and the score table no row")
+        sums = tally.per_segment()
+        nats = -math.inf if tally.total_zeros else tally.nats()
+        finite = events - tally.total_zeros
+        tokens = tally.events[TOKEN] + tally.events[OOV]
+        description = self.description
+        fingerprints = {k: v for k, v in description.fingerprints.items() if k != "label"} | {"text": text_sha256}
+        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), resamples=resamples, seed=seed)
+        per = _per(nats, denominators)
+        return Evaluation(
+            model=description.model,
+            group=group,
+            perplexity=perplexity_from_nats(-nats / events),
+            cross_entropy=-nats / events,
+            bits_per_token=nats_to_bits(-nats / events),
+            bits_per_word=per("words"),
+            bits_per_character=per("characters"),
+            bits_per_byte=per("bytes"),
+            bits_per_byte_is_bound=bool(tally.events[OOV] or tally.lossy_segments),
+            interval=None if interval is None else interval.mapped(perplexity_from_nats),
+            events=events,
+            tokens=tokens,
+            sentence_ends=tally.events[EOS_KIND],
+            oov=tally.events[OOV],
+            oov_rate=tally.events[OOV] / tokens if tokens else 0.0,
+            perplexity_without_eos=_perplexity(tally, TOKEN, OOV),
+            perplexity_without_oov=_perplexity(tally, TOKEN, EOS_KIND),
+            word_perplexity=perplexity_from_nats(-nats / denominators.words)
+            if denominators and denominators.words
+            else None,
+            mean_segment_perplexity=_mean_segment_perplexity(sums),
+            log_probability=nats,
+            zero_probability_events=tally.total_zeros,
+            perplexity_without_zeros=perplexity_from_nats(-tally.nats() / finite) if finite else None,
+            first_zero_probability_events=tally.first_zeros,
+            events_by_matched_order=tally.contexts[1:].tolist(),
+            segments=denominators.segments if denominators else len(sums.segments),
+            words=denominators.words if denominators else None,
+            characters=denominators.characters if denominators else None,
+            bytes=denominators.bytes if denominators else None,
+            lossy_segments=tally.lossy_segments,
+            unit=description.unit,
+            context=description.context,
+            vocabulary_size=description.vocabulary_size,
+            fingerprints=fingerprints,
+            signature=_signature(description, events, tally, text_sha256),
+            notes=list(notes),
+        )
+
+
+def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
+    rows = np.repeat(chosen, batch.segment_events)
+    return ScoreBatch(
+        batch.segments[chosen],
+        batch.segment_events[chosen],
+        batch.token_ids[rows],
+        batch.strings,
+        batch.logprob[rows],
+        batch.kind[rows],
+        batch.ends[rows] if len(batch.ends) else batch.ends,
+        {name: values[rows] for name, values in batch.extra.items()},
+        batch.lossy_segments if chosen.all() else min(batch.lossy_segments, int(np.count_nonzero(chosen))),
+    )
+
+
+def _per(nats: float, denominators: Denominators | None) -> Callable[[str], float | None]:
+    def bits(unit: str) -> float | None:
+        count = getattr(denominators, unit) if denominators else 0
+        return nats_to_bits(-nats / count) if count else None
+
+    return bits
+
+
+def _perplexity(tally: Tally, *kinds: int) -> float | None:
+    events = sum(tally.events[k] for k in kinds)
+    if not events:
+        return None
+    if any(tally.zeros[k] for k in kinds):
+        return math.inf
+    return perplexity_from_nats(-tally.nats(*kinds) / events)
+
+
+def _mean_segment_perplexity(sums: SegmentSums) -> float:
+    used = sums.events > 0
+    if np.isinf(sums.nats[used]).any():
+        return math.inf
+    return mean_segment_perplexity(-sums.nats[used], sums.events[used])
+
+
+def _signature(description: Description, events: int, tally: Tally, text_sha256: str) -> str:
+    fingerprints = description.fingerprints
+    parts = {
+        "unit": description.unit,
+        "n": str(events),
+        "eos": "yes" if tally.events[EOS_KIND] else "no",
+        "oov": description.oov,
+        "context": description.context,
+        "text": text_sha256[:6] or "unknown",
+        "vocab": fingerprints.get("vocabulary", "unknown")[:6],
+        "model": fingerprints.get("label", description.model),
+        "v": __version__,
+    }
+    return "ppl|" + "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def evaluate(
+    models: Sequence[LanguageModel],
+    corpus: Corpus,
+    *,
+    names: Sequence[str] | None = None,
+    by_group: bool = False,
+    seed: int = DEFAULT_SEED,
+    resamples: int = DEFAULT_RESAMPLES,
+    threads: int | None = None,
+    spans: bool = False,
+    watch: Callable[[int, Segments, ScoreBatch], None] | None = None,
+    progress: Progress = lambda done: None,
+) -> Evaluations:
+    """Evaluates models on a text, read once for all of them.
+
+    Args:
+        models: what to evaluate.
+        corpus: the text.
+        names: what to call the models; their labels if not given.
+        by_group: also evaluate each group of segments (by file, or by the field the corpus was told).
+        seed: of the bootstrap.
+        resamples: of the bootstrap.
+        threads: how many; no number depends on it.
+        spans: whether batches carry byte spans; `watch` may need them.
+        watch: called with the model's index, the segments and their batch, e.g. to write the table.
+        progress: called with the bytes read so far.
+
+    Returns:
+        For each model the whole text, then its groups if asked for.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    evaluators = [
+        Evaluator(describe(model, names[i] if names else None), by_group=by_group) for i, model in enumerate(models)
+    ]
+    counter = _Counter(by_group)
+    streams = itertools.tee(corpus, len(models) + 1)
+    tables = [model.score(stream, spans=spans, threads=threads) for model, stream in zip(models, streams[1:], strict=True)]
+    done = 0
+    for block, *batches in zip(streams[0], *tables, strict=True):
+        counter.add(block)
+        for i, batch in enumerate(batches):
+            evaluators[i].add(batch, block)
+            if watch is not None:
+                watch(i, block, batch)
+        done += block.byte_count()
+        progress(done)
+    sha256, notes = corpus.report.sha256, corpus.report.notes()
+    results: list[Evaluation] = []
+    for evaluator in evaluators:
+        shared: dict[str, Any] = {"text_sha256": sha256, "seed": seed, "resamples": resamples}
+        results.append(evaluator.finish(evaluator.total, counter.whole(), notes=notes, **shared))
+        for code, tally in sorted((evaluator.groups or {}).items()):
+            name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
+            results.append(evaluator.finish(tally, counter.groups[code], group=name, **shared))
+    return Evaluations(tuple(results))
+
+
+class _Counter:
+    """Counts denominators from the source text, for the whole and for groups."""
+
+    def __init__(self, by_group: bool) -> None:
+        self.by_group = by_group
+        self.groups: dict[int, Denominators] = {}
+
+    def add(self, block: Segments) -> None:
+        codes = np.zeros(1, np.int32) if block.groups is None or not self.by_group else np.unique(block.groups)
+        for code in codes.tolist():
+            chosen = slice(None) if len(codes) == 1 else np.flatnonzero(block.groups == code)
+            old = self.groups.get(code, Denominators(0, 0, 0, 0))
+            new = count_denominators(block, chosen)
+            self.groups[code] = _plus(old, new)
+
+    def whole(self) -> Denominators:
+        total = Denominators(0, 0, 0, 0)
+        for part in self.groups.values():
+            total = _plus(total, part)
+        return total
+
+
+def _plus(a: Denominators, b: Denominators) -> Denominators:
+    return Denominators(a.segments + b.segments, a.words + b.words, a.characters + b.characters, a.bytes + b.bytes)
+
+
+def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
+    """Segments, words, characters and bytes of (some of) the segments of a block, line ends included."""
+    starts, ends = block.starts[chosen], block.ends[chosen]
+    return Denominators(
+        segments=len(starts),
+        words=count_words(block.data, starts, ends, block.terminator),
+        characters=count_characters(block.data, starts, ends, block.terminator),
+        bytes=int((ends - starts).sum()) + block.terminator * len(starts),
+    )
+
+
+def evaluate_scores(
+    batches: Iterable[ScoreBatch],
+    *,
+    name: str,
+    corpus: Corpus | None = None,
+    unit: str = "token",
+    seed: int = DEFAULT_SEED,
+    resamples: int = DEFAULT_RESAMPLES,
+) -> Evaluation:
+    """Evaluates a score table of any origin; `corpus`, the text it is about, gives bits per word, character and byte.
+
+    Raises:
+        InputError: the table is empty, or its segments or spans are not those of the text.
+    """
+    evaluator = Evaluator(Description(name, unit=unit))
+    extent = _Extent()
+    for batch in batches:
+        evaluator.add(batch)
+        extent.add(batch)
+    denominators = None
+    sha256, notes = "", ["no text was given: bits per word, character and byte are not known"]
+    if corpus is not None:
+        counter = _Counter(by_group=False)
+        for block in corpus:
+            counter.add(block)
+            extent.compare(block)
+        denominators, sha256, notes = counter.whole(), corpus.report.sha256, corpus.report.notes()
+        notes += extent.notes(denominators.segments)
+    return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, seed=seed, resamples=resamples, notes=notes)
+
+
+class _Extent:
+    """How far the spans of a foreign table reach in each segment, to be held against the text."""
+
+    def __init__(self) -> None:
+        self.ends: dict[int, int] = {}
+        self.spans = True
+        self.uncovered = 0
+
+    def add(self, batch: ScoreBatch) -> None:
+        if not len(batch.ends):
+            self.spans = False
+            self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
+            return
+        last = np.cumsum(batch.segment_events) - 1
+        self.ends.update(zip(batch.segments.tolist(), batch.ends[last].tolist(), strict=True))
+
+    def compare(self, block: Segments) -> None:
+        lengths = (block.ends - block.starts).tolist()
+        for segment, length in enumerate(lengths, block.first):
+            end = self.ends.pop(segment, None)
+            if end is None or (self.spans and end < length):
+                self.uncovered += 1
+            elif end > length:
+                raise InputError(
+                    f"segment {segment} of the score table ends at byte {end}, but the text's has {length} bytes; "
+                    "is it the same text?"
+                )
+
+    def notes(self, segments: int) -> list[str]:
+        if self.ends:
+            raise InputError(
+                f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"
+            )
+        found = []
+        if not self.spans:
+            found.append("the table has no byte spans: whether it scores every byte of the text was not checked")
+        if self.uncovered:
+            found.append(
+                f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
+            )
+        return found

@@ -1,0 +1,112 @@
+"""What an evaluation found: one object a model (and group), which prints, and turns into dicts and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.errors import MissingExtraError
+from lmgauge.evaluation.statistics import Interval
+from lmgauge.evaluation.tally import ZeroEvent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One model on one text, or on one group of its segments. Log-probabilities and cross-entropy are in nats.
+
+    `perplexity` and all that follows from it is infinite where an event has probability zero; `perplexity_without_zeros`
+    is then the finite figure. With unseen words, or a tokenizer that loses text, `bits_per_byte` is a lower bound
+    (`bits_per_byte_is_bound`): the class of unseen words is cheaper to predict than the words.
+    """
+
+    model: str
+    group: str | None
+    perplexity: float
+    cross_entropy: float
+    bits_per_token: float
+    bits_per_word: float | None
+    bits_per_character: float | None
+    bits_per_byte: float | None
+    bits_per_byte_is_bound: bool
+    interval: Interval | None
+    events: int
+    tokens: int
+    sentence_ends: int
+    oov: int
+    oov_rate: float
+    perplexity_without_eos: float | None
+    perplexity_without_oov: float | None
+    word_perplexity: float | None
+    mean_segment_perplexity: float
+    log_probability: float
+    zero_probability_events: int
+    perplexity_without_zeros: float | None
+    first_zero_probability_events: list[ZeroEvent]
+    events_by_matched_order: list[int]
+    segments: int
+    words: int | None
+    characters: int | None
+    bytes: int | None
+    lossy_segments: int
+    unit: str
+    context: str
+    vocabulary_size: int | None
+    fingerprints: dict[str, str]
+    signature: str
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values, full precision; infinities stay floats."""
+        return asdict(self)
+
+    def to_pandas(self) -> pd.Series[Any]:
+        """The scalar fields as a pandas Series."""
+        pandas = _pandas()
+        series: pd.Series[Any] = pandas.Series({k: v for k, v in self.to_dict().items() if not isinstance(v, (dict, list))})
+        return series
+
+    def __str__(self) -> str:
+        bound = ">=" if self.bits_per_byte_is_bound else ""
+        bits = "" if self.bits_per_byte is None else f", {bound}{self.bits_per_byte:.4f} bits per byte"
+        name = self.model if self.group is None else f"{self.model} [{self.group}]"
+        return (
+            f"{name}: perplexity {self.perplexity:.4f}, cross-entropy {self.cross_entropy:.4f} nats{bits}, "
+            f"OOV {100 * self.oov_rate:.2f} % of {self.tokens:,} tokens ({self.signature})"
+        )
+
+
+@dataclass(frozen=True)
+class Evaluations(Sequence[Evaluation]):
+    """Several evaluations, in order; prints as lines, turns into dicts and data frames."""
+
+    items: tuple[Evaluation, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __str__(self) -> str:
+        return "\n".join(str(item) for item in self.items)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """A dict an evaluation."""
+        return [item.to_dict() for item in self.items]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row an evaluation."""
+        frame: pd.DataFrame = _pandas().DataFrame([item.to_pandas() for item in self.items])
+        return frame
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError("pandas", extra="pandas") from error
+    return pandas

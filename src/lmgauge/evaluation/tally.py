@@ -1,0 +1,139 @@
+"""Exact sums over score tables, whatever their size: what every headline number is made of.
+
+Sums are kept as integers, multiples of 2^-80 nats, so they do not depend on how the rows were cut into batches or groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import InputError
+from lmgauge.scores import KINDS, ScoreBatch
+
+_SCALE = 1 << 80
+_SHOWN_ZEROS = 10
+
+
+@dataclass(frozen=True)
+class ZeroEvent:
+    """An event of probability zero: where it is and what it was."""
+
+    segment: int
+    position: int
+    token: str
+
+
+@dataclass
+class Tally:
+    """Sums over the rows added so far.
+
+    Attributes:
+        exact: per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats.
+        events, zeros: per kind the rows, and those of probability zero.
+        first_zeros: where the first of these are.
+        contexts: rows by the order (or context length) that was used, where the table tells.
+        lossy_segments: segments that their tokens do not give back exactly.
+    """
+
+    exact: list[int] = field(default_factory=lambda: [0, 0, 0])
+    events: list[int] = field(default_factory=lambda: [0, 0, 0])
+    zeros: list[int] = field(default_factory=lambda: [0, 0, 0])
+    first_zeros: list[ZeroEvent] = field(default_factory=list)
+    contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    lossy_segments: int = 0
+    _segments: list[NDArray[np.int64]] = field(default_factory=list)
+    _high: list[NDArray[np.int64]] = field(default_factory=list)
+    _low: list[NDArray[np.uint64]] = field(default_factory=list)
+    _events: list[NDArray[np.int64]] = field(default_factory=list)
+    _zeros: list[NDArray[np.int64]] = field(default_factory=list)
+
+    def add(self, batch: ScoreBatch) -> None:
+        """Adds the rows of a batch.
+
+        Raises:
+            InputError: a log-probability is NaN, positive or beyond all reason.
+        """
+        count = len(batch.segments)
+        high, low, zeros = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
+        kinds, bad = _native.sum_events(batch.logprob, batch.kind, batch.segment_events, high, low, zeros)
+        if bad >= 0:
+            raise InputError(
+                f"segment {batch.row_segments()[bad]}: the log-probability {batch.logprob[bad]} is not that of an event; "
+                "a score table holds natural logs, none above 0 and none NaN"
+            )
+        for kind, (h, part, events, zero_events) in enumerate(kinds):
+            self.exact[kind] += (int(h) << 64) + int(part)
+            self.events[kind] += events
+            self.zeros[kind] += zero_events
+        if zeros.any() and len(self.first_zeros) < _SHOWN_ZEROS:
+            self._note_zeros(batch)
+        if "context" in batch.extra:
+            counts = np.bincount(batch.extra["context"])
+            longer, shorter = (counts, self.contexts) if len(counts) >= len(self.contexts) else (self.contexts, counts)
+            self.contexts = longer.astype(np.int64)
+            self.contexts[: len(shorter)] += shorter
+        self.lossy_segments += batch.lossy_segments
+        self._segments.append(batch.segments)
+        self._high.append(high)
+        self._low.append(low)
+        self._events.append(batch.segment_events)
+        self._zeros.append(zeros)
+
+    def _note_zeros(self, batch: ScoreBatch) -> None:
+        rows = np.flatnonzero(batch.logprob == -np.inf)[: _SHOWN_ZEROS - len(self.first_zeros)]
+        segment_of_row = batch.row_segments()
+        first_row = np.cumsum(batch.segment_events) - batch.segment_events
+        for row in rows.tolist():
+            segment = int(segment_of_row[row])
+            position = row - int(first_row[np.searchsorted(batch.segments, segment)])
+            self.first_zeros.append(ZeroEvent(segment, position, batch.strings.tokens[batch.token_ids[row]]))
+
+    def nats(self, *kinds: int) -> float:
+        """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""
+        return sum(self.exact[k] for k in kinds or range(len(KINDS))) / _SCALE
+
+    @property
+    def total_events(self) -> int:
+        """All rows."""
+        return sum(self.events)
+
+    @property
+    def total_zeros(self) -> int:
+        """All rows of probability zero."""
+        return sum(self.zeros)
+
+    def per_segment(self) -> SegmentSums:
+        """Sums of each segment; a segment whose rows came in several batches is one."""
+        segments = _joined(self._segments, np.int64)
+        high, low = _joined(self._high, np.int64), _joined(self._low, np.uint64)
+        events, zeros = _joined(self._events, np.int64), _joined(self._zeros, np.int64)
+        nats = (high.astype(np.float64) + low.astype(np.float64) * 2.0**-64) * 2.0**-16
+        if len(segments) > 1 and not np.all(np.diff(segments) > 0):
+            segments, inverse = np.unique(segments, return_inverse=True)
+            whole = [0] * len(segments)
+            for i, (h, part) in zip(inverse.tolist(), zip(high.tolist(), low.tolist(), strict=True), strict=True):
+                whole[i] += (h << 64) + part
+            nats = np.array([value / _SCALE for value in whole])
+            events = np.bincount(inverse, events, len(segments)).astype(np.int64)
+            zeros = np.bincount(inverse, zeros, len(segments)).astype(np.int64)
+        nats[zeros > 0] = -np.inf
+        return SegmentSums(segments, nats, events, zeros)
+
+
+@dataclass(frozen=True)
+class SegmentSums:
+    """Per segment: index, log-probability in nats (-inf with a zero-probability event), events, zero-probability events."""
+
+    segments: NDArray[np.int64]
+    nats: NDArray[np.float64]
+    events: NDArray[np.int64]
+    zeros: NDArray[np.int64]
+
+
+def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)

@@ -1,0 +1,73 @@
+"""What every language model offers, and the config.json that every saved one has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import ModelFileError
+from lmgauge.scores import ScoreBatch
+
+if TYPE_CHECKING:
+    from lmgauge.text.segments import Segments
+    from lmgauge.text.tokenizers import Tokenizer
+    from lmgauge.text.vocabulary import Vocabulary
+
+NGRAM_MODEL_TYPE = "lmgauge-ngram"
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """A language model, as evaluation, sampling and audits know it.
+
+    Attributes:
+        label: short name for signatures, e.g. `mkn5`.
+        vocabulary: token strings and ids.
+        tokenizer: how text becomes tokens.
+        fingerprint: hexadecimal digest of all that determines the probabilities.
+        context_policy: what of the text is context, e.g. `sentence` or `stream`.
+    """
+
+    @property
+    def label(self) -> str: ...  # noqa: D102
+    @property
+    def vocabulary(self) -> Vocabulary: ...  # noqa: D102
+    @property
+    def tokenizer(self) -> Tokenizer: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    @property
+    def context_policy(self) -> str: ...  # noqa: D102
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """One batch for each block of segments, in order. Without `spans` the `ends` column is empty."""
+        ...
+
+    def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Natural log-probabilities of all tokens after a context, float64 [vocabulary]; -inf for what cannot come."""
+        ...
+
+
+def read_config(path: Path) -> dict[str, object]:
+    """The config.json of a model folder.
+
+    Raises:
+        ModelFileError: missing, too large or no JSON object.
+    """
+    file = path / "config.json"
+    try:
+        if file.stat().st_size > 1 << 24:
+            raise ModelFileError(f"{file}: is {file.stat().st_size:,} bytes long; no model of ours has such a config.json")
+        config = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{path}: no model, as it has no config.json") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{file}: cannot be read: {error}") from error
+    if not isinstance(config, dict):
+        raise ModelFileError(f"{file}: is no JSON object; the file is damaged")
+    return config

@@ -1,0 +1,92 @@
+"""The tables of a trained n-gram model, and the questions they answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.models.ngram.counting import Table
+from lmgauge.text.vocabulary import BOS
+
+_KEY_BITS = np.uint64(2**63 - 1)
+
+
+@dataclass(frozen=True)
+class NgramTables:
+    """Probabilities and back-off weights, ready for lookup.
+
+    Attributes:
+        unigrams: float32 [vocabulary, 2], probability and back-off weight, linear.
+        tables: one per order from 2, uint64 [slots, 2]; see `_kernels/hashing.hpp`.
+        longest: largest distance of an entry from its home slot, per table: the bound of every search.
+        full_context: no back-off: after a context, an unseen word has the probability that the context holds for it.
+        unseen: with `full_context`, the probability of any word after an unseen context.
+    """
+
+    unigrams: NDArray[np.float32]
+    tables: list[Table]
+    longest: list[int]
+    full_context: bool = False
+    unseen: float = 0.0
+
+    @property
+    def order(self) -> int:
+        """The longest n-grams."""
+        return len(self.tables) + 1
+
+    def _arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
+        return self.unigrams.reshape(-1), self.tables, self.longest, (self.full_context, self.unseen)
+
+    def score(
+        self, ids: NDArray[np.uint32], *, skip: int = 0, matched: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+        """Natural log-probabilities of all ids but `<s>`, each given what precedes it back to the last `<s>`.
+
+        Args:
+            ids: uint32 [n].
+            skip: this many leading ids are context only.
+            matched: also return the order of the longest n-gram found for each event.
+
+        Returns:
+            float64 [events], and uint8 [events] or empty.
+        """
+        logprob = np.empty(len(ids), np.float64)
+        orders = np.empty(len(ids) if matched else 0, np.uint8)
+        written = _native.score_ids(*self._arguments(), ids, skip, logprob, orders)
+        return logprob[:written], orders[:written]
+
+    def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0."""
+        probability = np.empty(len(self.unigrams), np.float64)
+        _native.distribution(*self._arguments(), np.ascontiguousarray(context, np.uint32), probability)
+        return probability
+
+    def types(self) -> list[int]:
+        """N-grams of each order; what is held only because longer ones contain it is not counted."""
+        counts = [len(self.unigrams)]
+        for table in self.tables:
+            _, probability, _ = columns(table)
+            counts.append(int(np.count_nonzero(table[:, 0]) - np.count_nonzero(np.signbit(probability) & (table[:, 0] > 0))))
+        return counts
+
+
+def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
+    """Views of a table's keys (+ 1; 0: empty), probabilities and back-off weights, each [slots]."""
+    values = table.view(np.float32).reshape(-1, 4)
+    return table[:, 0], values[:, 2], values[:, 3]
+
+
+def parents_and_words(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Splits keys (as stored: + 1, and with the overflow bit) of occupied slots."""
+    plain = (keys & _KEY_BITS) - np.uint64(1)
+    return (plain >> np.uint64(32)).astype(np.uint32), (plain & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+
+
+def context_window(context: NDArray[np.uint32], order: int) -> NDArray[np.uint32]:
+    """What of a context an n-gram model of this order looks at: at most order - 1 ids, none before the last `<s>`."""
+    window = context[max(0, len(context) - (order - 1)) :] if order > 1 else context[:0]
+    starts = np.flatnonzero(window == BOS)
+    return window[starts[-1] :] if len(starts) else window

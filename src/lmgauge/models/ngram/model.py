@@ -1,0 +1,226 @@
+"""An n-gram model: tables, vocabulary, tokenizer and settings, behind the face all models have."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import UsageError
+from lmgauge.models.model import NGRAM_MODEL_TYPE
+from lmgauge.models.ngram.lookup import NgramTables, context_window
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.encoding import ReservedPolicy, encode, event_kinds
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokenizers import Tokenizer
+from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
+from lmgauge.threads import map_in_order, run_ranges, thread_count
+
+ContextPolicy = Literal["sentence", "stream"]
+_SHORT = {
+    "mle": "mle", "laplace": "laplace", "lidstone": "lidstone", "witten-bell": "wb", "absolute-discounting": "ad",
+    "kneser-ney": "kn", "modified-kneser-ney": "mkn", "good-turing": "gt", "arpa": "arpa",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NgramSettings:
+    """How a model was made; stored in its config.json.
+
+    Attributes:
+        kind: the smoothing, or `arpa` for a model read from such a file.
+        interpolate: whether lower orders are mixed in everywhere or only backed off to.
+        discount, k, cutoffs, prune: options of the smoothing and of pruning.
+        context: each sentence on its own, or one running context.
+        reserved: what a reserved token in the text means.
+        min_count, vocab_size: how the vocabulary was restricted.
+        discounts: D(0), D(1), ... of each order.
+        training: what it was trained on: sha256, segments, events, bytes.
+        notes: what a user should know, e.g. fallbacks taken.
+    """
+
+    kind: str
+    interpolate: bool = True
+    discount: float | tuple[float, ...] | None = None
+    k: float | None = None
+    cutoffs: tuple[int, ...] = ()
+    prune: float | None = None
+    context: ContextPolicy = "sentence"
+    reserved: ReservedPolicy = "refuse"
+    min_count: int = 1
+    vocab_size: int | None = None
+    discounts: tuple[tuple[float, ...], ...] = ()
+    training: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class NgramModel:
+    """A trained n-gram model.
+
+    Attributes:
+        tables: probabilities and back-off weights.
+        vocabulary: token strings and ids.
+        tokenizer: how text becomes tokens.
+        settings: how it was made.
+    """
+
+    def __init__(self, tables: NgramTables, vocabulary: Vocabulary, tokenizer: Tokenizer, settings: NgramSettings) -> None:
+        self.tables, self.vocabulary, self.tokenizer, self.settings = tables, vocabulary, tokenizer, settings
+
+    @property
+    def order(self) -> int:
+        """The longest n-grams."""
+        return self.tables.order
+
+    @property
+    def label(self) -> str:
+        """Short name for signatures, e.g. `mkn5`."""
+        return f"{_SHORT.get(self.settings.kind, self.settings.kind)}{self.order}"
+
+    @property
+    def context_policy(self) -> str:
+        """`sentence` or `stream`."""
+        return self.settings.context
+
+    @property
+    def discounts(self) -> list[tuple[float, ...]]:
+        """D(1), D(2), ... of each order from 1; the last holds for all higher counts."""
+        return [values[1:] for values in self.settings.discounts]
+
+    @cached_property
+    def types(self) -> list[int]:
+        """N-grams of each order; order 1 counts every token of the vocabulary that is an event."""
+        return [self.vocabulary.event_count, *self.tables.types()[1:]]
+
+    @cached_property
+    def checksums(self) -> list[int]:
+        """A 64-bit checksum of each table of order 2, 3, ..."""
+        return [self._checksum(k) for k in range(2, self.order + 1)]
+
+    def _checksum(self, k: int) -> int:
+        table = self.tables.tables[k - 2]
+        results = run_ranges(lambda a, b: _native.check_table(table, a, b, 2**32, 2**32), len(table), thread_count())
+        return int(sum(result[0] for result in results) % 2**64)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over all that determines the probabilities."""
+        settings = {
+            "context": self.settings.context,
+            "reserved": self.settings.reserved,
+            "tokenizer": self.tokenizer.settings(),
+        }
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+        digest.update(self.vocabulary.fingerprint.encode())
+        digest.update(np.ascontiguousarray(self.tables.unigrams).data)
+        digest.update(json.dumps([self.checksums, self.tables.full_context, self.tables.unseen]).encode())
+        return digest.hexdigest()
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """One batch of the score table for each block of segments, in order.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the `ends` column.
+            threads: blocks scored at a time; the result does not depend on it.
+        """
+        if self.settings.context == "stream":
+            yield from self._score_stream(segments, spans)
+            return
+        yield from map_in_order(lambda block: self._score_block(block, spans), segments, thread_count(threads))
+
+    def _score_block(self, block: Segments, spans: bool) -> ScoreBatch:
+        encoded = encode(block, self.tokenizer, self.vocabulary, bos=True, reserved=self.settings.reserved, spans=spans)
+        logprob, matched = self.tables.score(encoded.ids, matched=True)
+        events = encoded.ids != BOS
+        ends = encoded.span_ends[events] if spans else encoded.span_ends
+        return self._batch(block, encoded.ids[events], ends, logprob, matched, encoded.lossy_segments)
+
+    def _score_stream(self, segments: Iterable[Segments], spans: bool) -> Iterator[ScoreBatch]:
+        context = np.array([BOS], np.uint32)
+        for block in segments:
+            encoded = encode(block, self.tokenizer, self.vocabulary, bos=False, reserved=self.settings.reserved, spans=spans)
+            ids = np.concatenate((context, encoded.ids))
+            logprob, matched = self.tables.score(ids, skip=len(context), matched=True)
+            yield self._batch(block, encoded.ids, encoded.span_ends, logprob, matched, encoded.lossy_segments)
+            context = ids[-max(1, self.order - 1) :].copy()
+
+    def _batch(
+        self,
+        block: Segments,
+        ids: NDArray[np.uint32],
+        ends: NDArray[np.int64],
+        logprob: NDArray[np.float64],
+        matched: NDArray[np.uint8],
+        lossy: int,
+    ) -> ScoreBatch:
+        last = np.flatnonzero(ids == EOS)
+        events = np.diff(last, prepend=-1)
+        segments = np.arange(block.first, block.first + len(block), dtype=np.int64)
+        kinds = event_kinds(ids)
+        return ScoreBatch(segments, events, ids, self.vocabulary, logprob, kinds, ends, {"context": matched}, lossy)
+
+    def log_distribution(self, context_ids: NDArray[np.uint32] | list[int]) -> NDArray[np.float64]:
+        """Natural log-probabilities of all tokens after a context.
+
+        Args:
+            context_ids: token ids before the event, `<s>` included where the sentence begins; only what the order lets
+                the model see is used.
+
+        Returns:
+            float64 [vocabulary]; -inf for `<s>`, for `<unk>` of a closed vocabulary, and for what has probability zero.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
+        context = np.asarray(context_ids, np.int64)
+        if len(context) and not (context.min() >= 0 and context.max() < len(self.vocabulary)):
+            raise UsageError(f"context ids must lie between 0 and {len(self.vocabulary) - 1}, the vocabulary's last")
+        window = context_window(context.astype(np.uint32), self.order)
+        with np.errstate(divide="ignore"):
+            return np.log(self.tables.distribution(window))
+
+    def save(self, path: str | Path) -> None:
+        """Writes the model as a folder: config.json, model.safetensors and the tokenizer's files.
+
+        Raises:
+            OutputError: it cannot be written; nothing is left behind.
+        """
+        from lmgauge.models.ngram.storage import save_ngram_model
+
+        save_ngram_model(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is in the model, as config.json tells it."""
+        settings = {key: value for key, value in asdict(self.settings).items() if value is not None}
+        return {
+            "model_type": NGRAM_MODEL_TYPE,
+            "order": self.order,
+            **settings,
+            "vocabulary": "closed" if self.vocabulary.closed else "open",
+            "vocabulary_size": len(self.vocabulary),
+            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "types": self.types,
+            "tokenizer": self.tokenizer.settings(),
+        }
+
+    def with_tables(self, tables: NgramTables, **changes: Any) -> NgramModel:
+        """The same model over other tables, with changed settings."""
+        return NgramModel(tables, self.vocabulary, self.tokenizer, replace(self.settings, **changes))
+
+    @property
+    def unk_probability(self) -> float:
+        """Probability of `<unk>` as a unigram: what smoothing leaves to unseen words."""
+        return float(self.tables.unigrams[UNK, 0])
+
+    def __repr__(self) -> str:
+        types = " + ".join(f"{n:,}" for n in self.types)
+        return f"NgramModel({self.settings.kind}, order {self.order}, {types} n-grams)"

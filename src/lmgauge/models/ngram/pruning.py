@@ -1,0 +1,177 @@
+"""Entropy pruning: n-grams are dropped whose loss changes the model least (Stolcke 1998, "Entropy-based pruning of
+backoff language models").
+
+For an n-gram (h, w), dropping it changes p(w|h) to the backed-off estimate and the back-off weight of h. With p(h) the
+probability the model gives the history, the relative entropy between the two models is
+
+    D = -p(h) { p(w|h) [log p'(w|h) - log p(w|h)] + (1 - sum of p over what is listed after h) [log a'(h) - log a(h)] }
+
+(eq. 11), where a, a' are the back-off weights with and without it. N-grams with exp(D) - 1 below the threshold go, unless
+longer ones begin with them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.models.ngram.counting import Table, new_table
+from lmgauge.models.ngram.lookup import NgramTables, columns, parents_and_words
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.text.vocabulary import BOS
+
+_NONE = np.uint32(0xFFFFFFFF)
+
+
+class _Level:
+    """One order's occupied slots as columns: parent and suffix are slots of the order below."""
+
+    def __init__(self, table: Table, lower: Table | None, lower_longest: int, lower_suffixes: NDArray[np.uint32]) -> None:
+        self.slots = len(table)
+        self.suffix_of_slot = np.empty(self.slots, np.uint32)
+        _native.link_suffixes(table, [] if lower is None else [lower], lower_longest, lower_suffixes, self.suffix_of_slot)
+        keys, probability, backoff = columns(table)
+        self.used = np.flatnonzero(keys)
+        self.parent, self.word = parents_and_words(keys[self.used])
+        self.suffix = self.suffix_of_slot[self.used]
+        signed = probability[self.used].astype(np.float64)
+        self.blank = np.signbit(signed)
+        self.probability = np.abs(signed)
+        self.backoff = backoff[self.used].astype(np.float64)
+        self.index = np.full(self.slots, -1, np.int64)
+        self.index[self.used] = np.arange(len(self.used))
+
+
+def prune_model(model: NgramModel, threshold: float) -> NgramModel:
+    """The model without the n-grams whose loss raises its perplexity by less than `threshold` (relative).
+
+    Unigrams stay. What is dropped but begins or ends a longer n-gram that stays is held on as a blank: it is no event of
+    the model any more and has the probability that backing off gives it.
+    """
+    tables = model.tables
+    unigrams = tables.unigrams.astype(np.float64)
+    levels: list[_Level] = []
+    for i, table in enumerate(tables.tables):
+        below = tables.tables[i - 1] if i else None
+        suffixes = levels[-1].suffix_of_slot if levels else np.zeros(0, np.uint32)
+        levels.append(_Level(table, below, tables.longest[i - 1] if i else 0, suffixes))
+    histories = _history_probabilities(unigrams, levels)
+    needed: NDArray[np.bool_] | None = None  # entries that are the beginning of a longer one that stays
+    keeps: list[NDArray[np.bool_]] = []
+    weights: list[NDArray[np.float64]] = []
+    for i in range(len(levels) - 1, -1, -1):
+        keep, weight = _prune_level(levels, i, unigrams, histories[i], threshold, needed)
+        keeps.insert(0, keep)
+        weights.insert(0, weight)
+        if i:
+            needed = np.zeros(len(levels[i - 1].used), bool)
+            needed[levels[i - 1].index[levels[i].parent[keep]]] = True
+    return _rebuild(model, levels, keeps, weights, threshold)
+
+
+def _history_probabilities(unigrams: NDArray[np.float64], levels: list[_Level]) -> list[NDArray[np.float64]]:
+    """p(h) of each context slot, by the chain rule over its own words; `<s>` is given, so it counts as one."""
+    chain = unigrams[:, 0].copy()
+    chain[BOS] = 1.0
+    histories = [chain]
+    for level in levels[:-1]:
+        by_slot = np.zeros(level.slots)
+        by_slot[level.used] = histories[-1][level.parent] * level.probability
+        histories.append(by_slot)
+    return histories
+
+
+def _lower_probability(levels: list[_Level], i: int, unigrams: NDArray[np.float64]) -> NDArray[np.float64]:
+    if i == 0:
+        first: NDArray[np.float64] = unigrams[levels[0].suffix, 0]
+        return first
+    lower = levels[i - 1]
+    result: NDArray[np.float64] = lower.probability[lower.index[levels[i].suffix]]
+    return result
+
+
+def _prune_level(
+    levels: list[_Level],
+    i: int,
+    unigrams: NDArray[np.float64],
+    history: NDArray[np.float64],
+    threshold: float,
+    needed: NDArray[np.bool_] | None,
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Which entries of a level stay events, and the back-off weights of its contexts (by slot) afterwards."""
+    level = levels[i]
+    contexts = len(history)
+    lower = _lower_probability(levels, i, unigrams)
+    listed = ~level.blank
+    left = 1 - np.bincount(level.parent[listed], level.probability[listed], contexts)
+    lower_left = 1 - np.bincount(level.parent[listed], lower[listed], contexts)
+    # With everything listed there is nothing to share out, and rounding decides: such contexts are left alone.
+    p, q, a, b = level.probability, lower, left[level.parent], lower_left[level.parent]
+    open_ended = listed & (a > 1e-9) & (b > 1e-9)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        old_log_weight = np.log(a) - np.log(b)
+        new_log_weight = np.log(a + p) - np.log(b + q)
+        change = history[level.parent] * (
+            p * (np.log(q) + new_log_weight - np.log(p)) + a * (new_log_weight - old_log_weight)
+        )
+        loss = np.expm1(-change)
+    drop = open_ended & (q > 0) & (loss < threshold)
+    if needed is not None:
+        drop &= ~needed
+    keep = listed & ~drop
+    left = 1 - np.bincount(level.parent[keep], p[keep], contexts)
+    lower_left = 1 - np.bincount(level.parent[keep], q[keep], contexts)
+    weight = np.where(lower_left > 1e-12, np.maximum(left, 0) / np.maximum(lower_left, 1e-12), 0.0)
+    return keep, weight
+
+
+def _rebuild(
+    model: NgramModel,
+    levels: list[_Level],
+    keeps: list[NDArray[np.bool_]],
+    weights: list[NDArray[np.float64]],
+    threshold: float,
+) -> NgramModel:
+    """Fresh tables with what stays and the blanks it needs, weights renewed where something after a context went."""
+    held = [keep.copy() for keep in keeps]
+    for i in range(len(levels) - 1, 0, -1):
+        for links in (levels[i].parent, levels[i].suffix):
+            held[i - 1][levels[i - 1].index[links[held[i]]]] = True
+    unigrams = model.tables.unigrams.copy()
+    if levels:
+        changed = _lost(levels[0], keeps[0], len(unigrams))
+        unigrams[changed, 1] = weights[0][changed]
+    tables: list[Table] = []
+    longest: list[int] = []
+    resolved = unigrams[:, 0].astype(np.float64)  # by old slot: what scoring gives the entry
+    backoff = unigrams[:, 1].astype(np.float64)  # by old slot, of contexts
+    new_slot = np.arange(len(unigrams), dtype=np.uint32)
+    for i, level in enumerate(levels):
+        stays = held[i]
+        value = np.where(keeps[i], level.probability, backoff[level.parent] * resolved[level.suffix])
+        own = level.backoff.copy()
+        if i + 1 < len(levels):
+            changed = _lost(levels[i + 1], keeps[i + 1], level.slots)[level.used]
+            own[changed] = weights[i + 1][level.used][changed]
+        signed = np.where(keeps[i], value, -value).astype(np.float32)
+        keys = (new_slot[level.parent[stays]].astype(np.uint64) << np.uint64(32)) | level.word[stays].astype(np.uint64)
+        table = new_table(int(np.count_nonzero(stays)))
+        slots = np.empty(len(keys), np.uint32)
+        _, far, _ = _native.insert_entries(table, keys, signed[stays], own[stays].astype(np.float32), slots)
+        tables.append(table)
+        longest.append(far)
+        resolved, backoff = np.zeros(level.slots), np.ones(level.slots)
+        resolved[level.used], backoff[level.used] = np.abs(signed), own
+        new_slot = np.full(level.slots, _NONE, np.uint32)
+        new_slot[level.used[stays]] = slots
+    dropped = sum(int(np.count_nonzero(~level.blank & ~keep)) for level, keep in zip(levels, keeps, strict=True))
+    note = f"entropy pruning at {threshold:g} dropped {dropped:,} n-grams"
+    return model.with_tables(NgramTables(unigrams, tables, longest), prune=threshold, notes=(*model.settings.notes, note))
+
+
+def _lost(level: _Level, keep: NDArray[np.bool_], contexts: int) -> NDArray[np.bool_]:
+    """Contexts (by slot) after which something was dropped."""
+    lost = np.zeros(contexts, bool)
+    lost[level.parent[~level.blank & ~keep]] = True
+    return lost

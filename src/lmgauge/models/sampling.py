@@ -1,0 +1,93 @@
+"""Text drawn from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.models.model import LanguageModel
+from lmgauge.text.documents import Corpus
+from lmgauge.text.encoding import encode
+from lmgauge.text.vocabulary import BOS, EOS, UNK
+
+
+def sample(
+    model: LanguageModel,
+    count: int = 1,
+    *,
+    seed: int = 12345,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    max_tokens: int = 200,
+    prompt: str = "",
+    allow_unk: bool = False,
+) -> Iterator[str]:
+    """Draws segments from a model, each until `</s>` or `max_tokens`.
+
+    Args:
+        model: any language model.
+        count: how many segments.
+        seed: same seed, same text.
+        temperature: log-probabilities are divided by it; 0 takes the most probable token each time.
+        top_k: only the so many most probable tokens are drawn from (ties by id).
+        max_tokens: a segment ends here at the latest.
+        prompt: text each segment begins with.
+        allow_unk: whether `<unk>` may be drawn; otherwise its mass is shared among the others.
+
+    Raises:
+        UsageError: a number is out of range, or nothing can follow a context.
+    """
+    if (
+        count < 0
+        or max_tokens < 1
+        or not temperature >= 0
+        or not np.isfinite(temperature)
+        or (top_k is not None and top_k < 1)
+    ):
+        raise UsageError("sampling needs count >= 0, max-tokens >= 1, temperature >= 0 and top-k >= 1")
+    generator = np.random.default_rng(seed)
+    start = _prompt_ids(model, prompt)
+    for _ in range(count):
+        ids = list(start)
+        tokens: list[str] = []
+        while len(tokens) < max_tokens:
+            logprob = model.log_distribution(np.array(ids, np.uint32))
+            if not allow_unk:
+                logprob[UNK] = -np.inf
+            following = _draw(logprob, generator, temperature, top_k)
+            if following == EOS:
+                break
+            ids.append(following)
+            tokens.append(model.vocabulary.token(following))
+        text = model.tokenizer.detokenize(tokens)
+        separator = " " if prompt and text and model.tokenizer.unit == "word" else ""
+        yield prompt + separator + text
+
+
+def _prompt_ids(model: LanguageModel, prompt: str) -> list[int]:
+    if not prompt:
+        return [BOS]
+    ids = [BOS]
+    for block in Corpus.from_strings([prompt]):
+        encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
+        ids.extend(int(i) for i in encoded.ids[:-1])
+    return ids
+
+
+def _draw(logprob: NDArray[np.float64], generator: np.random.Generator, temperature: float, top_k: int | None) -> int:
+    best = float(np.max(logprob))
+    if best == -np.inf:
+        raise UsageError("no token has a probability above zero after this context; a smoothed model can go on")
+    if temperature == 0:
+        return int(np.argmax(logprob))
+    weights = np.exp((logprob - best) / temperature)
+    if top_k is not None and top_k < len(weights):
+        kept = np.argsort(-weights, kind="stable")[:top_k]
+        chosen = np.zeros_like(weights)
+        chosen[kept] = weights[kept]
+        weights = chosen
+    cumulative = np.cumsum(weights)
+    return int(np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right"))

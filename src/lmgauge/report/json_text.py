@@ -1,0 +1,25 @@
+"""Results as JSON: full precision, stable keys. JSON has no infinities: they are the strings "inf" and "-inf"."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """The value with infinities as strings, tuples as lists and keys as strings."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise ValueError("a result is never NaN")
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def to_json(value: Any) -> str:
+    """JSON text of a result."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,108 @@
+"""Rows of an evaluation for other programs: a line a token, a line a segment; TSV, JSON lines or Parquet by suffix."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.tally import Tally
+from lmgauge.files import writing
+from lmgauge.report.json_text import plain
+from lmgauge.scores import KINDS, ScoreBatch
+
+if TYPE_CHECKING:
+    from lmgauge.text.segments import Segments
+
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+
+
+@contextmanager
+def _target(path: str) -> Iterator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with writing(path) as file:
+            yield file
+
+
+class RowWriter:
+    """Writes rows with fixed columns to a TSV or JSON lines file; `-` is standard output, as TSV."""
+
+    def __init__(self, path: str, columns: Sequence[str]) -> None:
+        if path != "-" and Path(path).suffix not in (".tsv", ".txt", ".jsonl", ".ndjson"):
+            raise UsageError(
+                f"{path}: rows are written as .tsv or .jsonl (or - for TSV on standard output); -o writes Parquet"
+            )
+        self._path, self._columns = path, list(columns)
+        self._json = Path(path).suffix in (".jsonl", ".ndjson")
+        self._stack = ExitStack()
+
+    def __enter__(self) -> RowWriter:
+        self._file = self._stack.enter_context(_target(self._path))
+        if not self._json:
+            self._file.write(("\t".join(self._columns) + "\n").encode())
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Adds rows, given as columns of equal length."""
+        rows = zip(*(columns[name] for name in self._columns), strict=True)
+        if self._json:
+            lines = [json.dumps(plain(dict(zip(self._columns, row, strict=True))), ensure_ascii=False) for row in rows]
+        else:
+            lines = ["\t".join(_cell(value) for value in row) for row in rows]
+        if lines:
+            self._file.write(("\n".join(lines) + "\n").encode())
+
+
+def _cell(value: Any) -> str:
+    return value.translate(_ESCAPES) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
+
+
+TOKEN_COLUMNS = ("model", "segment", "start", "end", "token", "logprob", "kind", "context")
+SEGMENT_COLUMNS = ("model", "segment", "group", "events", "logprob", "perplexity", "zero_probability_events")
+
+
+def token_rows(model: str, batch: ScoreBatch) -> dict[str, Sequence[Any]]:
+    """The rows of a batch, as columns."""
+    tokens = batch.strings.tokens
+    count = len(batch)
+    return {
+        "model": [model] * count,
+        "segment": batch.row_segments().tolist(),
+        "start": batch.starts().tolist(),
+        "end": batch.ends.tolist(),
+        "token": [tokens[i] for i in batch.token_ids.tolist()],
+        "logprob": batch.logprob.tolist(),
+        "kind": [KINDS[k] for k in batch.kind.tolist()],
+        "context": batch.extra["context"].tolist() if "context" in batch.extra else [""] * count,
+    }
+
+
+def segment_rows(model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """A row for each segment of a batch: log-probability in nats, and its own perplexity."""
+    import numpy as np
+
+    tally = Tally()
+    tally.add(batch)
+    sums = tally.per_segment()
+    groups = [""] * len(block) if block.groups is None else [group_names[g] for g in block.groups.tolist()]
+    with np.errstate(over="ignore"):
+        perplexity = np.exp(-sums.nats / sums.events)
+    return {
+        "model": [model] * len(sums.segments),
+        "segment": sums.segments.tolist(),
+        "group": groups,
+        "events": sums.events.tolist(),
+        "logprob": sums.nats.tolist(),
+        "perplexity": perplexity.tolist(),
+        "zero_probability_events": sums.zeros.tolist(),
+    }

@@ -1,0 +1,231 @@
+"""The score table: what every model makes of a text, and all that numbers are made from (DESIGN.md, section 3).
+
+In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and towards other programs it is Arrow. Columns:
+
+    segment   int64                       segment in reading order
+    start     int64                       byte span in the segment's UTF-8 text; spans of a segment tile it
+    end       int64
+    token     dictionary<int32, string>   the token as the model sees it
+    logprob   float64                     natural log of the conditional probability; -inf allowed, NaN never
+    kind      dictionary<int8, string>    token, oov or eos
+    context   uint8, optional             how many tokens of context were used; an n-gram model: the order that matched
+    entropy   float64, optional           of the predictive distribution, nats
+    rank      int64, optional             of the true token among all, from 1
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.files import writing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+KINDS = ("token", "oov", "eos")
+TOKEN, OOV, EOS_KIND = range(3)
+METADATA_KEY = b"lmgauge"
+
+
+class TokenStrings(Protocol):
+    """Token strings by id: a vocabulary, as far as a table needs it."""
+
+    @property
+    def tokens(self) -> list[str]:
+        """All token strings by id."""
+        ...
+
+
+@dataclass(frozen=True)
+class Strings:
+    """Token strings that came with a table from elsewhere."""
+
+    tokens: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBatch:
+    """Consecutive rows of a score table.
+
+    Attributes:
+        segments: int64 [s], indices of the segments the rows belong to, ascending.
+        segment_events: int64 [s], rows of each.
+        token_ids: uint32 [n], index into `strings`.
+        strings: the token strings.
+        logprob: float64 [n], nats.
+        kind: uint8 [n], index into `KINDS`.
+        ends: int64 [n] or empty, where the span ends; it starts where the one before ended (0 for the first).
+        extra: optional columns by name, each [n].
+        lossy_segments: segments that the tokens do not give back exactly.
+    """
+
+    segments: NDArray[np.int64]
+    segment_events: NDArray[np.int64]
+    token_ids: NDArray[np.uint32]
+    strings: TokenStrings
+    logprob: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    lossy_segments: int = 0
+
+    def __len__(self) -> int:
+        return len(self.logprob)
+
+    def row_segments(self) -> NDArray[np.int64]:
+        """int64 [n], the segment of each row."""
+        return np.repeat(self.segments, self.segment_events)
+
+    def starts(self) -> NDArray[np.int64]:
+        """int64 [n], where each span starts."""
+        starts = np.empty_like(self.ends)
+        starts[1:] = self.ends[:-1]
+        firsts = np.cumsum(self.segment_events)[:-1]
+        starts[:1] = 0
+        starts[firsts[firsts < len(starts)]] = 0
+        return starts
+
+    def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
+        """The batch as an Arrow record batch; `dictionary` saves making the token strings again."""
+        import pyarrow as pa
+
+        tokens = pa.array(self.strings.tokens, pa.string()) if dictionary is None else dictionary
+        columns: dict[str, pa.Array] = {
+            "segment": pa.array(self.row_segments()),
+            "start": pa.array(self.starts()),
+            "end": pa.array(self.ends),
+            "token": pa.DictionaryArray.from_arrays(pa.array(self.token_ids.astype(np.int32)), tokens),
+            "logprob": pa.array(self.logprob),
+            "kind": pa.DictionaryArray.from_arrays(pa.array(self.kind.astype(np.int8)), pa.array(KINDS)),
+        }
+        columns.update({name: pa.array(values) for name, values in self.extra.items()})
+        return pa.RecordBatch.from_pydict(columns)
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """The Arrow PyCapsule interface: pandas, polars and DuckDB read a batch as it is."""
+        capsules: tuple[object, object] = self.to_arrow().__arrow_c_array__(requested_schema)
+        return capsules
+
+
+class ScoreWriter:
+    """Writes batches to a Parquet file, which appears under its name when the block ends well.
+
+    Args:
+        path: the file.
+        metadata: fingerprints and the like, kept in the file's schema.
+    """
+
+    def __init__(self, path: str | Path, metadata: Mapping[str, object]) -> None:
+        self._path, self._metadata = path, metadata
+        self._stack = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
+        self._dictionaries: dict[int, pa.Array] = {}
+
+    def __enter__(self) -> Self:
+        self._file = self._stack.enter_context(writing(self._path))
+        return self
+
+    def write(self, batch: ScoreBatch) -> None:
+        """Adds the rows of a batch; all batches have the same columns."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        key = id(batch.strings)
+        if key not in self._dictionaries:
+            self._dictionaries[key] = pa.array(batch.strings.tokens, pa.string())
+        rows = batch.to_arrow(self._dictionaries[key])
+        if self._writer is None:
+            schema = rows.schema.with_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
+            self._writer = self._stack.enter_context(
+                pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind"])
+            )
+        self._writer.write_batch(rows)
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+
+def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
+    """Reads a score table: Parquet as written here, or JSON lines with at least `segment` and `logprob`.
+
+    Foreign tables may leave out `start`, `end`, `token` and `kind` (all rows are then tokens).
+
+    Raises:
+        InputError: the file cannot be read, or a row breaks the rules of the table.
+    """
+    path = Path(path)
+    last = -1
+    for rows in _read_rows(path):
+        batch = _from_arrow(rows, path)
+        if len(batch.segments) and (np.any(np.diff(batch.segments) < 0) or batch.segments[0] < last):
+            raise InputError(
+                f"{path}: column 'segment' must not fall: the rows of a segment stand together, in reading order"
+            )
+        last = int(batch.segments[-1]) if len(batch.segments) else last
+        yield batch
+
+
+def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.json
+    import pyarrow.parquet as pq
+
+    try:
+        if path.name.endswith((".jsonl", ".ndjson", ".json")):
+            yield from pyarrow.json.read_json(path).to_batches()
+        else:
+            yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 18)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
+
+
+def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = rows.schema.names
+    for name in ("segment", "logprob"):
+        if name not in names:
+            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names)}")
+    try:
+        logprob = np.array(rows["logprob"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+        row_segments = rows["segment"].cast(pa.int64()).to_numpy(zero_copy_only=False)
+        kinds: Sequence[str] = rows["kind"].cast(pa.string()).to_pylist() if "kind" in names else ["token"] * len(logprob)
+        kind = np.array([KINDS.index(k) for k in kinds], np.uint8)
+        token = pc.dictionary_encode(rows["token"].cast(pa.string())) if "token" in names else None
+        ends = rows["end"].cast(pa.int64()).to_numpy(zero_copy_only=False) if "end" in names else np.zeros(0, np.int64)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(f"{path}: the score table holds a value of the wrong type: {str(error).splitlines()[0]}") from error
+    if np.isnan(logprob).any() or (logprob > 0).any():
+        row = int(np.flatnonzero(np.isnan(logprob) | (logprob > 0))[0])
+        raise InputError(
+            f"{path}: logprob is {logprob[row]} in segment {row_segments[row]}; it must be the natural log of a probability"
+        )
+    segments, counts = _runs(row_segments)
+    ids = (
+        np.zeros(len(logprob), np.uint32)
+        if token is None
+        else token.indices.to_numpy(zero_copy_only=False).astype(np.uint32)
+    )
+    strings = Strings([""] if token is None else token.dictionary.to_pylist())
+    extra = {n: rows[n].to_numpy(zero_copy_only=False) for n in ("context", "entropy", "rank") if n in names}
+    return ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
+
+
+def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct neighbours, and how many rows each has."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    begins = np.concatenate(([0], np.flatnonzero(np.diff(values)) + 1))
+    return values[begins].astype(np.int64), np.diff(np.concatenate((begins, [len(values)]))).astype(np.int64)

@@ -1,0 +1,205 @@
+"""One block of bytes made valid text: UTF-8 checked, NUL refused, line ends made LF, a byte order mark removed.
+
+Whole blocks pass through a few library calls at memory speed; only a block with something wrong in it is looked at
+closely. The text of a segment is changed here or nowhere.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.text.segments import TextReport
+
+ERROR_POLICIES = ("fail", "replace", "skip")
+
+_DECODE_BYTES = 1 << 16  # text is decoded to check it in slices: a line of 100 MB then needs no 400 MB string
+_UTF8_BOM = codecs.BOM_UTF8
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_PACKED_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ\x00": "xz"}
+_MANY_CR = re.compile(rb"\r+\n")
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a block begins, for messages.
+
+    Attributes:
+        source: name of the file.
+        line: number of the block's first line or record, counted from 1.
+        byte: its offset in the decompressed file, counted from 0; None where a record has no such place.
+        unit: "line" or "record".
+    """
+
+    source: str
+    line: int = 1
+    byte: int | None = 0
+    unit: str = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanBlock:
+    """A block after cleaning.
+
+    Attributes:
+        data: valid text.
+        characters: code points in `data`.
+        kept: int64, indexes of the lines of the block that are still in `data`; None when all are.
+    """
+
+    data: bytes
+    characters: int
+    kept: NDArray[np.int64] | None = None
+
+
+def check_policy(errors: str) -> None:
+    """Raise UsageError unless `errors` is "fail", "replace" or "skip"."""
+    if errors not in ERROR_POLICIES:
+        raise UsageError(f"unknown errors={errors!r}: choose one of {', '.join(ERROR_POLICIES)}")
+
+
+def strip_file_start(block: bytes, place: Place, report: TextReport) -> bytes:
+    """Drop a UTF-8 byte order mark from the first block of a file; refuse UTF-16 and compressed data.
+
+    Args:
+        block: at least the first line of the file.
+        place: where it begins; its byte offset is moved past the mark.
+        report: `bom` is counted here.
+
+    Returns:
+        The block without the mark.
+
+    Raises:
+        InputError: the file is UTF-16 or compressed.
+    """
+    if block.startswith(_UTF8_BOM):
+        report.bom += 1
+        place.byte = len(_UTF8_BOM)
+        return block[len(_UTF8_BOM) :]
+    if block.startswith(_UTF16_BOMS):
+        raise InputError(
+            f"{place.source}: the file is UTF-16 (or UTF-32), not UTF-8: convert it, e.g. iconv -f UTF-16 -t UTF-8"
+        )
+    for magic, name in _PACKED_MAGIC.items():
+        if block.startswith(magic):
+            raise InputError(f"{place.source}: these are {name}-compressed data: unpack them, or name the file so")
+    return block
+
+
+def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock:
+    """Clean a block of whole lines, each ended by a newline.
+
+    Args:
+        block: raw bytes; the last one is a newline.
+        place: where the block begins.
+        errors: "fail", "replace" or "skip" what is not valid text.
+        report: `crlf_lines`, `replaced` and `skipped` are counted here.
+
+    Returns:
+        The block; with "skip" it may have fewer lines, or none.
+
+    Raises:
+        InputError: invalid UTF-8 or a NUL byte, and `errors` is "fail".
+    """
+    kept = None
+    problem, characters = find_problem(block)
+    if problem >= 0:
+        if errors == "skip":
+            block, kept = _without_bad_lines(block, report)
+        else:
+            block = _repaired(block, problem, place, errors, report)
+        characters = find_problem(block)[1]
+    if b"\r" in block:
+        before = len(block)
+        block = _line_ends_as_lf(block, report)
+        characters -= before - len(block)
+    return CleanBlock(block, characters, kept)
+
+
+def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock | None:
+    """Clean one record or document, in which newlines are ordinary characters.
+
+    Args, Raises: as in `clean_lines`.
+
+    Returns:
+        The record, or None if it is to be skipped.
+    """
+    problem, characters = find_problem(record)
+    if problem >= 0:
+        if errors == "skip":
+            report.skipped += 1
+            return None
+        record = _repaired(record, problem, place, errors, report)
+        characters = find_problem(record)[1]
+    before = len(record)
+    if b"\r\n" in record:
+        record = _line_ends_as_lf(record, report)
+    return CleanBlock(record, characters - (before - len(record)))
+
+
+def find_problem(data: bytes) -> tuple[int, int]:
+    """Return the offset of the first NUL or ill-formed UTF-8 byte (-1 if there is none), and the number of code points.
+
+    The number of code points is only meaningful when there is no problem.
+    """
+    nul = data.find(b"\0")
+    if data.isascii():
+        return nul, len(data)
+    view = memoryview(data)
+    position = characters = 0
+    while position < len(data):
+        piece = view[position : position + _DECODE_BYTES]
+        try:
+            text, used = codecs.utf_8_decode(piece, "strict", position + len(piece) == len(data))
+        except UnicodeDecodeError as error:
+            invalid = position + error.start
+            return (invalid if nul < 0 else min(invalid, nul)), 0
+        position += used
+        characters += len(text)
+    return nul, characters
+
+
+def _repaired(block: bytes, problem: int, place: Place, errors: str, report: TextReport) -> bytes:
+    """Return the block with U+FFFD for what is not valid, or raise the error that names the first such byte."""
+    if errors == "fail":
+        raise InputError(_problem_message(block, problem, place))
+    text = block.decode("utf-8", "replace")
+    # What "ignore" leaves out are the ill-formed bytes: the difference counts them.
+    report.replaced += len(block) - len(block.decode("utf-8", "ignore").encode()) + block.count(b"\0")
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode()
+
+
+def _problem_message(block: bytes, problem: int, place: Place) -> str:
+    line = place.line + (block.count(b"\n", 0, problem) if place.unit == "line" else 0)
+    where = f"{place.source}, {place.unit} {line}"
+    if place.byte is not None:
+        where += f", byte {place.byte + problem}"
+    if block[problem] == 0:
+        what = "NUL (0x00) is not text; is this UTF-16, or a binary file?"
+    else:
+        what = f"0x{block[problem]:02X} is not valid UTF-8"
+    return f"{where}: {what}: convert the file, or choose --errors replace or --errors skip"
+
+
+def _without_bad_lines(block: bytes, report: TextReport) -> tuple[bytes, NDArray[np.int64]]:
+    lines = block.split(b"\n")[:-1]
+    kept = [i for i, line in enumerate(lines) if find_problem(line)[0] < 0]
+    report.skipped += len(lines) - len(kept)
+    return b"".join(lines[i] + b"\n" for i in kept), np.array(kept, dtype=np.int64)
+
+
+def _line_ends_as_lf(block: bytes, report: TextReport) -> bytes:
+    """Read CRLF as LF; carriage returns elsewhere are ordinary white space.
+
+    Several carriage returns before a newline are one line end, or what is written could not be read back the same.
+    """
+    found = block.count(b"\r\n")
+    if not found:
+        return block
+    report.crlf_lines += found
+    return _MANY_CR.sub(b"\n", block) if b"\r\r\n" in block else block.replace(b"\r\n", b"\n")

@@ -1,0 +1,113 @@
+"""Segments to token ids, through the kernels for the tokenizers they know and through `Tokens` for all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import InputError
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokenizers import Tokenizer
+from lmgauge.text.vocabulary import EOS, UNK, Vocabulary, VocabularyBuilder
+
+ReservedPolicy = Literal["refuse", "escape", "unk"]
+RESERVED_POLICIES: tuple[ReservedPolicy, ...] = ("refuse", "escape", "unk")
+_DONE, _GROW, _RESERVED, _ROOM = range(4)
+_GIVEN = 3
+_SEGMENT, _POSITION, _TOKEN, _WRITTEN, _SIZE, _LOSSY, _FAULT = range(7)
+_NO_TOKENS = (np.zeros(0, np.uint8),) + (np.zeros(0, np.int64),) * 4
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Ids of consecutive segments, each closed by `</s>`.
+
+    Attributes:
+        ids: uint32 [n], with `<s>` before each segment where sentences are contexts of their own.
+        span_ends: int64 [n] or empty: where each token's span ends in its segment's UTF-8 text.
+        lossy_segments: segments that the tokens do not give back exactly.
+    """
+
+    ids: NDArray[np.uint32]
+    span_ends: NDArray[np.int64]
+    lossy_segments: int
+
+
+def encode(
+    segments: Segments,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary | VocabularyBuilder,
+    *,
+    bos: bool,
+    reserved: ReservedPolicy = "refuse",
+    spans: bool = False,
+) -> Encoded:
+    """Turns segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`.
+
+    Raises:
+        InputError: the text contains `<unk>`, `<s>` or `</s>` and `reserved` is "refuse" (or it is "unk" and another
+            reserved token than `<unk>` is met).
+    """
+    if tokenizer.kernel is None:
+        tokens = tokenizer.tokenize(segments)
+        mode, lossy = _GIVEN, tokens.lossy_segments
+        given = (tokens.data, tokens.starts, tokens.ends, tokens.counts, tokens.span_ends)
+        capacity = len(tokens.starts)
+    else:
+        mode, lossy, given = tokenizer.kernel, 0, _NO_TOKENS
+        length = int(np.sum(segments.ends - segments.starts))
+        capacity = length // 2 + len(segments) if tokenizer.unit == "word" else length
+    ids = np.empty(capacity + 2 * len(segments) + 1, np.uint32)
+    span_ends = np.empty(len(ids) if spans else 0, np.int64)
+    builder = vocabulary if isinstance(vocabulary, VocabularyBuilder) else None
+    state = np.array([0, -1, 0, 0, 0 if builder is None else builder.size, 0, -1, 0], np.int64)
+    options = (mode, RESERVED_POLICIES.index(reserved), bos, True)
+    kernel = _native.encode_segments if builder is None else _native.intern_segments
+    text = (segments.data, segments.starts, segments.ends)
+    while True:
+        status = kernel(text, given, vocabulary.arrays, options, state, ids, span_ends)
+        if builder is not None:
+            builder.size = int(state[_SIZE])
+        if status == _GROW and builder is not None:
+            builder.grow()
+        elif status == _RESERVED:
+            raise _reserved_error(segments, int(state[_SEGMENT]), reserved)
+        elif status == _DONE:
+            break
+        else:
+            raise RuntimeError("the encoder ran out of room that was computed to suffice")
+    written = int(state[_WRITTEN])
+    if tokenizer.kernel is not None:
+        lossy = int(state[_LOSSY]) if tokenizer.unit == "word" else 0
+    return Encoded(ids[:written], span_ends[:written] if spans else span_ends, lossy)
+
+
+def event_kinds(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """0 for a token, 1 for an out-of-vocabulary one, 2 for `</s>`: the codes of the score table's `kind`."""
+    kinds = np.zeros(len(ids), np.uint8)
+    kinds[ids == UNK] = 1
+    kinds[ids == EOS] = 2
+    return kinds
+
+
+def _reserved_error(segments: Segments, first: int, policy: ReservedPolicy) -> InputError:
+    # The kernel stops at a tile of tokens; the line itself is found here, once.
+    for index in range(first, len(segments)):
+        words = segments.text(index).split()
+        for word in (b"<unk>", b"<s>", b"</s>"):
+            if word in words and not (policy == "unk" and word == b"<unk>"):
+                line = segments.first_line + index
+                name = word.decode()
+                remedy = (
+                    "--reserved escape takes it as an ordinary word, --reserved unk as the unknown word"
+                    if word == b"<unk>"
+                    else "--reserved escape takes it as an ordinary word"
+                )
+                return InputError(f"{segments.source}, line {line}: the text contains the reserved token {name}; {remedy}")
+    return InputError(
+        f"{segments.source}: the text contains a reserved token; --reserved escape takes it as an ordinary word"
+    )

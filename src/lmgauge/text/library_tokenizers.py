@@ -1,0 +1,224 @@
+"""Tokenizers from optional libraries: ICU's words for languages written without spaces, and any tokenizer.json."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, MissingExtraError
+from lmgauge.text.segments import Segments, is_character_start
+from lmgauge.text.tokenizers import TOKENIZER_FILE, Tokens, TokenUnit, settings_fingerprint
+
+if TYPE_CHECKING:
+    import tokenizers
+
+
+class IcuWordTokenizer:
+    """Words by the boundaries of ICU (Unicode Standard Annex 29, with dictionaries for zh, ja, th, km, lo, my).
+
+    Pieces of nothing but white space are no tokens; they belong to the span of the token after them. A segment is
+    given back exactly if it has no white space. Tokens depend on ICU's version, which is part of the fingerprint.
+    """
+
+    unit: TokenUnit = "word"
+    kernel: int | None = None
+
+    def __init__(self, locale: str = "root") -> None:
+        """Prepare word boundaries for a locale.
+
+        Args:
+            locale: such as "ja" or "th"; "root" is right for all but a few languages, as the script decides.
+
+        Raises:
+            MissingExtraError: icu4py is not installed.
+        """
+        try:
+            import icu4py
+            from icu4py.breakers import WordBreaker
+        except ImportError as error:
+            raise MissingExtraError("icu4py", extra="icu") from error
+        self.locale = locale
+        self.name = "icu" if locale == "root" else f"icu:{locale}"
+        self._breaker = WordBreaker
+        self._icu_version = str(icu4py.icu_version)
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the words of `segments`."""
+        spans: list[tuple[int, int]] = []  # in segments.data
+        counts = np.zeros(len(segments), dtype=np.int64)
+        lossy = 0
+        for i in range(len(segments)):
+            words, whole = self._words(segments.text(i).decode(), int(segments.starts[i]))
+            spans += words
+            counts[i] = len(words)
+            lossy += not whole
+        bounds = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        starts, ends = bounds[:, 0].copy(), bounds[:, 1].copy()
+        return Tokens(segments.data, starts, ends, counts, ends - np.repeat(segments.starts, counts), lossy)
+
+    def _words(self, text: str, position: int) -> tuple[list[tuple[int, int]], bool]:
+        """Return the byte spans of the words of a text that begins at `position`, and whether they are all of it."""
+        words = []
+        whole = True
+        # The pieces as strings: the library's segments() counts UTF-16 units, which are neither bytes nor characters.
+        for piece in self._breaker(text, self.locale):
+            end = position + len(piece.encode())
+            if piece.isspace():
+                whole = False
+            else:
+                words.append((position, end))
+            position = end
+        return words, whole
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the words in a row, as the scripts that need this tokenizer write them."""
+        return "".join(tokens)
+
+    def settings(self) -> dict[str, object]:
+        """Return name, locale and ICU's version."""
+        return {"name": self.name, "locale": self.locale, "icu": self._icu_version}
+
+    def files(self) -> dict[str, bytes]:
+        """Return no files."""
+        return {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Six hexadecimal digits of the settings."""
+        return settings_fingerprint(self.settings())
+
+    def __repr__(self) -> str:
+        return f"IcuWordTokenizer({self.locale!r})"
+
+
+class HuggingFaceTokenizer:
+    """Subwords of a tokenizer.json, named by the strings of its own vocabulary.
+
+    The text is taken as text: no special token is added, one that is spelled out in the text is not made special,
+    nothing is truncated or padded. A character that several byte-level pieces share belongs to the span of the
+    first of them. A segment is given back exactly if the tokenizer's own decoder does so.
+    """
+
+    PREFIX = "hf@"
+    unit: TokenUnit = "subword"
+    kernel: int | None = None
+
+    def __init__(self, json: bytes, source: str = TOKENIZER_FILE) -> None:
+        """Read a tokenizer.json.
+
+        Args:
+            json: content of the file.
+            source: its name, for messages.
+
+        Raises:
+            InputError: it is not a tokenizer.json that the library can read.
+            MissingExtraError: tokenizers is not installed.
+        """
+        try:
+            import tokenizers
+        except ImportError as error:
+            raise MissingExtraError("tokenizers", extra="tokenizers") from error
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_str(json.decode())
+        except Exception as error:  # the library raises nothing more special than Exception
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"{source}: not a usable tokenizer.json: {reason}") from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = True
+        self._json = json
+        self._sha256 = hashlib.sha256(json).hexdigest()
+        self.name = self.PREFIX + self._sha256[:6]
+        self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> HuggingFaceTokenizer:
+        """Return the tokenizer of a tokenizer.json file; raises as the constructor does."""
+        try:
+            with open(path, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)}: {(error.strerror or str(error)).lower()}") from error
+        return cls(content, os.fspath(path))
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the subwords of `segments`."""
+        texts = [segments.text(i).decode() for i in range(len(segments))]
+        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        sequences = [encoding.ids for encoding in encodings]
+        decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
+        lossy = sum(text != back for text, back in zip(texts, decoded, strict=True))
+        counts = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
+        ids = np.fromiter((i for ids in sequences for i in ids), dtype=np.int64, count=int(counts.sum()))
+        last = (end for encoding in encodings for _, end in encoding.offsets)
+        character_ends = np.fromiter(last, dtype=np.int64, count=len(ids))
+        span_ends = _tiling_byte_ends(character_ends, counts, segments)
+        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the text that the tokenizer's decoder makes; strings not in its vocabulary stand as they are."""
+        pieces: list[str] = []
+        known: list[int] = []
+        for token in tokens:
+            number = self._tokenizer.token_to_id(token)
+            if number is not None:
+                known.append(number)
+                continue
+            pieces += [self._tokenizer.decode(known, skip_special_tokens=False), token]
+            known = []
+        return "".join([*pieces, self._tokenizer.decode(known, skip_special_tokens=False)])
+
+    def settings(self) -> dict[str, object]:
+        """Return the name, and the file with its SHA-256."""
+        return {"name": self.name, "file": TOKENIZER_FILE, "sha256": self._sha256}
+
+    def files(self) -> dict[str, bytes]:
+        """Return tokenizer.json as it was read."""
+        return {TOKENIZER_FILE: self._json}
+
+    @property
+    def fingerprint(self) -> str:
+        """Six hexadecimal digits of the SHA-256 of tokenizer.json."""
+        return self._sha256[:6]
+
+    def __repr__(self) -> str:
+        return f"HuggingFaceTokenizer({self.name!r})"
+
+
+def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the strings of all ids in one array, and where each begins (one more entry than there are ids)."""
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    strings = [b""] * (max(vocabulary.values(), default=-1) + 1)
+    for token, number in vocabulary.items():
+        strings[number] = token.encode()
+    bounds = np.zeros(len(strings) + 1, dtype=np.int64)
+    np.cumsum([len(string) for string in strings], out=bounds[1:])
+    return np.frombuffer(b"".join(strings), dtype=np.uint8), bounds
+
+
+def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
+    """Turn the ends of tokens in code points of their segment into ends in bytes that never go back.
+
+    Args:
+        character_ends: int64 [tokens], one past the last code point of each token, within its segment.
+        counts: int64 [segments], tokens of each segment.
+        segments: where the tokens are from.
+
+    Returns:
+        int64 [tokens], the span ends: the highest end so far in the segment.
+    """
+    character_starts = np.append(np.flatnonzero(is_character_start(segments.data)), len(segments.data))
+    first_character = np.searchsorted(character_starts, segments.starts)
+    owner = np.repeat(np.arange(len(segments)), counts)
+    index = np.minimum(first_character[owner] + character_ends, len(character_starts) - 1)
+    byte_ends = np.minimum(character_starts[index], segments.ends[owner])
+    # Positions in `data` only grow from segment to segment, so one running maximum serves all of them, as long as
+    # none lies before its own segment.
+    highest = np.maximum.accumulate(np.maximum(byte_ends, segments.starts[owner]))
+    result: NDArray[np.int64] = highest - segments.starts[owner]
+    return result

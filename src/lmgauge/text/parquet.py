@@ -1,0 +1,112 @@
+"""Parquet columns of strings as segments, a row a record, without a Python object per row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.text.cleaning import find_problem
+from lmgauge.text.readers import Reading, read_records
+from lmgauge.text.segments import Segments
+from lmgauge.text.streams import Source, file_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_MOST_ROWS = 1 << 14
+
+
+def read_parquet(source: Source, reading: Reading) -> Iterator[Segments]:
+    """Yield the rows of a Parquet file in batches of about `reading.block_bytes` of text.
+
+    Raises:
+        InputError: the file is damaged, has no such column, or a row of it holds no string.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with file_errors(source), pq.ParquetFile(source.path, buffer_size=1 << 20) as file:
+            yield from _read_file(file, source, reading)
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{source.name}: not a readable Parquet file: {reason}") from error
+
+
+def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterator[Segments]:
+    columns = [reading.field] if reading.group_field is None else [reading.field, reading.group_field]
+    for column in columns:
+        if column not in file.schema_arrow.names:
+            found = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
+            raise InputError(f"{source.name}: no column {column!r}; the columns are {found}: choose one with --field")
+    row = 1
+    for batch in file.iter_batches(_rows_per_batch(file, reading), columns=sorted(set(columns))):
+        texts = _strings(batch.column(reading.field), reading.field, source, row)
+        codes = None
+        if reading.group_field is not None:
+            codes = _group_codes(batch.column(reading.group_field), reading, source, row)
+        if len(texts):
+            yield from _segments(texts, codes, row, source, reading)
+        row += len(texts)
+
+
+def _rows_per_batch(file: pq.ParquetFile, reading: Reading) -> int:
+    """Return how many rows hold about `block_bytes` of text, by the uncompressed size that the file declares."""
+    index = file.schema_arrow.names.index(reading.field)
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    flat = file.metadata.num_columns == len(file.schema_arrow.names)  # nested columns have several leaves
+    size: int = sum(group.column(index).total_uncompressed_size if flat else group.total_byte_size for group in groups)
+    rows: int = max(file.metadata.num_rows, 1)
+    return max(1, min(_MOST_ROWS, reading.block_bytes * rows // max(size, 1)))
+
+
+def _strings(column: pa.Array, name: str, source: Source, row: int) -> pa.LargeStringArray:
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        raise InputError(f"{source.name}: column {name!r} holds {kind}, not strings: choose another with --field")
+    if column.null_count:
+        missing = row + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InputError(f"{source.name}, row {missing}: column {name!r} holds null, not a string")
+    return column.cast(pa.large_string())
+
+
+def _group_codes(column: pa.Array, reading: Reading, source: Source, row: int) -> NDArray[np.int32]:
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type):
+        column = column.cast(pa.string())
+    texts = _strings(column, reading.group_field or "", source, row).dictionary_encode()
+    names = np.array([reading.group_code(name) for name in texts.dictionary.to_pylist()], dtype=np.int32)
+    codes: NDArray[np.int32] = names[texts.indices.to_numpy()]
+    return codes
+
+
+def _segments(
+    texts: pa.LargeStringArray, codes: NDArray[np.int32] | None, row: int, source: Source, reading: Reading
+) -> Iterator[Segments]:
+    """Yield a batch as segments over Arrow's own buffer if all of it is clean, else record by record."""
+    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    buffer = texts.buffers()[2]
+    data = np.frombuffer(buffer if buffer is not None else b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+    whole = data.tobytes()  # a copy of its own: checked as bytes, and kept after Arrow frees the batch
+    problem, characters = find_problem(whole)
+    data, offsets = np.frombuffer(whole, dtype=np.uint8), offsets - offsets[0]
+    begins = offsets[:-1][offsets[1:] > offsets[:-1]]
+    # Two ill-formed records can join to well-formed text: then one of them begins with a continuation byte.
+    torn = bool(np.any((data[begins] & 0xC0) == 0x80))
+    if problem < 0 and not torn and b"\r\n" not in whole:
+        reading.report.characters += characters
+        yield Segments(data, offsets[:-1], offsets[1:], 0, 0, codes, source.name, row)
+        return
+    bounds = offsets.tolist()
+    records = (whole[start:end] for start, end in pairwise(bounds))
+    numbers = range(row, row + len(texts))
+    yield from read_records(records, numbers, None if codes is None else codes.tolist(), source.name, reading)

@@ -1,0 +1,204 @@
+"""Segments of text as arrays, the report on how they were read, and the counts that denominators are made of.
+
+A segment is what a model scores on its own: a line, a record or a document. Many consecutive ones share one byte
+array, so that a corpus of a million lines is a few hundred objects and compiled loops can run over each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+
+_COUNT_BLOCK_BYTES = 1 << 20  # counting works through slices of this size: its temporary arrays stay in the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Consecutive segments of a corpus, validated and normalised.
+
+    `data` is valid UTF-8 in every segment, without NUL, CRLF read as LF, a byte order mark removed. It may be
+    read-only. Segment i is `data[starts[i]:ends[i]]`, its terminator excluded.
+
+    Attributes:
+        data: uint8 [bytes], the bytes that hold the segments.
+        starts: int64 [segments], first byte of each segment.
+        ends: int64 [segments], one past its last byte.
+        terminator: 1 for lines (each is followed by a newline in `data`, also a last line that had none in its
+            file), 0 for records and documents.
+        first: index of the first segment in reading order over the whole corpus.
+        groups: int32 [segments], index into `Corpus.group_names`; None when all belong to one group.
+        source: name of the file, for messages.
+        first_line: line (or record) in `source` of the first segment, counted from 1.
+        line_numbers: int64 [segments], line of each segment where lines in between were left out; usually None.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    terminator: int
+    first: int
+    groups: NDArray[np.int32] | None
+    source: str
+    first_line: int
+    line_numbers: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of segments."""
+        return len(self.starts)
+
+    def text(self, i: int) -> bytes:
+        """Return segment `i` (counted from 0 in this object) as UTF-8, without its terminator."""
+        return self.data[self.starts[i] : self.ends[i]].tobytes()
+
+    def byte_count(self) -> int:
+        """Return the number of source bytes, terminators included."""
+        return int((self.ends - self.starts).sum()) + self.terminator * len(self)
+
+    def line(self, i: int) -> int:
+        """Return the line (record) number of segment `i` in `source`, counted from 1."""
+        return self.first_line + i if self.line_numbers is None else int(self.line_numbers[i])
+
+
+@dataclass(slots=True)
+class TextReport:
+    """What was read, and what was changed on the way: nothing of it is silent.
+
+    Attributes:
+        segments: lines, records or documents.
+        bytes: bytes of the normalised text, terminators included.
+        characters: Unicode code points of it, terminators included.
+        files: files (or streams) read.
+        crlf_lines: line ends CRLF read as LF.
+        bom: files whose UTF-8 byte order mark was dropped.
+        replaced: bytes replaced by U+FFFD (`errors="replace"`).
+        skipped: segments dropped (`errors="skip"`).
+        missing_final_newline: files whose last newline was supplied.
+        sha256: hexadecimal digest of the normalised content, empty until the text was read to its end.
+    """
+
+    segments: int = 0
+    bytes: int = 0
+    characters: int = 0
+    files: int = 0
+    crlf_lines: int = 0
+    bom: int = 0
+    replaced: int = 0
+    skipped: int = 0
+    missing_final_newline: int = 0
+    sha256: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        """The first six hexadecimal digits of `sha256`, as signatures print them.
+
+        Raises:
+            UsageError: the text has not been read to its end.
+        """
+        if not self.sha256:
+            raise UsageError("the fingerprint of a text is known once it was read to its end: iterate over it first")
+        return self.sha256[:6]
+
+    def notes(self) -> list[str]:
+        """Return one sentence for each thing that was changed or left out while reading; empty if nothing was."""
+        lines = []
+        if self.crlf_lines:
+            lines.append(f"{self.crlf_lines:,} CRLF line ends read as LF")
+        if self.bom:
+            lines.append(f"byte order mark dropped from {self.bom:,} file{'s' if self.bom > 1 else ''}")
+        if self.missing_final_newline:
+            lines.append(f"final newline supplied for {self.missing_final_newline:,} of {self.files:,} files")
+        if self.replaced:
+            lines.append(f"{self.replaced:,} bytes that are no valid text replaced by U+FFFD")
+        if self.skipped:
+            lines.append(f"{self.skipped:,} segments that are no valid text left out")
+        return lines
+
+
+def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which bytes are ASCII white space: space, tab, newline, vertical tab, form feed, carriage return.
+
+    Args:
+        data: uint8 [bytes].
+
+    Returns:
+        bool [bytes].
+    """
+    # 9..13 are \t \n \v \f \r; the difference wraps around, so one comparison checks both ends of the range.
+    white: NDArray[np.bool_] = (data == 32) | ((data - np.uint8(9)) < 5)
+    return white
+
+
+def is_character_start(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return which bytes of valid UTF-8 begin a code point, that is, are not 0b10xxxxxx (RFC 3629, section 3)."""
+    starts: NDArray[np.bool_] = (data & 0xC0) != 0x80
+    return starts
+
+
+def _contiguous(starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> bool:
+    """Return whether each segment begins where the one before (and its terminator) ended."""
+    return len(starts) == 1 or bool(np.array_equal(ends[:-1] + terminator, starts[1:]))
+
+
+def count_characters(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> int:
+    """Count the code points of segments, terminators included.
+
+    Args:
+        data: uint8 [bytes], valid UTF-8 in every segment.
+        starts: int64 [segments], ascending.
+        ends: int64 [segments].
+        terminator: 1 if a newline ends each segment, which then counts as a character; 0 if not.
+
+    Returns:
+        The number of code points.
+    """
+    if len(starts) == 0:
+        return 0
+    if _contiguous(starts, ends, terminator):
+        total = terminator  # of the last segment
+        for left in range(int(starts[0]), int(ends[-1]), _COUNT_BLOCK_BYTES):
+            piece = data[left : min(left + _COUNT_BLOCK_BYTES, int(ends[-1]))]
+            total += int(np.count_nonzero(is_character_start(piece)))
+        return total
+    positions = np.flatnonzero(is_character_start(data))
+    inside = np.searchsorted(positions, ends) - np.searchsorted(positions, starts)
+    return int(inside.sum()) + terminator * len(starts)
+
+
+def count_words(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> int:
+    """Count the words of segments: maximal runs of bytes that are not ASCII white space, within a segment.
+
+    Args:
+        data: uint8 [bytes].
+        starts: int64 [segments], ascending.
+        ends: int64 [segments].
+        terminator: 1 if a newline ends each segment, 0 if not; it changes nothing here but the way of counting.
+
+    Returns:
+        The number of words.
+    """
+    if len(starts) == 0:
+        return 0
+    if terminator and _contiguous(starts, ends, terminator):
+        # Newlines separate the segments, so words of the whole stretch are words of the segments.
+        total, previous_white = 0, True
+        for left in range(int(starts[0]), int(ends[-1]), _COUNT_BLOCK_BYTES):
+            black = ~is_white_space(data[left : min(left + _COUNT_BLOCK_BYTES, int(ends[-1]))])
+            total += int(np.count_nonzero(black[1:] & ~black[:-1])) + int(black[0] and previous_white)
+            previous_white = not black[-1]
+        return total
+    word_starts = _word_start_flags(data, starts[ends > starts])
+    positions = np.flatnonzero(word_starts)
+    return int((np.searchsorted(positions, ends) - np.searchsorted(positions, starts)).sum())
+
+
+def _word_start_flags(data: NDArray[np.uint8], begins: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return the bytes of `data` that begin a word, a word never crossing one of the positions `begins`."""
+    white = is_white_space(data)
+    after_white = np.ones(len(data), dtype=np.bool_)
+    after_white[1:] = white[:-1]
+    after_white[begins] = True
+    return after_white & ~white

@@ -1,0 +1,262 @@
+"""A corpus split into training, validation and test part: by segment or by whole groups, the same for the same seed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.text.documents import Corpus, Segments
+
+PARTS = ("train", "validation", "test")
+DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
+DEFAULT_SEED = 12345
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Which part each segment of a corpus belongs to.
+
+    Attributes:
+        assignment: uint8 [segments], index into `PARTS` in reading order.
+        fractions: the share of each part that was asked for.
+        seed: the seed used.
+        by_group: whether groups were kept together.
+        records: whether segments are records or documents, which may hold newlines.
+        sha256: digest of the text that was split.
+    """
+
+    assignment: NDArray[np.uint8]
+    fractions: tuple[float, float, float]
+    seed: int
+    by_group: bool
+    records: bool
+    sha256: str
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of segments in each part."""
+        return dict(zip(PARTS, np.bincount(self.assignment, minlength=len(PARTS)).tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """One part on disk: its name in `PARTS`, its file, and how many segments and bytes of text it has."""
+
+    name: str
+    path: Path
+    segments: int
+    bytes: int
+
+
+def split_corpus(
+    corpus: Corpus,
+    fractions: Sequence[float] = DEFAULT_FRACTIONS,
+    *,
+    seed: int = DEFAULT_SEED,
+    by_group: bool = False,
+) -> Split:
+    """Assign each segment of a corpus to training, validation or test part.
+
+    The assignment depends on the seed, the fractions and the number of segments alone (with `by_group` on the sizes
+    of the groups too), on any machine and with any version of any library.
+
+    Args:
+        corpus: the text; it is read once, for the number of its segments.
+        fractions: shares of train, validation and test; they sum to one. By segment they are met to the nearest
+            segment, by group as nearly as whole groups allow.
+        seed: any integer from 0 to 2**64 - 1.
+        by_group: keep the segments of a group (a file, unless the corpus says otherwise) together.
+
+    Raises:
+        UsageError: fractions or seed out of range, or a single group to split by.
+        InputError: the corpus has no segment.
+    """
+    shares = _check(fractions, seed)
+    sizes = []
+    groups: list[NDArray[np.int32]] = []
+    records = False
+    for part in corpus:
+        sizes.append(part.ends - part.starts + part.terminator)
+        records |= part.terminator == 0
+        if by_group:
+            groups.append(part.groups if part.groups is not None else np.zeros(len(part), dtype=np.int32))
+    if not sizes:
+        raise InputError("there is no text to split: the input is empty")
+    total = sum(map(len, sizes))
+    if by_group:
+        assignment = _assign_groups(np.concatenate(groups), np.concatenate(sizes), shares, seed)
+    else:
+        rank = np.empty(total, dtype=np.int64)
+        rank[_shuffled(total, seed)] = np.arange(total)
+        bounds = [round(share * total) for share in (shares[0], shares[0] + shares[1])]
+        assignment = np.searchsorted(bounds, rank, side="right").astype(np.uint8)
+    return Split(assignment, shares, seed, by_group, records, corpus.report.sha256)
+
+
+def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
+    shares = tuple(float(share) for share in fractions)
+    if len(shares) != len(PARTS):
+        raise UsageError(f"{len(shares)} fractions given, but three are needed: {', '.join(PARTS)}")
+    if not all(0 <= share <= 1 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+        raise UsageError(f"fractions {', '.join(map(str, shares))}: each has to be from 0 to 1, and their sum 1")
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed {seed} is out of range: 0 to 2**64 - 1")
+    return shares[0], shares[1], shares[2]
+
+
+def _shuffled(n: int, seed: int) -> NDArray[np.int64]:
+    """Return 0..n-1 in an order that depends on `seed` and `n` alone.
+
+    The sort keys are the SplitMix64 generator's numbers (Steele, Lea, Flood 2014), because NumPy does not promise the
+    same permutation from version to version.
+    """
+    state = np.uint64(seed) + (np.arange(n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.argsort(state ^ (state >> np.uint64(31)), kind="stable").astype(np.int64, copy=False)
+
+
+def _assign_groups(
+    codes: NDArray[np.int32], sizes: NDArray[np.int64], shares: tuple[float, float, float], seed: int
+) -> NDArray[np.uint8]:
+    """Return the part of each segment, whole groups together.
+
+    Args:
+        codes: int32 [segments], group of each segment.
+        sizes: int64 [segments], bytes of each segment.
+        shares: of the bytes, for each part.
+        seed: of the order in which groups are dealt.
+    """
+    group_bytes = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+    np.add.at(group_bytes, codes, sizes)
+    if len(group_bytes) < 2:
+        raise UsageError("there is one group only, so nothing to split by: give several files, or a --group field")
+    order = _shuffled(len(group_bytes), seed)
+    # A group belongs where its middle falls when the groups are laid end to end in the shuffled order.
+    middle = np.cumsum(group_bytes[order]) - group_bytes[order] / 2
+    bounds = np.array([shares[0], shares[0] + shares[1]]) * group_bytes.sum()
+    part = np.empty(len(group_bytes), dtype=np.uint8)
+    part[order] = np.searchsorted(bounds, middle, side="right")
+    return part[codes]
+
+
+def write_split(
+    corpus: Corpus,
+    directory: str | os.PathLike[str],
+    fractions: Sequence[float] = DEFAULT_FRACTIONS,
+    *,
+    seed: int = DEFAULT_SEED,
+    by_group: bool = False,
+) -> list[WrittenPart]:
+    """Split a corpus and write the parts: train.txt, validation.txt, test.txt, a segment a line, in reading order.
+
+    Records and documents are written to train.jsonl and so on instead, as {"text": ...}, since they may hold
+    newlines. A part whose fraction is 0 is not written. Files appear under their names when all of them are complete.
+
+    Args:
+        corpus: the text; it is read twice.
+        directory: where to write; made if it is not there.
+        fractions, seed, by_group: as in `split_corpus`.
+
+    Returns:
+        The parts written.
+
+    Raises:
+        UsageError: as in `split_corpus`; the corpus can be read only once; a part would replace a file of the input;
+            the directory cannot be written to.
+        InputError: the text cannot be used, or changed between the two readings.
+    """
+    if not corpus.rereadable:
+        raise UsageError("splitting reads the text twice, and standard input can be read only once: save it first")
+    split = split_corpus(corpus, fractions, seed=seed, by_group=by_group)
+    suffix = ".jsonl" if split.records else ".txt"
+    folder = Path(directory)
+    paths = [folder / (name + suffix) if share else None for name, share in zip(PARTS, split.fractions, strict=True)]
+    for path in paths:
+        if path is not None and any(_same_file(path, source.path) for source in corpus.sources):
+            raise UsageError(f"{path} is a file of the input and would be replaced: write to another directory")
+    segments = [0] * len(PARTS)
+    written = [0] * len(PARTS)
+    with _complete_or_nothing(paths) as files:
+        for part in corpus:
+            assignment = split.assignment[part.first : part.first + len(part)]
+            if len(assignment) < len(part):
+                break
+            for code, file in enumerate(files):
+                chosen = assignment == code
+                if file is None or not chosen.any():
+                    continue
+                file.write(_json_lines(part, chosen) if split.records else _lines(part, chosen))
+                segments[code] += int(np.count_nonzero(chosen))
+                written[code] += int((part.ends - part.starts)[chosen].sum()) + part.terminator * int(chosen.sum())
+        if corpus.report.sha256 != split.sha256:
+            raise InputError("the text changed while it was being split: split it again")
+    return [
+        WrittenPart(name, path, segments[code], written[code])
+        for code, (name, path) in enumerate(zip(PARTS, paths, strict=True))
+        if path is not None
+    ]
+
+
+def _same_file(path: Path, other: str) -> bool:
+    return path.exists() and os.path.exists(other) and os.path.samefile(path, other)
+
+
+def _lines(part: Segments, chosen: NDArray[np.bool_]) -> bytes:
+    """Return the chosen lines with their newlines; lines of a corpus fill `data` without gaps."""
+    return part.data[np.repeat(chosen, part.ends - part.starts + part.terminator)].tobytes()
+
+
+def _json_lines(part: Segments, chosen: NDArray[np.bool_]) -> bytes:
+    texts = (part.text(i).decode() for i in np.flatnonzero(chosen).tolist())
+    return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
+
+
+@contextmanager
+def _complete_or_nothing(paths: Sequence[Path | None]) -> Iterator[list[BinaryIO | None]]:
+    """Open files to write under temporary names; name them at the end, or remove them if anything went wrong."""
+    temporary = [None if path is None else path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in paths]
+    made = [folder for folder in {path.parent for path in paths if path} if not folder.exists()]
+    done = False
+    try:
+        with _write_errors(), ExitStack() as stack:
+            for folder in made:
+                folder.mkdir(parents=True)
+            yield [None if name is None else stack.enter_context(open(name, "wb")) for name in temporary]
+        with _write_errors():
+            for name, path in zip(temporary, paths, strict=True):
+                if name is not None and path is not None:
+                    os.replace(name, path)
+        done = True
+    finally:  # also at Ctrl-C
+        if not done:
+            _remove(temporary, made)
+
+
+def _remove(files: Sequence[Path | None], folders: Sequence[Path]) -> None:
+    """Remove what was begun; what cannot be removed must not hide why it has to be."""
+    for file in files:
+        if file is not None:
+            with suppress(OSError):
+                file.unlink()
+    for folder in folders:
+        with suppress(OSError):  # it is not empty, or was never made
+            folder.rmdir()
+
+
+@contextmanager
+def _write_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise UsageError(f"{where}cannot write the parts: {error.strerror or error}") from error

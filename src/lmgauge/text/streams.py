@@ -1,0 +1,263 @@
+"""Files as streams of bytes: names and globs, compression, and errors that say which file and what to do."""
+
+from __future__ import annotations
+
+import glob
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import PurePath
+from typing import BinaryIO, cast
+
+from lmgauge.errors import InputError, MissingExtraError, UsageError
+
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
+FORMATS = ("text", "jsonl", "parquet")
+STDIN = "-"
+
+_JSONL_SUFFIXES = (".jsonl", ".ndjson")
+_TEXT_SUFFIXES = (".txt", ".text", *_JSONL_SUFFIXES, ".parquet")
+# A zstd stream gives at most 128 KiB for 4 bytes read, so this bounds what one call can return (at 128 MiB).
+_ZSTD_READ_BYTES = 1 << 12
+_ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; the library refuses more than 2**27 untold
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file (or standard input) to read.
+
+    Attributes:
+        path: as given by the user, "-" for standard input.
+        format: "text", "jsonl" or "parquet".
+        compression: ".gz", ".bz2", ".xz", ".zst" or "".
+        label: short name, unique among the files of a corpus.
+        one_shot: whether it can be read only once (standard input, a pipe).
+    """
+
+    path: str
+    format: str
+    compression: str
+    label: str
+    one_shot: bool
+
+    @property
+    def name(self) -> str:
+        """The name that messages show."""
+        return "<stdin>" if self.path == STDIN else self.path
+
+
+def find_sources(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], format: str | None = None
+) -> list[Source]:
+    """Turn paths and globs into files to read, in the order given (the matches of a glob sorted).
+
+    Args:
+        paths: one path or several; "-" is standard input; a path with `*`, `?` or `[` that names no file is a glob.
+        format: "text", "jsonl" or "parquet" for all of them; None decides by the name of each.
+
+    Returns:
+        The sources, each with a label of its own.
+
+    Raises:
+        InputError: a file is missing, is a directory, or a glob matches nothing.
+        UsageError: an unknown format, no path at all, or standard input named twice.
+    """
+    if format is not None and format not in FORMATS:
+        raise UsageError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    names = [name for path in given for name in _expand(os.fspath(path))]
+    if not names:
+        raise UsageError("no text to read: name at least one file, or - for standard input")
+    if names.count(STDIN) > 1:
+        raise UsageError("standard input (-) is named twice, but can be read only once")
+    labels = _labels(names)
+    return [_source(name, format, label) for name, label in zip(names, labels, strict=True)]
+
+
+def _expand(path: str) -> list[str]:
+    if path == STDIN or not glob.has_magic(path) or os.path.lexists(path):
+        return [path]
+    matches = sorted(match for match in glob.glob(path, recursive=True) if not os.path.isdir(match))
+    if not matches:
+        raise InputError(f"{path}: no file matches this pattern")
+    return matches
+
+
+def _source(path: str, format: str | None, label: str) -> Source:
+    one_shot = path == STDIN or not stat.S_ISREG(_mode(path))
+    bare, compression = _split_compression(path)
+    if format is None:
+        suffix = os.path.splitext(bare)[1].lower()
+        format = "jsonl" if suffix in _JSONL_SUFFIXES else "parquet" if suffix == ".parquet" else "text"
+    if format == "parquet" and (one_shot or compression):
+        reason = "a pipe" if one_shot else f"a {compression} file"
+        raise InputError(f"{path}: Parquet cannot be read from {reason}: save it as a plain file first")
+    return Source(path, format, compression, label, one_shot)
+
+
+def _mode(path: str) -> int:
+    """Return the file's type bits; raise InputError if there is nothing to read under that name."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(f"{path!r}: {_reason(error)}") from error
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path}: is a directory: name its files, or a glob such as {os.path.join(path, '*.txt')}")
+    return mode
+
+
+def _split_compression(path: str) -> tuple[str, str]:
+    bare, suffix = os.path.splitext(path)
+    return (bare, suffix.lower()) if suffix.lower() in COMPRESSIONS else (path, "")
+
+
+def _labels(names: list[str]) -> list[str]:
+    """Return a label per file: its stem, or the path as given where different files share a stem."""
+    stems = [_stem(name) for name in names]
+    owners: dict[str, set[str]] = {}
+    for stem, name in zip(stems, names, strict=True):
+        owners.setdefault(stem, set()).add(name)
+    return [stem if len(owners[stem]) == 1 else name for stem, name in zip(stems, names, strict=True)]
+
+
+def _stem(name: str) -> str:
+    if name == STDIN:
+        return "stdin"
+    base = _split_compression(PurePath(name).name)[0]
+    bare, suffix = os.path.splitext(base)
+    return bare if suffix.lower() in _TEXT_SUFFIXES else base
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, PermissionError):
+        return "permission denied: this user may not read it"
+    return getattr(error, "strerror", None) or str(error).partition("\n")[0]
+
+
+@contextmanager
+def file_errors(source: Source) -> Iterator[None]:
+    """Turn the operating system's and the decompressors' errors into one InputError that names the file."""
+    try:
+        yield
+    except EOFError as error:
+        raise InputError(
+            f"{source.name}: the {source.compression} file ends too early; it was cut off: copy or pack it again"
+        ) from error
+    except zlib.error as error:
+        raise InputError(f"{source.name}: the {source.compression} file is damaged: {error}") from error
+    except OSError as error:
+        # gzip and bz2 report damage as OSError without an errno; a real one has it.
+        damaged = bool(source.compression) and error.errno is None
+        reason = f"the {source.compression} file is damaged: {error}" if damaged else _reason(error)
+        raise InputError(f"{source.name}: {reason}") from error
+
+
+def read_chunks(source: Source, chunk_bytes: int) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file in chunks of about `chunk_bytes`, never an empty one.
+
+    Args:
+        source: what to read.
+        chunk_bytes: size of a chunk in bytes.
+
+    Raises:
+        InputError: the file cannot be opened or read, or its compression is damaged or cut off.
+        MissingExtraError: a .zst file, and the zstandard library is not installed.
+    """
+    with file_errors(source):
+        stream = _standard_input() if source.path == STDIN else open(source.path, "rb")  # noqa: SIM115
+    try:
+        chunks = _decompressed(stream, source, chunk_bytes)
+        while True:
+            with file_errors(source):  # around the read alone: the consumer's own errors are not the file's
+                chunk = next(chunks, b"")
+            if not chunk:
+                return
+            yield chunk
+    finally:
+        if source.path != STDIN:
+            stream.close()
+
+
+def _standard_input() -> BufferedReader:
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        raise InputError("<stdin>: there is no standard input to read: name a file")
+    return cast(BufferedReader, stream)
+
+
+def _decompressed(stream: BufferedReader, source: Source, chunk_bytes: int) -> Iterator[bytes]:
+    if source.compression and not stream.peek(1):  # every format has a header, so nothing at all is a cut-off file
+        raise EOFError
+    if source.compression == ".zst":
+        yield from _gather(_zstd_pieces(stream, source), chunk_bytes)
+        return
+    if source.compression == ".xz":
+        yield from _xz_chunks(stream, source, chunk_bytes)
+        return
+    opened: BinaryIO = stream
+    if source.compression == ".gz":
+        import gzip
+
+        opened = cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))
+    elif source.compression == ".bz2":
+        import bz2
+
+        opened = cast(BinaryIO, bz2.BZ2File(stream))
+    while chunk := opened.read(chunk_bytes):
+        yield chunk
+
+
+def _xz_chunks(stream: BufferedReader, source: Source, chunk_bytes: int) -> Iterator[bytes]:
+    import lzma
+
+    try:
+        opened = lzma.LZMAFile(stream)  # noqa: SIM115
+        while chunk := opened.read(chunk_bytes):
+            yield chunk
+    except lzma.LZMAError as error:
+        raise InputError(f"{source.name}: the .xz file is damaged: {error}") from error
+
+
+def _zstd_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:
+    """Yield decompressed pieces of one or more zstd frames; unlike the library's own reader, notice a cut-off frame."""
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingExtraError("zstandard", extra="zstd") from error
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+    frame = None
+    try:
+        while packed := stream.read(_ZSTD_READ_BYTES):
+            while packed:
+                frame = frame or decompressor.decompressobj()
+                piece = frame.decompress(packed)
+                packed = b""
+                if frame.eof:
+                    packed, frame = frame.unused_data, None
+                if piece:
+                    yield piece
+    except zstandard.ZstdError as error:
+        raise InputError(f"{source.name}: the .zst file is damaged: {error}") from error
+    if frame is not None:
+        raise EOFError
+
+
+def _gather(pieces: Iterator[bytes], chunk_bytes: int) -> Iterator[bytes]:
+    """Join small pieces into chunks of at least `chunk_bytes` (the last may be smaller)."""
+    waiting: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= chunk_bytes:
+            yield b"".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield b"".join(waiting)

@@ -1,0 +1,306 @@
+"""Text to tokens with byte spans: words between white space, characters, bytes; ICU words and subwords by name.
+
+A tokenizer decides what a model predicts, so it says three things about its tokens: the strings that stand in the
+vocabulary, the stretch of the source text that each one accounts for, and in how many segments the text cannot be
+had back from them. The spans of a segment tile it: nothing is scored twice, nothing left out.
+
+    >>> tokenizer = make_tokenizer("whitespace")
+    >>> from lmgauge.text.documents import Corpus
+    >>> [tokenizer.tokenize(segments).strings() for segments in Corpus.from_strings(["ein  Satz"])]
+    [[b'ein', b'Satz']]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.text.segments import Segments, is_character_start, is_white_space
+
+TokenUnit = Literal["word", "character", "byte", "subword"]
+
+CHOICES = "whitespace, character, byte, icu, icu:<locale> (such as icu:ja), or the path of a tokenizer.json"
+TOKENIZER_FILE = "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of some segments.
+
+    Attributes:
+        data: uint8 [bytes], where the token strings are; may be the array of the segments itself.
+        starts: int64 [tokens]; the vocabulary string of token j is `data[starts[j]:ends[j]]`.
+        ends: int64 [tokens].
+        counts: int64 [segments], tokens of each segment.
+        span_ends: int64 [tokens]; in its segment's text, token j accounts for the bytes from the span end of the
+            token before it (0 for the first) to `span_ends[j]`. What follows the last token belongs to `</s>`.
+        lossy_segments: number of segments that the tokens do not give back exactly.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    span_ends: NDArray[np.int64]
+    lossy_segments: int
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.starts)
+
+    def strings(self) -> list[bytes]:
+        """Return the vocabulary string of every token, as UTF-8."""
+        whole = self.data.tobytes()
+        return [whole[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What the rest of the program asks of a tokenizer.
+
+    Attributes:
+        name: short and stable, for signatures and files.
+        unit: what its tokens are.
+        kernel: mode of the compiled encoder that does the same (0 words, 1 characters, 2 bytes), or None.
+        fingerprint: six hexadecimal digits of everything that could change its tokens.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def unit(self) -> TokenUnit: ...  # noqa: D102
+    @property
+    def kernel(self) -> int | None: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the tokens of `segments`."""
+        ...
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the text that tokens stand for, exact where the tokenizer loses nothing."""
+        ...
+
+    def settings(self) -> dict[str, object]:
+        """Return what `load_tokenizer` needs to make the tokenizer again, as JSON values."""
+        ...
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files to keep beside the settings, by name."""
+        ...
+
+
+def settings_fingerprint(settings: Mapping[str, object]) -> str:
+    """Return six hexadecimal digits of the SHA-256 of settings."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
+
+
+class _BuiltIn:
+    """What the tokenizers without a setting have in common."""
+
+    name: str
+    unit: TokenUnit
+    kernel: int | None
+
+    def settings(self) -> dict[str, object]:
+        """Return the name, which is all there is to know."""
+        return {"name": self.name}
+
+    def files(self) -> dict[str, bytes]:
+        """Return no files."""
+        return {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Six hexadecimal digits of the settings."""
+        return settings_fingerprint(self.settings())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class WhitespaceTokenizer(_BuiltIn):
+    """Words: maximal runs of bytes that are not ASCII white space (space, \\t, \\n, \\v, \\f, \\r).
+
+    A segment is given back exactly if single spaces separate its words and none is at its ends. The span of a word
+    takes the white space before it.
+    """
+
+    name = "whitespace"
+    unit: TokenUnit = "word"
+    kernel: int | None = 0
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the words of `segments`."""
+        data = segments.data
+        white = is_white_space(data)
+        starts, ends = _runs(~white, np.concatenate((segments.starts, segments.ends)))
+        owner = _owners(starts, segments)
+        starts, ends, owner = starts[owner >= 0], ends[owner >= 0], owner[owner >= 0]
+        counts = _per_segment(owner, segments)
+        lossy = self._lossy(segments, white, ends - starts, counts)
+        return Tokens(data, starts, ends, counts, ends - segments.starts[owner], lossy)
+
+    @staticmethod
+    def _lossy(segments: Segments, white: NDArray[np.bool_], lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
+        """Count the segments that differ from their words joined by single spaces.
+
+        Args:
+            segments: the text.
+            white: bool [bytes of segments.data], which are white space.
+            lengths: int64 [words], bytes of each word.
+            counts: int64 [segments], words of each segment.
+        """
+        up_to = np.concatenate(([0], np.cumsum(lengths)))[np.concatenate(([0], np.cumsum(counts)))]
+        # At least one byte of white space lies between words: equal lengths mean one each, and none elsewhere.
+        different = np.diff(up_to) + np.maximum(counts - 1, 0) != segments.ends - segments.starts
+        owner = _owners(np.flatnonzero(white & (segments.data != ord(" "))), segments)
+        different[owner[owner >= 0]] = True
+        return int(np.count_nonzero(different))
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the words joined by single spaces."""
+        return " ".join(tokens)
+
+
+class CharacterTokenizer(_BuiltIn):
+    """Unicode code points; loses nothing."""
+
+    name = "character"
+    unit: TokenUnit = "character"
+    kernel: int | None = 1
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the code points of `segments`."""
+        starts = np.flatnonzero(is_character_start(segments.data))
+        owner = _owners(starts, segments)
+        starts, owner = starts[owner >= 0], owner[owner >= 0]
+        ends = starts + _UTF8_LENGTHS[segments.data[starts]]
+        return Tokens(segments.data, starts, ends, _per_segment(owner, segments), ends - segments.starts[owner], 0)
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the characters in a row."""
+        return "".join(tokens)
+
+
+class ByteTokenizer(_BuiltIn):
+    """Bytes of the UTF-8 text, written "<0x41>" in vocabularies; loses nothing."""
+
+    name = "byte"
+    unit: TokenUnit = "byte"
+    kernel: int | None = 2
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the bytes of `segments`."""
+        counts = segments.ends - segments.starts
+        total = int(counts.sum())
+        before = np.cumsum(counts) - counts  # tokens before each segment
+        span_ends = np.arange(1, total + 1, dtype=np.int64) - np.repeat(before, counts)
+        values = segments.data[span_ends - 1 + np.repeat(segments.starts, counts)]
+        starts = values.astype(np.int64) * _BYTE_NAME_LENGTH
+        return Tokens(_BYTE_NAMES, starts, starts + _BYTE_NAME_LENGTH, counts, span_ends, 0)
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the bytes as text, U+FFFD for what is not valid UTF-8; tokens that name no byte stand as they are."""
+        pieces = (bytes([_BYTE_VALUES[token]]) if token in _BYTE_VALUES else token.encode() for token in tokens)
+        return b"".join(pieces).decode("utf-8", "replace")
+
+
+_UTF8_LENGTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)  # by first byte
+_BYTE_NAME_LENGTH = len("<0x41>")
+_BYTE_VALUES = {f"<0x{value:02X}>": value for value in range(256)}
+_BYTE_NAMES = np.frombuffer("".join(_BYTE_VALUES).encode(), dtype=np.uint8)
+
+
+def _runs(flags: NDArray[np.bool_], borders: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return first position and one past the last of each run of set flags, cut at the positions `borders`."""
+    begins = np.ones(len(flags) + 1, dtype=np.bool_)
+    begins[1:-1] = ~flags[:-1]  # the flag before is not set
+    begins[borders] = True
+    finishes = np.ones(len(flags) + 1, dtype=np.bool_)  # at i: a run may finish before i
+    finishes[1:-1] = ~flags[1:]
+    finishes[borders] = True
+    return np.flatnonzero(begins[:-1] & flags), np.flatnonzero(finishes[1:] & flags) + 1
+
+
+def _owners(positions: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
+    """Return the segment that each position lies in; -1 for a terminator or a gap between segments."""
+    # The last segment that begins at or before the position: empty ones before it begin and end there.
+    owner = np.searchsorted(segments.starts, positions, side="right") - 1
+    if len(segments):
+        owner[positions >= segments.ends[owner]] = -1
+    return owner
+
+
+def _per_segment(owner: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:
+    """Return how many tokens each segment has."""
+    return np.bincount(owner, minlength=len(segments)).astype(np.int64, copy=False)
+
+
+def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer) -> Tokenizer:
+    """Return the tokenizer of that name.
+
+    Args:
+        spec: "whitespace", "character", "byte", "icu", "icu:ja" (any locale), the path of a tokenizer.json (or of
+            the directory it is in), or a tokenizer, which is returned as it is.
+
+    Raises:
+        UsageError: there is no such tokenizer.
+        InputError: the tokenizer.json is missing or not usable.
+        MissingExtraError: the library it needs is not installed.
+    """
+    if not isinstance(spec, (str, os.PathLike)):
+        if isinstance(spec, Tokenizer):
+            return spec
+        raise UsageError(f"{spec!r} is not a tokenizer: choose {CHOICES}")
+    name = os.fspath(spec)
+    for built_in in (WhitespaceTokenizer, CharacterTokenizer, ByteTokenizer):
+        if name == built_in.name:
+            return built_in()
+    from lmgauge.text.library_tokenizers import HuggingFaceTokenizer, IcuWordTokenizer
+
+    if name == "icu" or name.startswith("icu:"):
+        return IcuWordTokenizer(name.partition(":")[2] or "root")
+    path = os.path.join(name, TOKENIZER_FILE) if os.path.isdir(name) else name
+    if path.endswith(".json") or os.path.exists(path):
+        return HuggingFaceTokenizer.from_file(path)
+    raise UsageError(f"unknown tokenizer {name!r}: choose {CHOICES}")
+
+
+def load_tokenizer(settings: Mapping[str, object], directory: str | os.PathLike[str]) -> Tokenizer:
+    """Return the tokenizer of a saved model.
+
+    Args:
+        settings: what `Tokenizer.settings()` returned.
+        directory: where the tokenizer's `files()` are.
+
+    Raises:
+        ModelFileError: the settings are of no known tokenizer, or its file is missing or not the one saved.
+        MissingExtraError: the library it needs is not installed.
+    """
+    name = settings.get("name")
+    if not isinstance(name, str):
+        raise ModelFileError(f"{os.fspath(directory)}: the tokenizer's settings have no name")
+    from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+
+    try:
+        if not name.startswith(HuggingFaceTokenizer.PREFIX):
+            # A name from a file is never taken for a path.
+            if name in ("whitespace", "character", "byte", "icu") or name.startswith("icu:"):
+                return make_tokenizer(name)
+            raise ModelFileError(f"{os.fspath(directory)}: unknown tokenizer {name!r}: was a newer lmgauge used?")
+        tokenizer = HuggingFaceTokenizer.from_file(os.path.join(directory, TOKENIZER_FILE))
+    except InputError as error:
+        raise ModelFileError(str(error)) from error
+    if tokenizer.settings()["sha256"] != settings.get("sha256"):
+        raise ModelFileError(f"{os.fspath(directory)}: {TOKENIZER_FILE} is not the file this model was made with")
+    return tokenizer

@@ -1,0 +1,199 @@
+"""Token strings and their ids.
+
+Ids 0, 1 and 2 are `<unk>`, `<s>` and `</s>` in every vocabulary. In a *closed* vocabulary `<unk>` is no event: unseen
+words have probability zero instead of sharing the mass that smoothing leaves to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import InputError, UsageError
+
+UNK, BOS, EOS = 0, 1, 2
+SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
+# The kernels read token strings eight bytes at a time.
+_SPARE_BYTES = 8
+
+
+class Vocabulary:
+    """An immutable map between token strings and ids.
+
+    Attributes:
+        slots: uint64 [power of two], open hash table: upper half of the string's hash << 32 | id + 1.
+        offsets: int64 [size + 1], where each string starts in `bytes`.
+        bytes: uint8, the strings one after another, and 8 spare bytes.
+        closed: whether `<unk>` is excluded from the events.
+    """
+
+    def __init__(
+        self, slots: NDArray[np.uint64], offsets: NDArray[np.int64], data: NDArray[np.uint8], *, closed: bool = False
+    ) -> None:
+        self.slots, self.offsets, self.bytes, self.closed = slots, offsets, data, closed
+
+    @classmethod
+    def from_tokens(cls, tokens: Iterable[str], *, closed: bool = False) -> Vocabulary:
+        """The vocabulary of these tokens, in this order, after the three special ones.
+
+        Raises:
+            InputError: a token is empty, special or comes twice.
+        """
+        seen = dict.fromkeys(SPECIAL_TOKENS)
+        for token in tokens:
+            if not token:
+                raise InputError("an empty string cannot be a token of a vocabulary; remove it from the list")
+            if token in seen:
+                kind = "reserved" if token in SPECIAL_TOKENS else "listed twice"
+                raise InputError(f"token {token!r} is {kind}; a vocabulary names each once, without the special ones")
+            seen[token] = None
+        encoded = [token.encode() for token in seen]
+        offsets = np.concatenate(([0], np.cumsum([len(token) for token in encoded]))).astype(np.int64)
+        data = np.frombuffer(b"".join(encoded) + bytes(_SPARE_BYTES), np.uint8)
+        return cls.from_strings(offsets, data, closed=closed)
+
+    @classmethod
+    def from_strings(cls, offsets: NDArray[np.int64], data: NDArray[np.uint8], *, closed: bool) -> Vocabulary:
+        """The vocabulary of strings laid out as `offsets` and `data` say; builds the hash table."""
+        size = len(offsets) - 1
+        slots = np.zeros(1 << max(4, (3 * size).bit_length()), np.uint64)
+        # The kernel takes one mutable triple, though it writes to the slots alone.
+        _native.index_vocabulary((slots, np.require(offsets, requirements="W"), np.require(data, requirements="W")), size)
+        return cls(slots, offsets, data, closed=closed)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
+        """What the kernels take."""
+        return self.slots, self.offsets, self.bytes
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return self._find(token) >= 0
+
+    @property
+    def event_count(self) -> int:
+        """How many tokens can be predicted: all but `<s>`, and but `<unk>` where the vocabulary is closed."""
+        return len(self) - 1 - int(self.closed)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """All token strings by id."""
+        whole = self.bytes.tobytes()
+        bounds = self.offsets.tolist()
+        return [whole[start:end].decode("utf-8", "replace") for start, end in pairwise(bounds)]
+
+    def token(self, token_id: int) -> str:
+        """The string of an id.
+
+        Raises:
+            InputError: no such id.
+        """
+        if not 0 <= token_id < len(self):
+            raise InputError(f"token id {token_id} is outside the vocabulary of {len(self):,} tokens")
+        start, end = self.offsets[token_id], self.offsets[token_id + 1]
+        return self.bytes[start:end].tobytes().decode("utf-8", "replace")
+
+    def id(self, token: str) -> int:
+        """The id of a string; that of `<unk>` where it is unknown."""
+        return max(self._find(token), UNK)
+
+    def ids(self, tokens: Sequence[str]) -> NDArray[np.uint32]:
+        """Ids of many strings."""
+        return np.array([self.id(token) for token in tokens], np.uint32)
+
+    def _find(self, token: str) -> int:
+        if not token:
+            return -1
+        found: int = _native.find_token(self.arrays, np.frombuffer(token.encode(), np.uint8))
+        return found
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the token strings in order and whether the vocabulary is closed."""
+        digest = hashlib.sha256(b"closed" if self.closed else b"open")
+        digest.update(np.ascontiguousarray(self.offsets, "<i8").data)
+        digest.update(self.bytes[: self.offsets[-1]].data)
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} tokens, {'closed' if self.closed else 'open'})"
+
+
+class VocabularyBuilder:
+    """A vocabulary that grows while text is read; ids come in order of first occurrence."""
+
+    def __init__(self) -> None:
+        base = Vocabulary.from_tokens(())
+        self.size = len(base)
+        self.slots = np.zeros(1 << 16, np.uint64)
+        self.offsets = np.zeros(1 << 15, np.int64)
+        self.bytes = np.zeros(1 << 18, np.uint8)
+        self.offsets[: self.size + 1] = base.offsets
+        self.bytes[: len(base.bytes)] = base.bytes
+        _native.index_vocabulary(self.arrays, self.size)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
+        """What the kernels take."""
+        return self.slots, self.offsets, self.bytes
+
+    def grow(self) -> None:
+        """Doubles what a kernel found too small."""
+        used = int(self.offsets[self.size])
+        if 4 * self.size > len(self.slots):
+            self.slots = np.zeros(4 * len(self.slots), np.uint64)
+            self.offsets = np.concatenate((self.offsets, np.zeros_like(self.offsets)))
+            _native.index_vocabulary(self.arrays, self.size)
+        elif 2 * self.size > len(self.offsets):
+            self.offsets = np.concatenate((self.offsets, np.zeros_like(self.offsets)))
+        if 2 * used > len(self.bytes) or 4 * self.size <= len(self.slots):
+            self.bytes = np.concatenate((self.bytes, np.zeros_like(self.bytes)))
+
+    def finish(self, *, closed: bool = False) -> Vocabulary:
+        """The vocabulary of what was read."""
+        used = int(self.offsets[self.size])
+        data = np.concatenate((self.bytes[:used], np.zeros(_SPARE_BYTES, np.uint8)))
+        return Vocabulary.from_strings(self.offsets[: self.size + 1].copy(), data, closed=closed)
+
+
+def restrict(
+    vocabulary: Vocabulary, counts: NDArray[np.int64], *, min_count: int = 1, size: int | None = None
+) -> tuple[Vocabulary, NDArray[np.uint32]]:
+    """The vocabulary without rare tokens, and the new id of each old one (`<unk>` for those left out).
+
+    Args:
+        vocabulary: what to restrict.
+        counts: int64 [len(vocabulary)], occurrences of each token.
+        min_count: tokens that occur less often are left out.
+        size: at most this many tokens stay, the special ones not counted: the most frequent, ties by first occurrence.
+
+    Raises:
+        UsageError: `min_count` or `size` is not positive.
+    """
+    if min_count < 1:
+        raise UsageError(f"min-count {min_count}: a word that counts must occur at least once; give 1 or more")
+    if size is not None and size < 1:
+        raise UsageError(f"vocab-size {size}: a vocabulary needs at least one word")
+    kept = counts >= min_count
+    kept[:3] = True
+    if size is not None and size < np.count_nonzero(kept) - 3:
+        words = np.flatnonzero(kept)[3:]
+        rarest = words[np.argsort(-counts[words], kind="stable")[size:]]
+        kept[rarest] = False
+    new_ids = np.where(kept, np.cumsum(kept) - 1, UNK).astype(np.uint32)
+    lengths = np.diff(vocabulary.offsets)
+    used = np.repeat(kept, lengths)
+    data = np.concatenate((vocabulary.bytes[: len(used)][used], np.zeros(_SPARE_BYTES, np.uint8)))
+    offsets = np.concatenate(([0], np.cumsum(lengths[kept]))).astype(np.int64)
+    return Vocabulary.from_strings(offsets, data, closed=vocabulary.closed), new_ids

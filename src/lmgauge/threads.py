@@ -1,0 +1,68 @@
+"""One pool of threads for the whole program. Kernels release the GIL; results never depend on how many threads run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+from lmgauge.errors import UsageError
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def thread_count(threads: int | None = None) -> int:
+    """Number of threads to use: the one asked for, else as many as this process may run on.
+
+    Raises:
+        UsageError: `threads` is not positive.
+    """
+    if threads is not None:
+        if threads < 1:
+            raise UsageError(f"threads: {threads} is not a number of threads; give 1 or more")
+        return threads
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def pool(threads: int) -> ThreadPoolExecutor:
+    """The shared executor with `threads` workers."""
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge")
+    return _pools[threads]
+
+
+def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
+    """`[work(0), ..., work(threads - 1)]`, each in a thread of its own."""
+    if threads == 1:
+        return [work(0)]
+    return list(pool(threads).map(work, range(threads)))
+
+
+def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> list[_Out]:
+    """`work(begin, end)` over ranges that tile `0 .. size`; results in order."""
+    bounds = [size * i // threads for i in range(threads + 1)]
+    return run_workers(lambda i: work(bounds[i], bounds[i + 1]), threads)
+
+
+def map_in_order(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
+    """Like `map`, with up to `2 * threads` items in flight, so that a long input needs bounded memory."""
+    if threads == 1:
+        yield from map(work, items)
+        return
+    source = iter(items)
+    waiting: list[Future[_Out]] = []
+    try:
+        waiting.extend(pool(threads).submit(work, item) for item in islice(source, 2 * threads))
+        while waiting:
+            result = waiting.pop(0).result()
+            waiting.extend(pool(threads).submit(work, item) for item in islice(source, 1))
+            yield result
+    finally:
+        for future in waiting:
+            future.cancel()

@@ -1,0 +1,34 @@
+"""Where tests find their texts, and how Hypothesis runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", deadline=None, max_examples=1000)  # pytest --hypothesis-profile=thorough
+settings.load_profile("ci")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of small, openly licensed texts that come with the tests."""
+    return ROOT / "tests" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of whole corpora: LMGAUGE_DATA, else `shared/data` beside the repository. Without it, a skip."""
+    named = os.environ.get("LMGAUGE_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        where = f"LMGAUGE_DATA={named}" if named else "../shared/data, and LMGAUGE_DATA is not set"
+        pytest.skip(f"needs the shared corpora: no folder at {where}")
+    return folder

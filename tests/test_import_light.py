@@ -1,0 +1,77 @@
+"""Starting up is quick because little is loaded. Held by the modules that are loaded, not by the clock."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY_STANDARD = {
+    "asyncio",
+    "bz2",
+    "concurrent.futures",
+    "ctypes",
+    "http",
+    "lzma",
+    "multiprocessing",
+    "sqlite3",
+    "ssl",
+    "unittest",
+    "urllib.request",
+    "xml",
+}
+"""Parts of the standard library that cost milliseconds each and that a help page does not need."""
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Names of the modules that `statement` loads in a fresh interpreter, besides those of the start of Python."""
+    program = f"""
+import io, json, sys
+before = set(sys.modules)
+keep, sys.stdout = sys.stdout, io.StringIO()
+try:
+    {statement}
+except SystemExit as end:
+    if end.code not in (None, 0):
+        raise
+sys.stdout = keep
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout))
+
+
+def libraries(modules: set[str]) -> set[str]:
+    """Roots of `modules` that are neither of the standard library nor ours."""
+    roots = {module.split(".")[0] for module in modules}
+    return {root for root in roots - set(sys.stdlib_module_names) if not root.startswith(("lmgauge", "_lmgauge", "__"))}
+
+
+def test_import_lmgauge_is_light() -> None:
+    modules = loaded_by("import lmgauge")
+    numpys_own = loaded_by("import numpy")
+    assert libraries(modules) <= {"numpy"}
+    assert HEAVY_STANDARD & (modules - numpys_own) == set()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_is_light(arguments: list[str]) -> None:
+    modules = loaded_by(f"from lmgauge.cli.main import main; main({arguments!r})")
+    clicks_own = loaded_by("import click, shutil")  # shutil knows the width of the terminal
+    assert libraries(modules) <= {"click", "colorama"}  # click colours through colorama on Windows
+    assert HEAVY_STANDARD & (modules - clicks_own) == set()
+
+
+@pytest.mark.parametrize("name", ["train", "evaluate", "load_model"])
+def test_the_public_names_come_when_asked_for(name: str) -> None:
+    assert f"lmgauge.{name}" not in loaded_by("import lmgauge")
+    modules = loaded_by(f"import lmgauge; assert callable(lmgauge.{name}) and {name!r} in dir(lmgauge)")
+    assert {"pandas", "rich", "click", "tokenizers", "icu4py", "zstandard"} & libraries(modules) == set()
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    modules = loaded_by("import lmgauge; assert not hasattr(lmgauge, 'no_such_name')")
+    assert "lmgauge" in modules

@@ -1,0 +1,241 @@
+"""Which folder may import what: the arrows of the design, read from the source with `ast`.
+
+    cli -> report -> evaluation -> metrics
+                     evaluation -> scores <- models -> text        _kernels: leaves
+
+The score table is the waist: nothing right of it knows a model, nothing left of it knows a metric.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "lmgauge"
+
+FOR_ALL = {"lmgauge", "lmgauge.errors", "lmgauge.files", "lmgauge.threads", "lmgauge.version"}
+"""What every room but `_kernels` and `metrics` may import."""
+
+KERNELS = "lmgauge._kernels"
+SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments"}
+"""Denominators are counted from the source text, also right of the waist."""
+
+EVERY_ROOM = {f"lmgauge.{room}" for room in ("metrics", "text", "scores", "models", "evaluation", "report")}
+
+ALLOWED: dict[str, set[str]] = {
+    "": FOR_ALL,
+    "_kernels": set(),
+    "metrics": {"lmgauge.errors"},
+    "text": FOR_ALL | {KERNELS},
+    "scores": FOR_ALL | SOURCE_TEXT,
+    "models": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.scores"},
+    "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.metrics", "lmgauge.scores"},
+    "report": FOR_ALL | {"lmgauge.metrics", "lmgauge.scores", "lmgauge.evaluation"},
+    "api": FOR_ALL | EVERY_ROOM,
+    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "__main__": {"lmgauge.cli"},
+}
+"""Room (folder or module right under the package; "" for the other modules there) -> prefixes of what it may import."""
+
+FOR_TYPES: dict[str, set[str]] = {
+    "": {"lmgauge"},
+    "evaluation": {"lmgauge.models.model"},
+    "scores": {"lmgauge.text"},
+    "report": SOURCE_TEXT,
+}
+"""What a room may name under TYPE_CHECKING besides."""
+
+LIBRARIES: dict[str, set[str]] = {
+    "": {"numpy"},
+    "_kernels": {"numpy"},
+    "metrics": {"numpy"},
+    "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers"},
+    "scores": {"numpy", "pyarrow"},
+    "models": {"numpy", "pyarrow", "safetensors"},
+    "evaluation": {"numpy", "pyarrow", "pandas"},
+    "report": {"numpy", "rich"},
+    "api": {"numpy"},
+    "cli": {"numpy", "click", "rich"},
+    "__main__": set(),
+}
+"""Room -> libraries it may import."""
+
+EXTRAS = {"zstandard", "icu4py", "tokenizers", "pandas"}
+"""Libraries that may be absent: only ever imported inside the function that needs them."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement's target, as a reader of a failure wants to see it."""
+
+    module: str
+    target: str
+    line: int
+    typing: bool
+    """Under `if TYPE_CHECKING`."""
+    lazy: bool
+    """Inside a function."""
+
+    def __str__(self) -> str:
+        return f"{self.module} (line {self.line}) imports {self.target}"
+
+
+def module_name(path: Path) -> str:
+    """`src/lmgauge/text/__init__.py` -> `lmgauge.text`."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def room(module: str) -> str:
+    """The room a module belongs to: `lmgauge.models.ngram.arpa` -> `models`."""
+    first = module.split(".")[1] if "." in module else ""
+    return first if first in ALLOWED else ""
+
+
+def is_typing_block(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def targets(node: ast.AST, module: str) -> list[str]:
+    """Full names of the modules that an import statement loads."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = node.module or ""
+    if node.level:
+        package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+        anchor = package.split(".")[: len(package.split(".")) - node.level + 1]
+        base = ".".join([*anchor, *([node.module] if node.module else [])])
+    submodules = [f"{base}.{alias.name}" for alias in node.names if f"{base}.{alias.name}" in MODULES]
+    return submodules if len(submodules) == len(node.names) else [base, *submodules]
+
+
+def find_imports(module: str) -> list[Import]:
+    """All imports of a module, also those inside functions."""
+    found: list[Import] = []
+
+    def visit(node: ast.AST, typing: bool, lazy: bool) -> None:
+        found.extend(Import(module, target, node.lineno, typing, lazy) for target in targets(node, module))  # type: ignore[attr-defined]
+        for child in ast.iter_child_nodes(node):
+            in_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            inside = is_typing_block(node) and child in getattr(node, "body", [])
+            visit(child, typing or inside, lazy or in_function)
+
+    visit(ast.parse(MODULES[module].read_text(encoding="utf-8")), False, False)
+    return found
+
+
+IMPORTS = [found for module in MODULES for found in find_imports(module)]
+OWN = [found for found in IMPORTS if found.target.split(".")[0] == "lmgauge"]
+LIBRARY = [
+    found for found in IMPORTS if found.target.split(".")[0] not in sys.stdlib_module_names | {"lmgauge", "__future__"}
+]
+
+
+def within(target: str, prefixes: set[str]) -> bool:
+    """Whether `target` is one of the modules `prefixes` or below one; the package itself stands only for itself."""
+    return any(target == prefix or (prefix != "lmgauge" and target.startswith(f"{prefix}.")) for prefix in prefixes)
+
+
+def breaks_the_map(found: Import) -> bool:
+    """Whether an import of one of our own modules goes against the arrows."""
+    home = room(found.module)
+    if home and within(found.target, {f"lmgauge.{home}"}):
+        return False
+    allowed = ALLOWED[home] | (FOR_TYPES.get(home, set()) if found.typing else set())
+    if home == "" and found.typing:
+        return False
+    return not within(found.target, allowed)
+
+
+def test_every_folder_has_its_rule() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders <= set(ALLOWED), "a new folder: say in this file what it may import"
+    assert set(LIBRARIES) == set(ALLOWED)
+
+
+def test_imports_follow_the_map() -> None:
+    assert [str(found) for found in OWN if breaks_the_map(found)] == []
+
+
+def test_libraries_stay_in_their_rooms() -> None:
+    wrong = [str(found) for found in LIBRARY if found.target.split(".")[0] not in LIBRARIES[room(found.module)]]
+    assert wrong == []
+
+
+def test_extras_are_imported_where_they_are_needed() -> None:
+    eager = [f for f in LIBRARY if f.target.split(".")[0] in EXTRAS and not f.lazy and not f.typing]
+    assert [str(found) for found in eager] == []
+
+
+def test_libraries_are_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    def names(lines: list[str]) -> set[str]:
+        return {re.split(r"[^A-Za-z0-9_-]", line)[0].lower() for line in lines}
+
+    core = names(project["dependencies"])
+    optional = set[str]().union(*(names(lines) for lines in project["optional-dependencies"].values()))
+    imported = {found.target.split(".")[0] for found in LIBRARY}
+    assert imported - EXTRAS <= core
+    assert imported & EXTRAS <= optional - core
+
+
+def test_no_import_cycles() -> None:
+    graph: dict[str, set[str]] = {module: set() for module in MODULES}
+    for found in OWN:
+        if not found.typing and found.target in MODULES and found.target != found.module:
+            graph[found.module].add(found.target)
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        pytest.fail("import cycle: " + " <- ".join(error.args[1]))
+    assert len(order) == len(MODULES)
+
+
+def test_every_folder_says_what_it_may_import() -> None:
+    silent = [
+        module
+        for module, path in MODULES.items()
+        if path.name == "__init__.py" and "import" not in (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("module", "target", "typing", "wrong"),
+    [
+        ("lmgauge.metrics.perplexity", "lmgauge.models.model", False, True),
+        ("lmgauge.metrics.perplexity", "lmgauge.files", False, True),
+        ("lmgauge.evaluation.evaluate", "lmgauge.models.model", False, True),
+        ("lmgauge.evaluation.evaluate", "lmgauge.models.model", True, False),
+        ("lmgauge.evaluation.evaluate", "lmgauge.models.ngram.model", True, True),
+        ("lmgauge.evaluation.evaluate", "lmgauge.text.tokenizers", False, True),
+        ("lmgauge.evaluation.evaluate", "lmgauge.text.segments", False, False),
+        ("lmgauge.models.ngram.model", "lmgauge.metrics.perplexity", False, True),
+        ("lmgauge.models.ngram.model", "lmgauge.text.vocabulary", False, False),
+        ("lmgauge.report.terminal", "lmgauge.models.model", False, True),
+        ("lmgauge.evaluation.evaluate", "lmgauge.report.terminal", False, True),
+        ("lmgauge.text.documents", "lmgauge.scores", False, True),
+        ("lmgauge.scores", "lmgauge.models.model", False, True),
+        ("lmgauge._kernels.any", "lmgauge.errors", False, True),
+        ("lmgauge.cli.main", "lmgauge.report.terminal", False, False),
+        ("lmgauge.cli.main", "lmgauge._kernels", False, True),
+        ("lmgauge.api", "lmgauge.cli.main", False, True),
+        ("lmgauge.errors", "lmgauge.text.documents", False, True),
+    ],
+)
+def test_the_rules_see_what_they_forbid(module: str, target: str, typing: bool, wrong: bool) -> None:
+    assert breaks_the_map(Import(module, target, 1, typing, False)) is wrong
