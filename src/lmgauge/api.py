@@ -21,7 +21,7 @@ from lmgauge.models.sampling import sample as _sample
 from lmgauge.scores import ScoreBatch, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy
-from lmgauge.text.tokenizers import Tokenizer
+from lmgauge.text.tokens import Tokenizer
 
 PathLike = str | os.PathLike[str]
 Text = PathLike | Sequence[PathLike] | Corpus

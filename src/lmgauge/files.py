@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -50,20 +50,20 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def writing_directory(path: str | os.PathLike[str], *, marker: str) -> Iterator[Path]:
+def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
     """A folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced.
 
     Args:
         path: where; its parent must exist.
-        marker: name of a file by which a folder of this kind is known: any other non-empty folder is left alone.
+        is_ours: whether an existing folder is of this kind; any other that is not empty is left alone.
 
     Raises:
         InputError: something else is in the way.
         OutputError: the folder cannot be written.
     """
     target = Path(path)
-    if target.exists() and not (target.is_dir() and ((target / marker).exists() or not any(target.iterdir()))):
-        raise InputError(f"{target}: exists and is no folder that lmgauge wrote (no {marker} in it); choose another name")
+    if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
+        raise InputError(f"{target}: exists and is no such folder of lmgauge's; choose another name")
     temporary: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -71,10 +71,7 @@ def writing_directory(path: str | os.PathLike[str], *, marker: str) -> Iterator[
         yield temporary
         os.chmod(temporary, 0o777 & ~_umask())
         if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-            os.replace(target, old / "old")
-            os.replace(temporary, target)
-            shutil.rmtree(old, ignore_errors=True)
+            _exchange(temporary, target)
         else:
             os.replace(temporary, target)
         temporary = None
@@ -85,6 +82,20 @@ def writing_directory(path: str | os.PathLike[str], *, marker: str) -> Iterator[
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _exchange(fresh: Path, target: Path) -> None:
+    """Puts a folder in the place of another; that one stays where the new one cannot take its place."""
+    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
+    try:
+        os.rename(target, aside / "old")
+        try:
+            os.replace(fresh, target)
+        except BaseException:
+            os.rename(aside / "old", target)
+            raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _umask() -> int:

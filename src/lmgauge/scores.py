@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -66,7 +66,8 @@ class ScoreBatch:
         kind: uint8 [n], index into `KINDS`.
         ends: int64 [n] or empty, where the span ends; it starts where the one before ended (0 for the first).
         extra: optional columns by name, each [n].
-        lossy_segments: segments that the tokens do not give back exactly.
+        lossy: bool [s] or empty, whether the tokens do not give the segment back exactly.
+        spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
     """
 
     segments: NDArray[np.int64]
@@ -77,10 +78,16 @@ class ScoreBatch:
     kind: NDArray[np.uint8]
     ends: NDArray[np.int64]
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    lossy_segments: int = 0
+    lossy: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    spans_apart: int = 0
 
     def __len__(self) -> int:
         return len(self.logprob)
+
+    @property
+    def lossy_segments(self) -> int:
+        """Number of segments that the tokens do not give back exactly."""
+        return int(np.count_nonzero(self.lossy))
 
     def row_segments(self) -> NDArray[np.int64]:
         """int64 [n], the segment of each row."""
@@ -122,11 +129,11 @@ class ScoreWriter:
 
     Args:
         path: the file.
-        metadata: fingerprints and the like, kept in the file's schema.
+        metadata: fingerprints and the like, kept with the file's schema; may grow until the file is closed.
     """
 
     def __init__(self, path: str | Path, metadata: Mapping[str, object]) -> None:
-        self._path, self._metadata = path, metadata
+        self._path, self._metadata = path, metadata  # kept, not copied: the text's fingerprint is known at the end
         self._stack = ExitStack()
         self._writer: pq.ParquetWriter | None = None
         self._dictionaries: dict[int, pa.Array] = {}
@@ -146,12 +153,14 @@ class ScoreWriter:
         rows = batch.to_arrow(self._dictionaries[key])
         if self._writer is None:
             schema = rows.schema.with_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
-            self._writer = self._stack.enter_context(
-                pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind"])
-            )
+            self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind"])
         self._writer.write_batch(rows)
 
     def __exit__(self, *error: Any) -> bool | None:
+        if self._writer is not None:
+            if error[0] is None:
+                self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
+            self._writer.close()
         return self._stack.__exit__(*error)
 
 
@@ -198,6 +207,9 @@ def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:
     for name in ("segment", "logprob"):
         if name not in names:
             raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names)}")
+    for name in ("segment", "logprob", "start", "end", "token", "kind"):
+        if name in names and rows[name].null_count:
+            raise InputError(f"{path}: column {name!r} of the score table has rows without a value")
     try:
         logprob = np.array(rows["logprob"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
         row_segments = rows["segment"].cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -212,6 +224,8 @@ def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:
         raise InputError(
             f"{path}: logprob is {logprob[row]} in segment {row_segments[row]}; it must be the natural log of a probability"
         )
+    if len(row_segments) and row_segments.min() < 0:
+        raise InputError(f"{path}: column 'segment' holds {row_segments.min()}; segments count from 0")
     segments, counts = _runs(row_segments)
     ids = (
         np.zeros(len(logprob), np.uint32)
@@ -220,7 +234,12 @@ def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:
     )
     strings = Strings([""] if token is None else token.dictionary.to_pylist())
     extra = {n: rows[n].to_numpy(zero_copy_only=False) for n in ("context", "entropy", "rank") if n in names}
-    return ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
+    batch = ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
+    if "start" in names and len(ends):
+        starts = rows["start"].cast(pa.int64()).to_numpy(zero_copy_only=False)
+        apart = int(np.count_nonzero(starts != batch.starts())) + int(np.count_nonzero(batch.ends < starts))
+        batch = replace(batch, spans_apart=apart)
+    return batch
 
 
 def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -23,12 +23,27 @@ _Discounts = tuple[_F64, _U64, int]  # taken from each count, given away for it,
 
 # Text
 def intern_segments(
-    text: _Text, tokens: _Tokens, vocabulary: _Vocabulary, options: _Options, state: _I64, ids: _U32, span_ends: _I64
+    text: _Text,
+    tokens: _Tokens,
+    vocabulary: _Vocabulary,
+    options: _Options,
+    state: _I64,
+    ids: _U32,
+    span_ends: _I64,
+    lossy: _U8,
 ) -> int: ...
 def encode_segments(
-    text: _Text, tokens: _Tokens, vocabulary: _Vocabulary, options: _Options, state: _I64, ids: _U32, span_ends: _I64
+    text: _Text,
+    tokens: _Tokens,
+    vocabulary: _Vocabulary,
+    options: _Options,
+    state: _I64,
+    ids: _U32,
+    span_ends: _I64,
+    lossy: _U8,
 ) -> int: ...
 def index_vocabulary(vocabulary: _Vocabulary, size: int) -> None: ...
+def count_text(data: _U8, starts: _I64, ends: _I64) -> tuple[int, int]: ...  # words, characters
 def find_token(vocabulary: _Vocabulary, token: _U8) -> int: ...
 
 # Counting: (added, longest distance, spilled)
@@ -85,8 +100,7 @@ def score_ids(
     mode: tuple[bool, float],
     ids: _U32,
     skip: int,
-    logprob: _F64,
-    matched: _U8,
+    rows: tuple[_F64, _U8, _U32, _U8],  # logprob, matched order, ids, kind
 ) -> int: ...
 def distribution(
     unigrams: _F32,
@@ -100,10 +114,10 @@ def find_entries(table: _Table, longest: int, keys: _U64, slots: _U32) -> None: 
 def link_suffixes(table: _Table, lower: list[_Table], longest: int, lower_suffixes: _U32, suffixes: _U32) -> None: ...
 def check_table(table: _Table, begin: int, end: int, parents: int, words: int) -> tuple[int, int, int, int]: ...
 
-# Sums: for each kind (high, low, events, zeros); first bad row or -1
+# Sums: for each kind (high, low, events, zeros); rows by context; first bad row or -1
 def sum_events(
-    logprob: _F64, kind: _U8, segment_events: _I64, high: _I64, low: _U64, zeros: _I64
-) -> tuple[list[tuple[int, int, int, int]], int]: ...
+    logprob: _F64, kind: _U8, context: _U8, segment_events: _I64, high: _I64, low: _U64, zeros: _I64
+) -> tuple[list[tuple[int, int, int, int]], _I64, int]: ...
 
 # ARPA: lines, bytes consumed, byte of a fault or -1, reason
 def parse_arpa_lines(

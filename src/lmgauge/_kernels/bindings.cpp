@@ -81,12 +81,13 @@ using TokenArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<s
 template <class V>
 int run_encode(const SegmentArrays& segments, const TokenArrays& tokens, const V& vocabulary,
                std::tuple<int, int, bool, bool> options, bool insert, MutableArray<std::int64_t> state,
-               MutableArray<std::uint32_t> ids, MutableArray<std::int64_t> span_ends) {
+               MutableArray<std::uint32_t> ids, MutableArray<std::int64_t> span_ends, MutableArray<std::uint8_t> lossy) {
     const auto& [data, starts, ends] = segments;
     const auto& [token_data, token_starts, token_ends, token_counts, token_spans] = tokens;
     const auto& [mode, reserved, bos, eos] = options;
     require(state.size() == sizeof(EncodeState) / 8 && starts.size() == ends.size(), "shapes");
-    require(span_ends.size() == 0 || span_ends.size() >= ids.size(), "span_ends");
+    require((span_ends.size() == 0 || span_ends.size() >= ids.size()) && (lossy.size() == 0 || lossy.size() == starts.size()),
+            "output");
     for (std::size_t i = 0; i < starts.size(); ++i) {
         require(0 <= starts.data()[i] && starts.data()[i] <= ends.data()[i] &&
                     ends.data()[i] <= static_cast<std::int64_t>(data.size()), "segments outside their data");
@@ -107,10 +108,12 @@ int run_encode(const SegmentArrays& segments, const TokenArrays& tokens, const V
     EncodeState s;
     std::memcpy(static_cast<void*>(&s), state.data(), sizeof s);
     const EncodeOptions o{static_cast<TokenMode>(mode), static_cast<ReservedPolicy>(reserved), insert, bos, eos};
-    const EncodeStatus status = encode(text, vocabulary_view(vocabulary), o, s, view(ids), view(span_ends));
+    const EncodeStatus status = encode(text, vocabulary_view(vocabulary), o, s, view(ids), view(span_ends), view(lossy));
     std::memcpy(state.data(), &s, sizeof s);
     return static_cast<int>(status);
 }
+
+using Rows = std::tuple<MutableArray<double>, MutableArray<std::uint8_t>, MutableArray<std::uint32_t>, MutableArray<std::uint8_t>>;
 
 ModelView model_view(const Array<float>& unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
                      bool full_context, float unseen) {
@@ -149,13 +152,24 @@ NB_MODULE(_native, m) {
         using V = decltype(tag);
         m.def(name, [insert](const SegmentArrays& segments, const TokenArrays& tokens, const V& vocabulary,
                              std::tuple<int, int, bool, bool> options, MutableArray<std::int64_t> state,
-                             MutableArray<std::uint32_t> ids, MutableArray<std::int64_t> span_ends) {
+                             MutableArray<std::uint32_t> ids, MutableArray<std::int64_t> span_ends,
+                             MutableArray<std::uint8_t> lossy) {
             nb::gil_scoped_release release;
-            return run_encode(segments, tokens, vocabulary, options, insert, state, ids, span_ends);
+            return run_encode(segments, tokens, vocabulary, options, insert, state, ids, span_ends, lossy);
         });
     };
     bind_encode("intern_segments", Vocabulary{}, true);
     bind_encode("encode_segments", ReadVocabulary{}, false);
+    m.def("count_text", [](Array<std::uint8_t> data, Array<std::int64_t> starts, Array<std::int64_t> ends) {
+        require(starts.size() == ends.size(), "shapes");
+        for (std::size_t i = 0; i < starts.size(); ++i) {
+            require(0 <= starts.data()[i] && starts.data()[i] <= ends.data()[i] &&
+                        ends.data()[i] <= static_cast<std::int64_t>(data.size()), "segments outside their data");
+        }
+        nb::gil_scoped_release release;
+        const TextCounts counts = count_text(view(data), view(starts), view(ends));
+        return std::make_tuple(counts.words, counts.characters);
+    });
     m.def("index_vocabulary", [](const Vocabulary& vocabulary, std::int64_t size) {
         const VocabularyView v = vocabulary_view(vocabulary);
         require(size >= 0 && static_cast<std::size_t>(size) * 2 <= v.slots.size() &&
@@ -290,13 +304,14 @@ NB_MODULE(_native, m) {
 
     // ---- looking up
     m.def("score_ids", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                          std::tuple<bool, float> mode, Array<std::uint32_t> ids, std::size_t skip, MutableArray<double> logprob,
-                          MutableArray<std::uint8_t> matched) {
+                          std::tuple<bool, float> mode, Array<std::uint32_t> ids, std::size_t skip, const Rows& out) {
         const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
-        require(logprob.size() >= ids.size() && (matched.size() == 0 || matched.size() >= ids.size()), "output");
+        const EventRows rows{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out))};
+        require(rows.logprob.size() >= ids.size() && rows.matched.size() >= ids.size() && rows.ids.size() >= ids.size() &&
+                    rows.kind.size() >= ids.size(), "output");
         nb::gil_scoped_release release;
         for (const std::uint32_t id : view(ids)) require(id < model.words(), "a token id outside the vocabulary");
-        return score_ids(model, view(ids), skip, view(logprob), view(matched));
+        return score_ids(model, view(ids), skip, rows);
     });
     m.def("distribution", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
                              std::tuple<bool, float> mode, Array<std::uint32_t> context, MutableArray<double> probability) {
@@ -333,7 +348,8 @@ NB_MODULE(_native, m) {
     });
 
     // ---- sums
-    m.def("sum_events", [](Array<double> logprob, Array<std::uint8_t> kind, Array<std::int64_t> segment_events,
+    m.def("sum_events", [](Array<double> logprob, Array<std::uint8_t> kind, Array<std::uint8_t> context,
+                           Array<std::int64_t> segment_events,
                            MutableArray<std::int64_t> high, MutableArray<std::uint64_t> low, MutableArray<std::int64_t> zeros) {
         std::int64_t total = 0;
         for (const std::int64_t n : view(segment_events)) {
@@ -345,11 +361,11 @@ NB_MODULE(_native, m) {
         EventSums r;
         {
             nb::gil_scoped_release release;
-            r = sum_events(view(logprob), view(kind), view(segment_events), view(high), view(low), view(zeros));
+            r = sum_events(view(logprob), view(kind), view(context), view(segment_events), view(high), view(low), view(zeros));
         }
         nb::list kinds;
         for (int k = 0; k < 3; ++k) kinds.append(nb::make_tuple(r.sum[k].high, r.sum[k].low, r.events[k], r.zeros[k]));
-        return nb::make_tuple(kinds, r.bad);
+        return nb::make_tuple(kinds, to_numpy(std::vector<std::int64_t>(r.contexts.begin(), r.contexts.end())), r.bad);
     });
 
     // ---- ARPA

@@ -51,6 +51,7 @@ struct Token {
     const std::uint8_t* text;
     std::size_t length;
     std::uint64_t hash;
+    std::uint64_t first8;
     std::int64_t span_end;
     std::int64_t position;    // for messages
     std::uint32_t special;    // kBos, kEos or 0: look it up
@@ -68,8 +69,9 @@ int reserved_depth(const std::uint8_t* p, std::size_t n) {
 class Encoder {
   public:
     Encoder(const SegmentText& text, VocabularyView vocabulary, const EncodeOptions& options, EncodeState& state,
-            MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends)
-        : text_(text), vocabulary_(vocabulary), options_(options), state_(state), ids_(ids), span_ends_(span_ends) {}
+            MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends, MutableView<std::uint8_t> lossy)
+        : text_(text), vocabulary_(vocabulary), options_(options), state_(state), ids_(ids), span_ends_(span_ends),
+          lossy_(lossy) {}
 
     EncodeStatus run() {
         while (state_.segment < static_cast<std::int64_t>(text_.starts.size())) {
@@ -102,19 +104,20 @@ class Encoder {
             if (!finished) return;
             if (options_.eos) push_special(kEos, text_.ends[s] - text_.starts[s]);
             if (options_.mode == TokenMode::given) state_.token += text_.token_counts[s];
-            state_.lossy += state_.irregular;
+            if (!lossy_.empty()) lossy_[s] = state_.irregular != 0;
             ++state_.segment;
             state_.position = -1;
         }
     }
 
     void push_special(std::uint32_t id, std::int64_t span_end) {
-        buffer_[tile_++] = Token{nullptr, 0, 0, span_end, state_.position, id};
+        buffer_[tile_++] = Token{nullptr, 0, 0, 0, span_end, state_.position, id};
     }
 
-    void push(const std::uint8_t* p, std::size_t length, std::uint64_t hash, std::int64_t span_end, std::int64_t position) {
+    void push(const std::uint8_t* p, std::size_t length, std::uint64_t hash, std::uint64_t first8, std::int64_t span_end,
+              std::int64_t position) {
         prefetch(&vocabulary_.slots[home(hash)]);
-        buffer_[tile_++] = Token{p, length, hash, span_end, position, 0};
+        buffer_[tile_++] = Token{p, length, hash, keep_bytes(first8, length), span_end, position, 0};
     }
 
     bool room() const { return tile_ + 1 < kTile; }  // one place is kept for </s>
@@ -152,7 +155,7 @@ class Encoder {
             } else {
                 hash = hash_bytes(word, length, data_end);
             }
-            push(word, length, hash, p - begin, word - data);
+            push(word, length, hash, first8, p - begin, word - data);
         }
         state_.position = p - data;
         return false;
@@ -186,7 +189,7 @@ class Encoder {
             const std::uint8_t* const start = p++;
             while (p < end && (*p & 0xC0) == 0x80) ++p;
             const auto length = static_cast<std::size_t>(p - start);
-            push(start, length, hash_bytes(start, length, data_end), p - begin, start - data);
+            push(start, length, hash_bytes(start, length, data_end), load(start, data_end), p - begin, start - data);
         }
         state_.position = p - data;
         return false;
@@ -203,7 +206,7 @@ class Encoder {
         std::int64_t position = state_.position;
         while (room() && position < text_.ends[s]) {
             const std::uint8_t b = text_.data[static_cast<std::size_t>(position)];
-            push(byte_name(b), 6, byte_hashes_[b], position + 1 - text_.starts[s], position);
+            push(byte_name(b), 6, byte_hashes_[b], load(byte_name(b), byte_name(256)), position + 1 - text_.starts[s], position);
             ++position;
         }
         state_.position = position;
@@ -221,7 +224,7 @@ class Encoder {
             const auto j = static_cast<std::size_t>(state_.token + state_.position);
             const std::uint8_t* const p = data + text_.token_starts[j];
             const auto length = static_cast<std::size_t>(text_.token_ends[j] - text_.token_starts[j]);
-            push(p, length, hash_bytes(p, length, data_end), text_.token_spans[j], state_.position);
+            push(p, length, hash_bytes(p, length, data_end), load(p, data_end), text_.token_spans[j], state_.position);
             ++state_.position;
         }
         return state_.position == text_.token_counts[s];
@@ -264,25 +267,27 @@ class Encoder {
 
     // False where the token is reserved and the policy is to refuse it.
     bool look_up(const Token& token, std::uint32_t& id) {
-        if (token.length >= 3 && token.text[0] == '<') {
+        if (token.length >= 3 && token.text[0] == '<' && options_.reserved != ReservedPolicy::ordinary) {
             const int depth = reserved_depth(token.text, token.length);
             if (depth > 0 && options_.reserved == ReservedPolicy::escape) {
                 std::string escaped = "<";
                 escaped.append(reinterpret_cast<const char*>(token.text), token.length).append(">");
                 const auto* p = reinterpret_cast<const std::uint8_t*>(escaped.data());
-                id = find_or_insert(p, escaped.size(), hash_bytes(p, escaped.size(), p + escaped.size()));
+                const std::uint8_t* const end = p + escaped.size();
+                id = find_or_insert(p, escaped.size(), hash_bytes(p, escaped.size(), end), keep_bytes(load(p, end), escaped.size()));
                 return true;
             }
             if (depth == 1) {
                 id = kUnk;
-                return options_.reserved == ReservedPolicy::unk;
+                return options_.reserved == ReservedPolicy::unk && token.text[1] == 'u';
             }
         }
-        id = find_or_insert(token.text, token.length, token.hash);
+        id = find_or_insert(token.text, token.length, token.hash, token.first8);
         return true;
     }
 
-    std::uint32_t find_or_insert(const std::uint8_t* p, std::size_t length, std::uint64_t hash) {
+    // `first8`: the first eight bytes of the token, those behind its end zero.
+    std::uint32_t find_or_insert(const std::uint8_t* p, std::size_t length, std::uint64_t hash, std::uint64_t first8) {
         const std::uint64_t tag = hash & 0xFFFFFFFF00000000ull;
         const std::size_t mask = vocabulary_.slots.size() - 1;
         for (std::size_t slot = home(hash);; slot = (slot + 1) & mask) {
@@ -292,15 +297,20 @@ class Encoder {
             }
             if ((seen & 0xFFFFFFFF00000000ull) == tag) {
                 const auto id = static_cast<std::uint32_t>(seen) - 1;
-                if (equals(id, p, length)) return id;
+                if (equals(id, p, length, first8)) return id;
             }
         }
     }
 
-    bool equals(std::uint32_t id, const std::uint8_t* p, std::size_t length) const {
+    bool equals(std::uint32_t id, const std::uint8_t* p, std::size_t length, std::uint64_t first8) const {
         const std::int64_t start = vocabulary_.offsets[id];
         if (static_cast<std::size_t>(vocabulary_.offsets[id + 1] - start) != length) return false;
-        return std::memcmp(vocabulary_.bytes.data() + start, p, length) == 0;
+        // Most words fit eight bytes, and a call would cost more than the comparison; the strings have eight spare bytes.
+        const std::uint8_t* const stored = vocabulary_.bytes.data() + start;
+        if (length > 8) return std::memcmp(stored, p, length) == 0;
+        std::uint64_t there;
+        std::memcpy(&there, stored, 8);
+        return keep_bytes(there, length) == first8;
     }
 
     std::uint32_t insert(const std::uint8_t* p, std::size_t length, std::uint64_t tag, std::size_t slot) {
@@ -318,6 +328,7 @@ class Encoder {
     EncodeState& state_;
     MutableView<std::uint32_t> ids_;
     MutableView<std::int64_t> span_ends_;
+    MutableView<std::uint8_t> lossy_;
     std::array<Token, kTile> buffer_;
     std::size_t tile_ = 0;
     std::string byte_names_;
@@ -327,8 +338,35 @@ class Encoder {
 }  // namespace
 
 EncodeStatus encode(const SegmentText& text, VocabularyView vocabulary, const EncodeOptions& options, EncodeState& state,
-                    MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends) {
-    return Encoder(text, vocabulary, options, state, ids, span_ends).run();
+                    MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends, MutableView<std::uint8_t> lossy) {
+    return Encoder(text, vocabulary, options, state, ids, span_ends, lossy).run();
+}
+
+TextCounts count_text(View<std::uint8_t> data, View<std::int64_t> starts, View<std::int64_t> ends) {
+    constexpr std::size_t kChunk = 240;  // sums of so many ones fit a byte, so that sixteen are added at a time
+    const auto is_space = [](std::uint8_t byte) -> std::uint8_t {
+        return static_cast<std::uint8_t>((byte == 32) | (static_cast<std::uint8_t>(byte - 9) < 5));
+    };
+    TextCounts counts;
+    for (std::size_t s = 0; s < starts.size(); ++s) {
+        const std::uint8_t* p = data.data() + starts[s];
+        const std::uint8_t* const end = data.data() + ends[s];
+        if (p == end) continue;
+        counts.words += !is_space(*p);
+        counts.characters += (*p & 0xC0) != 0x80;
+        for (++p; p < end;) {
+            const std::size_t n = std::min(kChunk, static_cast<std::size_t>(end - p));
+            std::uint8_t words = 0, characters = 0;
+            for (std::size_t i = 0; i < n; ++i) {
+                words = static_cast<std::uint8_t>(words + (is_space(*(p + i - 1)) & (is_space(p[i]) ^ 1)));
+                characters = static_cast<std::uint8_t>(characters + ((p[i] & 0xC0) != 0x80));
+            }
+            counts.words += words;
+            counts.characters += characters;
+            p += n;
+        }
+    }
+    return counts;
 }
 
 void index_vocabulary(VocabularyView vocabulary, std::int64_t size) {

@@ -102,18 +102,20 @@ struct TableView {
     std::size_t home(std::uint64_t key) const { return home_slot(key, lines); }
 
     // The four comparisons are made without branches: which one holds cannot be predicted.
+    unsigned hits(std::uint64_t key, std::size_t slot) const {
+        const Entry* const line = entries + slot;
+        return static_cast<unsigned>(line[0].key == key) | static_cast<unsigned>(line[1].key == key) << 1 |
+               static_cast<unsigned>(line[2].key == key) << 2 | static_cast<unsigned>(plain(line[3].key) == key) << 3;
+    }
+    bool overflowed(std::size_t slot) const { return entries[slot + kLine - 1].key >= kOverflow; }
+    std::size_t next_line(std::size_t slot) const { return slot + kLine == size() ? 0 : slot + kLine; }
+
     std::uint32_t find(std::uint64_t key, std::size_t slot) const {
         for (std::uint32_t step = 0; step <= longest; step += kLine) {
-            const Entry* const line = entries + slot;
-            const std::uint64_t last = line[kLine - 1].key;
-            const unsigned hits = static_cast<unsigned>(line[0].key == key) | static_cast<unsigned>(line[1].key == key) << 1 |
-                                  static_cast<unsigned>(line[2].key == key) << 2 | static_cast<unsigned>(plain(last) == key) << 3;
-            if ((hits != 0) | (last < kOverflow)) {
-                const auto hit = static_cast<std::uint32_t>(slot + std::countr_zero(hits | 16u));
-                return hits != 0 ? hit : kNone;
-            }
-            slot += kLine;
-            if (slot == size()) slot = 0;
+            const unsigned found = hits(key, slot);
+            if (found != 0) return static_cast<std::uint32_t>(slot + std::countr_zero(found));
+            if (!overflowed(slot)) return kNone;
+            slot = next_line(slot);
         }
         return kNone;
     }

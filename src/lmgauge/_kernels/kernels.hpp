@@ -20,7 +20,7 @@ using MutableView = std::span<T>;
 // ---- encode.cpp: text to token ids --------------------------------------------------------------------------------
 
 enum class TokenMode : int { whitespace = 0, character = 1, byte = 2, given = 3 };
-enum class ReservedPolicy : int { refuse = 0, escape = 1, unk = 2 };
+enum class ReservedPolicy : int { refuse = 0, escape = 1, unk = 2, ordinary = 3 };
 enum class EncodeStatus : int { done = 0, grow = 1, reserved = 2, room = 3 };
 
 // Segment i is data[starts[i], ends[i]). In mode `given` token j is token_data[token_starts[j], token_ends[j]), segment i
@@ -54,13 +54,18 @@ struct EncodeState {
     std::int64_t token = 0;       // in mode `given`: first token of that segment
     std::int64_t written = 0;     // ids written
     std::int64_t size = 0;        // vocabulary size
-    std::int64_t lossy = 0;       // segments whose tokens joined by single spaces are not the segment
     std::int64_t fault = -1;      // byte (token) of a reserved token that was refused
     std::int64_t irregular = 0;   // the segment being read is not given back by its tokens
 };
 
+// `lossy[i]` (unless empty): the words of segment i, joined by single spaces, are not the segment.
 EncodeStatus encode(const SegmentText& text, VocabularyView vocabulary, const EncodeOptions& options, EncodeState& state,
-                    MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends);
+                    MutableView<std::uint32_t> ids, MutableView<std::int64_t> span_ends, MutableView<std::uint8_t> lossy);
+struct TextCounts {
+    std::int64_t words = 0, characters = 0;
+};
+// Runs of bytes that are not ASCII white space, and code points, of all segments together.
+TextCounts count_text(View<std::uint8_t> data, View<std::int64_t> starts, View<std::int64_t> ends);
 void index_vocabulary(VocabularyView vocabulary, std::int64_t size);
 std::int64_t find_token(VocabularyView vocabulary, View<std::uint8_t> token);
 
@@ -160,9 +165,16 @@ struct ModelView {
     std::uint32_t words() const { return static_cast<std::uint32_t>(unigrams.size() / 2); }
 };
 
-// Natural log-probabilities of every id but <s>, in order; `skip` leading ids serve as context only. Returns how many.
-std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, MutableView<double> logprob,
-                      MutableView<std::uint8_t> matched);
+// A row for every id but <s>, in order: the natural log-probability, the order of the longest n-gram found, the id, its kind
+// (0 token, 1 <unk>, 2 </s>).
+struct EventRows {
+    MutableView<double> logprob;
+    MutableView<std::uint8_t> matched;
+    MutableView<std::uint32_t> ids;
+    MutableView<std::uint8_t> kind;
+};
+// `skip` leading ids serve as context only. Returns the number of rows.
+std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows);
 void distribution(const ModelView& model, View<std::uint32_t> context, MutableView<double> probability);
 void find_entries(const TableView& table, View<std::uint64_t> keys, MutableView<std::uint32_t> slots);
 void link_suffixes(View<Entry> table, const TableView* lower, View<std::uint32_t> lower_suffixes,
@@ -189,10 +201,13 @@ struct ExactSum {
 struct EventSums {
     std::array<ExactSum, 3> sum;              // by kind: token, oov, eos
     std::array<std::int64_t, 3> events{}, zeros{};
+    std::array<std::int64_t, 256> contexts{};
     std::int64_t bad = -1;                    // first row that is NaN, positive or absurd
 };
 
-EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::int64_t> segment_events,
+// `context` (may be empty) is only counted.
+EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::uint8_t> context,
+                     View<std::int64_t> segment_events,
                      MutableView<std::int64_t> high, MutableView<std::uint64_t> low, MutableView<std::int64_t> zeros);
 
 // ---- arpa.cpp: the text format ------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ constexpr std::size_t kGroup = 32;   // probes in flight
 
 struct Pending {
     std::uint64_t key;
-    std::size_t home;
-    std::size_t position;
+    std::size_t line;          // first slot of the line to look at
+    std::uint32_t position;
+    bool second;               // the home line was looked at already
 };
 
 // The state of a block. Index 0 is the token before the block; id[k % 2][i] is the slot of the k-gram that ends at token i.
@@ -24,7 +25,7 @@ struct Block {
     std::array<double, kBlock + 1> probability;
     std::array<std::uint8_t, kBlock + 1> matched;           // order of the longest n-gram that is an event of the model
     std::array<std::uint8_t, kBlock + 1> context;           // full_context: order the context allows
-    std::array<Pending, kBlock> pending;
+    std::array<Pending, 2 * kBlock> pending;
 };
 
 // What the last token of a block leaves for the next one: its n-gram of each order.
@@ -34,6 +35,8 @@ struct Carry {
     std::size_t context = 0;
 };
 
+// `kFull`: no back-off, an n-gram counts with its full context only.
+template <bool kFull>
 class Scorer {
   public:
     explicit Scorer(const ModelView& model) : model_(model), order_(model.tables.size() + 1) {
@@ -68,7 +71,7 @@ class Scorer {
             block_.matched[i + 1] = 1;
             context = word == kBos ? 1 : std::min(context + 1, order_);
             block_.context[i + 1] = static_cast<std::uint8_t>(context);
-            if (model_.full_context && context > 1) block_.probability[i + 1] = model_.unseen;
+            if (kFull && context > 1) block_.probability[i + 1] = model_.unseen;
         }
         carry_.id[1] = id[ids.size()];
         carry_.weight[1] = weight[ids.size()];
@@ -83,36 +86,48 @@ class Scorer {
         auto& weight = block_.weight[k % 2];
         id[0] = carry_.id[k];
         weight[0] = carry_.weight[k];
-        const TableView& table = model_.tables[k - 2];
+        const TableView table = model_.tables[k - 2];  // a copy: the stores below cannot alias it
         const std::size_t n = ids.size();
         // The probes of one group travel from memory while those of the group before are compared.
         std::size_t pending = 0, ready = 0, done = 0;
-        for (std::size_t begin = 1; begin <= n + kGroup; begin += kGroup) {
+        for (std::size_t begin = 1; begin <= n || done < pending; begin += kGroup) {
             ready = pending;
-            for (std::size_t i = begin; i < std::min(begin + kGroup, n + 1); ++i) {
+            for (std::size_t i = begin, end = std::min(begin + kGroup, n + 1); i < end; ++i) {
                 const std::uint32_t parent = shorter[i - 1];
                 // Tables are closed under suffixes: where the shorter n-gram is missing, so is this one.
                 const bool probe = (parent != kNone) & (shorter[i] != kNone) & (ids[i - 1] != kBos);
                 const std::uint64_t key = make_key(parent, ids[i - 1]);
                 const std::size_t home = probe ? table.home(key) : 0;
                 prefetch(&table.entries[home]);
-                block_.pending[pending] = Pending{key, home, i};
+                block_.pending[pending] = Pending{key, home, static_cast<std::uint32_t>(i), false};
                 pending += probe;
                 id[i] = kNone;
                 weight[i] = 1.0f;
                 settle(k, i, !probe & (parent != kNone), shorter_weight[i - 1]);
             }
             for (; done < ready; ++done) {
-                const Pending& probe = block_.pending[done];
+                const Pending probe = block_.pending[done];
                 const std::size_t i = probe.position;
-                const std::uint32_t slot = table.find(probe.key, probe.home);
+                const unsigned hits = table.hits(probe.key, probe.line);
+                std::uint32_t slot = static_cast<std::uint32_t>(probe.line + std::countr_zero(hits | 16u));
+                slot = hits != 0 ? slot : kNone;
+                if ((hits == 0) & table.overflowed(probe.line)) {
+                    const std::size_t line = table.next_line(probe.line);
+                    if (!probe.second) {
+                        // The next line has to come from memory as well: meanwhile, others can be looked at.
+                        prefetch(&table.entries[line]);
+                        block_.pending[pending++] = Pending{probe.key, line, probe.position, true};
+                        continue;
+                    }
+                    slot = table.find(probe.key, line);
+                }
                 const bool found = slot != kNone;
-                const Entry& entry = table.entries[found ? slot : probe.home];
+                const Entry& entry = table.entries[found ? slot : probe.line];
                 const float p = as_float(entry.first);
                 id[i] = slot;
                 weight[i] = found ? as_float(entry.second) : 1.0f;
                 settle(k, i, !found, shorter_weight[i - 1]);
-                const bool holds = found & (!model_.full_context | (k == block_.context[i]));
+                const bool holds = found & (!kFull | (k == block_.context[i]));
                 block_.probability[i] = holds ? static_cast<double>(std::fabs(p)) : block_.probability[i];
                 block_.matched[i] = found & (p >= 0) ? static_cast<std::uint8_t>(k) : block_.matched[i];
             }
@@ -124,7 +139,7 @@ class Scorer {
     // What the context says of a word that was not seen after it.
     void settle(std::size_t k, std::size_t i, bool missing, float context_weight) {
         const double p = block_.probability[i];
-        if (!model_.full_context) {
+        if constexpr (!kFull) {
             block_.probability[i] = p * (missing ? context_weight : 1.0f);
         } else {
             block_.probability[i] = missing & (k == block_.context[i]) ? static_cast<double>(context_weight) : p;
@@ -137,23 +152,31 @@ class Scorer {
     Block block_;
 };
 
-}  // namespace
-
-std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, MutableView<double> logprob,
-                      MutableView<std::uint8_t> matched) {
-    Scorer scorer(model);
+template <bool kFull>
+std::size_t score_all(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows) {
+    Scorer<kFull> scorer(model);
     std::size_t written = 0;
     for (std::size_t begin = 0; begin < ids.size(); begin += kBlock) {
         const View<std::uint32_t> block_ids = ids.subspan(begin, std::min(kBlock, ids.size() - begin));
         const Block& block = scorer.score(block_ids);
         for (std::size_t i = 0; i < block_ids.size(); ++i) {
             if (block_ids[i] == kBos || begin + i < skip) continue;
-            logprob[written] = std::log(block.probability[i + 1]);
-            if (!matched.empty()) matched[written] = block.matched[i + 1];
+            // Where <unk> is no event as a unigram, it is none after any context.
+            const bool impossible = kFull && block_ids[i] == kUnk && model.unigrams[2 * kUnk] == 0;
+            rows.logprob[written] = impossible ? -INFINITY : std::log(block.probability[i + 1]);
+            rows.matched[written] = block.matched[i + 1];
+            rows.ids[written] = block_ids[i];
+            rows.kind[written] = static_cast<std::uint8_t>((block_ids[i] == kUnk) + 2 * (block_ids[i] == kEos));
             ++written;
         }
     }
     return written;
+}
+
+}  // namespace
+
+std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows) {
+    return model.full_context ? score_all<true>(model, ids, skip, rows) : score_all<false>(model, ids, skip, rows);
 }
 
 // The whole distribution after a context: the unigrams, then what each longer context changes. Only words that followed
@@ -207,6 +230,7 @@ void distribution(const ModelView& model, View<std::uint32_t> context, MutableVi
         candidates.resize(kept);
     }
     probability[kBos] = 0;
+    if (model.unigrams[2 * kUnk] == 0) probability[kUnk] = 0;
 }
 
 // `keys` are parent << 32 | word; kNone where there is no such entry.

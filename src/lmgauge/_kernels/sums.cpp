@@ -1,4 +1,5 @@
 // Exact sums of log-probabilities: fixed point, so that no grouping, order or number of threads changes a digit.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels.hpp"
@@ -8,12 +9,17 @@ namespace lmgauge {
 bool ExactSum::add(double value) {
     constexpr double kLimit = 1099511627776.0;  // 2^40
     if (!(value > -kLimit && value < kLimit)) return false;
-    const double scaled = std::ldexp(value, 16);
-    const double whole = std::floor(scaled);
-    // The rest is in [0, 1) and exact; below 2^-80 of the value it is cut off, the same for every grouping.
-    const auto rest = static_cast<std::uint64_t>(std::ldexp(scaled - whole, 64));
+    const double scaled = value * 65536.0;
+    auto whole = static_cast<std::int64_t>(scaled);  // towards zero; one less where that was up
+    double part = scaled - static_cast<double>(whole);
+    whole -= part < 0;
+    part += part < 0 ? 1.0 : 0.0;
+    // The part is in [0, 1]; what it has below 2^-79 is cut off, the same for every grouping. Signed conversions, as those
+    // to unsigned numbers branch on the top bit, which nobody can predict.
+    constexpr double kPart = 9223372036854775808.0;  // 2^63
+    const auto rest = static_cast<std::uint64_t>(static_cast<std::int64_t>(std::min(part * kPart, kPart - 1024))) << 1;
     low += rest;
-    high += static_cast<std::int64_t>(whole) + (low < rest ? 1 : 0);
+    high += whole + (low < rest ? 1 : 0);
     return true;
 }
 
@@ -27,9 +33,11 @@ double ExactSum::value() const {
 }
 
 // Segment j has segment_events[j] rows; its sum (zero-probability events left out) goes to high[j], low[j].
-EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::int64_t> segment_events,
+EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::uint8_t> context,
+                     View<std::int64_t> segment_events,
                      MutableView<std::int64_t> high, MutableView<std::uint64_t> low, MutableView<std::int64_t> zeros) {
     EventSums result;
+    for (const std::uint8_t order : context) ++result.contexts[order];
     std::size_t row = 0;
     for (std::size_t j = 0; j < segment_events.size(); ++j) {
         ExactSum segment;

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.cli.options import corpus_of, json_option, seed_option, text_options, threads_option
+from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
@@ -140,12 +141,13 @@ class _Sinks:
     def __init__(self, stack: ExitStack, names: list[str], options: dict[str, Any], group_names: list[str]) -> None:
         from lmgauge.files import writing_directory
         from lmgauge.report.rows import SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
-        from lmgauge.report.run_folder import EVALUATION_FILE, SCORES_FILE
+        from lmgauge.report.run_folder import SCORES_FILE, is_run_folder
         from lmgauge.scores import ScoreWriter
 
         self.names, self.options, self.group_names = names, options, group_names
         self.segments = self.tokens = None
         self.folders: list[Path] = []
+        self.metadata: list[dict[str, object]] = []
         self.writers: list[ScoreWriter] = []
         if options["per_segment"]:
             self.segments = stack.enter_context(RowWriter(options["per_segment"], SEGMENT_COLUMNS))
@@ -154,9 +156,10 @@ class _Sinks:
         if options["output"]:
             for name in names:
                 target = Path(options["output"]) if len(names) == 1 else Path(options["output"]) / name.replace("/", "_")
-                folder = stack.enter_context(writing_directory(target, marker=EVALUATION_FILE))
+                folder = stack.enter_context(writing_directory(target, is_ours=is_run_folder))
                 self.folders.append(folder)
-                self.writers.append(stack.enter_context(ScoreWriter(folder / SCORES_FILE, {"model": name})))
+                self.metadata.append({"model": name})
+                self.writers.append(stack.enter_context(ScoreWriter(folder / SCORES_FILE, self.metadata[-1])))
         self.wanted = bool(self.segments or self.tokens or self.writers)
 
     def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
@@ -173,6 +176,8 @@ class _Sinks:
         from lmgauge.report.run_folder import write_evaluation
 
         settings = {name: value for name, value in self.options.items() if name not in ("output", "threads")}
-        for name, folder in zip(self.names, self.folders, strict=False):
-            write_evaluation(folder, [result for result in results if result.model == name], settings)
+        for name, folder, metadata in zip(self.names, self.folders, self.metadata, strict=False):
+            own = [result for result in results if result.model == name]
+            write_evaluation(folder, own, settings)
+            metadata.update(own[0].fingerprints, context=own[0].context, signature=own[0].signature, lmgauge=__version__)
         return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -20,8 +21,8 @@ COMMANDS = {
     "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
     "info": ("lmgauge.cli.info:info", "Show what is in a model."),
     "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),
-    "calc": ("lmgauge.cli.calc:calc", "Perplexity and cross-entropy of the probabilities given."),
-    "split": ("lmgauge.cli.split:split", "Split a text into training, validation and test parts."),
+    "calc": ("lmgauge.cli.calc:calc", "Compute perplexity, cross-entropy and bits from the probabilities of events."),
+    "split": ("lmgauge.cli.split:split", "Split text into train, validation and test, the same for the same seed on every machine."),
     "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
 }
 INTERRUPTED = 130
@@ -87,18 +88,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="lmgauge", standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         code = _interrupted()
-    except KeyboardInterrupt:
-        code = _interrupted()
+    except click.UsageError as error:
+        hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+        click.echo(f"lmgauge: error: {error.format_message()}{hint}", err=True)
+        code = error.exit_code
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except BrokenPipeError:
-        # The reader (`| head`) has what it wanted; Python would complain once more while it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except OSError as error:
+        code = _output_failed(error)
+    except SystemExit as error:
+        # click's way of meeting a reader that has gone: exit code 1, out of the OSError.
+        if not isinstance(error.__context__, OSError):
+            raise
+        code = _output_failed(error.__context__)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _output_failed(error: OSError) -> int:
+    """Standard output is gone (`| head` has what it wanted: no error) or full."""
+    quiet = error.errno in (errno.EPIPE, errno.EINVAL) or isinstance(error, BrokenPipeError)
+    # Python would complain once more while it closes standard output.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if quiet:
+        return 0
+    click.echo(f"lmgauge: error: cannot write: {error.strerror or error}", err=True)
+    return 2
 
 
 def _interrupted() -> int:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.statistics import ratio_interval
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.metrics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
-from lmgauge.text.segments import Segments, count_characters, count_words
+from lmgauge.text.segments import Segments
+from lmgauge.threads import map_in_order, thread_count
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ class Denominators:
     words: int
     characters: int
     bytes: int
+
+
+_NOTHING = Denominators(0, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -68,23 +73,41 @@ def describe(model: LanguageModel, name: str | None = None) -> Description:
     )
 
 
-class Evaluator:
-    """Collects the score table of one model, batch by batch, and turns it into numbers: for the whole and for groups."""
+@dataclass
+class BlockSums:
+    """What a block of segments adds to the sums of one model: in all, and for each group."""
 
-    def __init__(self, description: Description, *, by_group: bool = False) -> None:
-        self.description = description
-        self.total = Tally()
-        self.groups: dict[int, Tally] | None = {} if by_group else None
+    total: Tally
+    groups: dict[int, Tally]
 
-    def add(self, batch: ScoreBatch, block: Segments | None = None) -> None:
-        """Adds a batch; `block` holds the segments it scores, needed for groups."""
-        self.total.add(batch)
-        if self.groups is None or block is None:
-            return
+
+def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: bool = False) -> BlockSums:
+    """Sums a batch; `block` holds the segments it scores, needed for groups."""
+    total = Tally()
+    total.add(batch)
+    groups: dict[int, Tally] = {}
+    if by_group and block is not None:
         codes = np.zeros(len(block), np.int32) if block.groups is None else block.groups
         of_segment = codes[batch.segments - block.first]
         for code in np.unique(of_segment).tolist():
-            self.groups.setdefault(code, Tally()).add(_select(batch, of_segment == code))
+            groups[code] = Tally()
+            groups[code].add(_select(batch, of_segment == code))
+    return BlockSums(total, groups)
+
+
+class Evaluator:
+    """Collects the sums of one model, block by block, and turns them into numbers: for the whole and for groups."""
+
+    def __init__(self, description: Description) -> None:
+        self.description = description
+        self.total = Tally()
+        self.groups: dict[int, Tally] = {}
+
+    def add(self, sums: BlockSums) -> None:
+        """Adds the sums of the next block."""
+        self.total.merge(sums.total)
+        for code, tally in sums.groups.items():
+            self.groups.setdefault(code, Tally()).merge(tally)
 
     def finish(
         self,
@@ -139,7 +162,7 @@ class Evaluator:
             zero_probability_events=tally.total_zeros,
             perplexity_without_zeros=perplexity_from_nats(-tally.nats() / finite) if finite else None,
             first_zero_probability_events=tally.first_zeros,
-            events_by_matched_order=tally.contexts[1:].tolist(),
+            events_by_matched_order=np.trim_zeros(tally.contexts[1:], "b").tolist(),
             segments=denominators.segments if denominators else len(sums.segments),
             words=denominators.words if denominators else None,
             characters=denominators.characters if denominators else None,
@@ -165,7 +188,7 @@ def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
         batch.kind[rows],
         batch.ends[rows] if len(batch.ends) else batch.ends,
         {name: values[rows] for name, values in batch.extra.items()},
-        batch.lossy_segments if chosen.all() else min(batch.lossy_segments, int(np.count_nonzero(chosen))),
+        batch.lossy[chosen] if len(batch.lossy) else batch.lossy,
     )
 
 
@@ -242,17 +265,14 @@ def evaluate(
     Raises:
         InputError: the text is empty.
     """
-    evaluators = [
-        Evaluator(describe(model, names[i] if names else None), by_group=by_group) for i, model in enumerate(models)
-    ]
-    counter = _Counter(by_group)
-    streams = itertools.tee(corpus, len(models) + 1)
-    tables = [model.score(stream, spans=spans, threads=threads) for model, stream in zip(models, streams[1:], strict=True)]
+    evaluators = [Evaluator(describe(model, names[i] if names else None)) for i, model in enumerate(models)]
+    counted: dict[int, Denominators] = {}
     done = 0
-    for block, *batches in zip(streams[0], *tables, strict=True):
-        counter.add(block)
-        for i, batch in enumerate(batches):
-            evaluators[i].add(batch, block)
+    for block, counts, batches, sums in _score_blocks(models, corpus, by_group, spans, thread_count(threads)):
+        for code, part in counts.items():
+            counted[code] = _plus(counted.get(code, _NOTHING), part)
+        for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
+            evaluators[i].add(part_sums)
             if watch is not None:
                 watch(i, block, batch)
         done += block.byte_count()
@@ -261,33 +281,48 @@ def evaluate(
     results: list[Evaluation] = []
     for evaluator in evaluators:
         shared: dict[str, Any] = {"text_sha256": sha256, "seed": seed, "resamples": resamples}
-        results.append(evaluator.finish(evaluator.total, counter.whole(), notes=notes, **shared))
-        for code, tally in sorted((evaluator.groups or {}).items()):
+        results.append(evaluator.finish(evaluator.total, _whole(counted), notes=notes, **shared))
+        for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
-            results.append(evaluator.finish(tally, counter.groups[code], group=name, **shared))
+            results.append(evaluator.finish(tally, counted[code], group=name, **shared))
     return Evaluations(tuple(results))
 
 
-class _Counter:
-    """Counts denominators from the source text, for the whole and for groups."""
+_Scored = tuple[Segments, dict[int, Denominators], list[ScoreBatch], list[BlockSums]]
 
-    def __init__(self, by_group: bool) -> None:
-        self.by_group = by_group
-        self.groups: dict[int, Denominators] = {}
 
-    def add(self, block: Segments) -> None:
-        codes = np.zeros(1, np.int32) if block.groups is None or not self.by_group else np.unique(block.groups)
-        for code in codes.tolist():
-            chosen = slice(None) if len(codes) == 1 else np.flatnonzero(block.groups == code)
-            old = self.groups.get(code, Denominators(0, 0, 0, 0))
-            new = count_denominators(block, chosen)
-            self.groups[code] = _plus(old, new)
+def _score_blocks(
+    models: Sequence[LanguageModel], corpus: Corpus, by_group: bool, spans: bool, threads: int
+) -> Iterator[_Scored]:
+    """Blocks in order with what each model makes of them; all that can be is done in the threads."""
 
-    def whole(self) -> Denominators:
-        total = Denominators(0, 0, 0, 0)
-        for part in self.groups.values():
-            total = _plus(total, part)
-        return total
+    def summed(block: Segments, batches: list[ScoreBatch]) -> _Scored:
+        return block, _count(block, by_group), batches, [sum_block(b, block, by_group=by_group) for b in batches]
+
+    if all(model.blocks_are_independent for model in models):
+
+        def work(block: Segments) -> _Scored:
+            return summed(block, [model.score_block(block, spans=spans) for model in models])
+
+        yield from map_in_order(work, corpus, threads)
+        return
+    streams = itertools.tee(corpus, len(models) + 1)
+    tables = [model.score(stream, spans=spans, threads=threads) for model, stream in zip(models, streams[1:], strict=True)]
+    for block, *batches in zip(streams[0], *tables, strict=True):
+        yield summed(block, batches)
+
+
+def _count(block: Segments, by_group: bool) -> dict[int, Denominators]:
+    if block.groups is None or not by_group:
+        return {0: count_denominators(block)}
+    return {int(code): count_denominators(block, np.flatnonzero(block.groups == code)) for code in np.unique(block.groups)}
+
+
+def _whole(parts: Mapping[int, Denominators]) -> Denominators:
+    total = _NOTHING
+    for part in parts.values():
+        total = _plus(total, part)
+    return total
 
 
 def _plus(a: Denominators, b: Denominators) -> Denominators:
@@ -297,12 +332,9 @@ def _plus(a: Denominators, b: Denominators) -> Denominators:
 def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
     """Segments, words, characters and bytes of (some of) the segments of a block, line ends included."""
     starts, ends = block.starts[chosen], block.ends[chosen]
-    return Denominators(
-        segments=len(starts),
-        words=count_words(block.data, starts, ends, block.terminator),
-        characters=count_characters(block.data, starts, ends, block.terminator),
-        bytes=int((ends - starts).sum()) + block.terminator * len(starts),
-    )
+    words, characters = _native.count_text(block.data, starts, ends)
+    line_ends = block.terminator * len(starts)
+    return Denominators(len(starts), words, characters + line_ends, int((ends - starts).sum()) + line_ends)
 
 
 def evaluate_scores(
@@ -322,16 +354,16 @@ def evaluate_scores(
     evaluator = Evaluator(Description(name, unit=unit))
     extent = _Extent()
     for batch in batches:
-        evaluator.add(batch)
+        evaluator.add(sum_block(batch))
         extent.add(batch)
-    denominators = None
+    denominators: Denominators | None = None
     sha256, notes = "", ["no text was given: bits per word, character and byte are not known"]
     if corpus is not None:
-        counter = _Counter(by_group=False)
+        denominators = _NOTHING
         for block in corpus:
-            counter.add(block)
+            denominators = _plus(denominators, count_denominators(block))
             extent.compare(block)
-        denominators, sha256, notes = counter.whole(), corpus.report.sha256, corpus.report.notes()
+        sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, seed=seed, resamples=resamples, notes=notes)
 
@@ -342,6 +374,7 @@ class _Extent:
     def __init__(self) -> None:
         self.ends: dict[int, int] = {}
         self.spans = True
+        self.apart = 0
         self.uncovered = 0
 
     def add(self, batch: ScoreBatch) -> None:
@@ -349,6 +382,7 @@ class _Extent:
             self.spans = False
             self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
             return
+        self.apart += batch.spans_apart
         last = np.cumsum(batch.segment_events) - 1
         self.ends.update(zip(batch.segments.tolist(), batch.ends[last].tolist(), strict=True))
 
@@ -372,6 +406,10 @@ class _Extent:
         found = []
         if not self.spans:
             found.append("the table has no byte spans: whether it scores every byte of the text was not checked")
+        if self.apart:
+            found.append(
+                f"{self.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
+            )
         if self.uncovered:
             found.append(
                 f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"

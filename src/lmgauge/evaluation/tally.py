@@ -44,7 +44,7 @@ class Tally:
     events: list[int] = field(default_factory=lambda: [0, 0, 0])
     zeros: list[int] = field(default_factory=lambda: [0, 0, 0])
     first_zeros: list[ZeroEvent] = field(default_factory=list)
-    contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     lossy_segments: int = 0
     _segments: list[NDArray[np.int64]] = field(default_factory=list)
     _high: list[NDArray[np.int64]] = field(default_factory=list)
@@ -60,7 +60,8 @@ class Tally:
         """
         count = len(batch.segments)
         high, low, zeros = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
-        kinds, bad = _native.sum_events(batch.logprob, batch.kind, batch.segment_events, high, low, zeros)
+        context = batch.extra.get("context", np.zeros(0, np.uint8)).astype(np.uint8, copy=False)
+        kinds, contexts, bad = _native.sum_events(batch.logprob, batch.kind, context, batch.segment_events, high, low, zeros)
         if bad >= 0:
             raise InputError(
                 f"segment {batch.row_segments()[bad]}: the log-probability {batch.logprob[bad]} is not that of an event; "
@@ -72,11 +73,7 @@ class Tally:
             self.zeros[kind] += zero_events
         if zeros.any() and len(self.first_zeros) < _SHOWN_ZEROS:
             self._note_zeros(batch)
-        if "context" in batch.extra:
-            counts = np.bincount(batch.extra["context"])
-            longer, shorter = (counts, self.contexts) if len(counts) >= len(self.contexts) else (self.contexts, counts)
-            self.contexts = longer.astype(np.int64)
-            self.contexts[: len(shorter)] += shorter
+        self.contexts += contexts
         self.lossy_segments += batch.lossy_segments
         self._segments.append(batch.segments)
         self._high.append(high)
@@ -92,6 +89,21 @@ class Tally:
             segment = int(segment_of_row[row])
             position = row - int(first_row[np.searchsorted(batch.segments, segment)])
             self.first_zeros.append(ZeroEvent(segment, position, batch.strings.tokens[batch.token_ids[row]]))
+
+    def merge(self, other: Tally) -> None:
+        """Adds the rows of another tally, which come after those of this one."""
+        for kind in range(len(KINDS)):
+            self.exact[kind] += other.exact[kind]
+            self.events[kind] += other.events[kind]
+            self.zeros[kind] += other.zeros[kind]
+        self.first_zeros = (self.first_zeros + other.first_zeros)[:_SHOWN_ZEROS]
+        self.contexts += other.contexts
+        self.lossy_segments += other.lossy_segments
+        self._segments += other._segments
+        self._high += other._high
+        self._low += other._low
+        self._events += other._events
+        self._zeros += other._zeros
 
     def nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""

@@ -15,7 +15,7 @@ from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
-    from lmgauge.text.tokenizers import Tokenizer
+    from lmgauge.text.tokens import Tokenizer
     from lmgauge.text.vocabulary import Vocabulary
 
 NGRAM_MODEL_TYPE = "lmgauge-ngram"
@@ -46,6 +46,15 @@ class LanguageModel(Protocol):
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """One batch for each block of segments, in order. Without `spans` the `ends` column is empty."""
+        ...
+
+    @property
+    def blocks_are_independent(self) -> bool:
+        """Whether blocks may be scored in any order and at a time, by `score_block`."""
+        ...
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """The batch of one block; only where blocks are independent."""
         ...
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:

@@ -29,7 +29,7 @@ def load_model(path: str | Path) -> LanguageModel:
         raise ModelFileError(f"{path}: no such model; train one with `lmgauge train`")
     model_type = read_config(path).get("model_type")
     if model_type == NGRAM_MODEL_TYPE:
-        from lmgauge.models.ngram.storage import load_ngram_model
+        from lmgauge.models.ngram.model import load_ngram_model
 
         return load_ngram_model(path)
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}

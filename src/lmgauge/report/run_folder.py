@@ -29,6 +29,11 @@ def environment() -> dict[str, str]:
     }
 
 
+def is_run_folder(path: Path) -> bool:
+    """Whether a folder is an evaluation, and may be replaced by one."""
+    return (path / EVALUATION_FILE).is_file() and (path / SCORES_FILE).is_file()
+
+
 def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
     """Writes `evaluation.json`: the whole first, then groups."""
     whole, *groups = results

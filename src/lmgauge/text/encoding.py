@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokenizers import Tokenizer
-from lmgauge.text.vocabulary import EOS, UNK, Vocabulary, VocabularyBuilder
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import Vocabulary, VocabularyBuilder
 
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = ("refuse", "escape", "unk")
 _DONE, _GROW, _RESERVED, _ROOM = range(4)
 _GIVEN = 3
-_SEGMENT, _POSITION, _TOKEN, _WRITTEN, _SIZE, _LOSSY, _FAULT = range(7)
+_SEGMENT, _WRITTEN, _SIZE = 0, 3, 4  # of the kernel's EncodeState
 _NO_TOKENS = (np.zeros(0, np.uint8),) + (np.zeros(0, np.int64),) * 4
 
 
@@ -29,12 +29,17 @@ class Encoded:
     Attributes:
         ids: uint32 [n], with `<s>` before each segment where sentences are contexts of their own.
         span_ends: int64 [n] or empty: where each token's span ends in its segment's UTF-8 text.
-        lossy_segments: segments that the tokens do not give back exactly.
+        lossy: bool [segments], whether the tokens do not give the segment back exactly.
     """
 
     ids: NDArray[np.uint32]
     span_ends: NDArray[np.int64]
-    lossy_segments: int
+    lossy: NDArray[np.bool_]
+
+    @property
+    def lossy_segments(self) -> int:
+        """Number of segments that the tokens do not give back exactly."""
+        return int(np.count_nonzero(self.lossy))
 
 
 def encode(
@@ -54,22 +59,23 @@ def encode(
     """
     if tokenizer.kernel is None:
         tokens = tokenizer.tokenize(segments)
-        mode, lossy = _GIVEN, tokens.lossy_segments
+        mode, lossy = _GIVEN, tokens.lossy
         given = (tokens.data, tokens.starts, tokens.ends, tokens.counts, tokens.span_ends)
         capacity = len(tokens.starts)
     else:
-        mode, lossy, given = tokenizer.kernel, 0, _NO_TOKENS
+        mode, lossy, given = tokenizer.kernel, np.zeros(len(segments), bool), _NO_TOKENS
         length = int(np.sum(segments.ends - segments.starts))
         capacity = length // 2 + len(segments) if tokenizer.unit == "word" else length
     ids = np.empty(capacity + 2 * len(segments) + 1, np.uint32)
     span_ends = np.empty(len(ids) if spans else 0, np.int64)
     builder = vocabulary if isinstance(vocabulary, VocabularyBuilder) else None
-    state = np.array([0, -1, 0, 0, 0 if builder is None else builder.size, 0, -1, 0], np.int64)
+    state = np.array([0, -1, 0, 0, 0 if builder is None else builder.size, -1, 0], np.int64)
     options = (mode, RESERVED_POLICIES.index(reserved), bos, True)
+    irregular = np.zeros(len(segments) if mode == 0 else 0, np.uint8)
     kernel = _native.encode_segments if builder is None else _native.intern_segments
     text = (segments.data, segments.starts, segments.ends)
     while True:
-        status = kernel(text, given, vocabulary.arrays, options, state, ids, span_ends)
+        status = kernel(text, given, vocabulary.arrays, options, state, ids, span_ends, irregular)
         if builder is not None:
             builder.size = int(state[_SIZE])
         if status == _GROW and builder is not None:
@@ -81,17 +87,9 @@ def encode(
         else:
             raise RuntimeError("the encoder ran out of room that was computed to suffice")
     written = int(state[_WRITTEN])
-    if tokenizer.kernel is not None:
-        lossy = int(state[_LOSSY]) if tokenizer.unit == "word" else 0
+    if len(irregular):
+        lossy = irregular.astype(bool)
     return Encoded(ids[:written], span_ends[:written] if spans else span_ends, lossy)
-
-
-def event_kinds(ids: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """0 for a token, 1 for an out-of-vocabulary one, 2 for `</s>`: the codes of the score table's `kind`."""
-    kinds = np.zeros(len(ids), np.uint8)
-    kinds[ids == UNK] = 1
-    kinds[ids == EOS] = 2
-    return kinds
 
 
 def _reserved_error(segments: Segments, first: int, policy: ReservedPolicy) -> InputError:
@@ -100,7 +98,7 @@ def _reserved_error(segments: Segments, first: int, policy: ReservedPolicy) -> I
         words = segments.text(index).split()
         for word in (b"<unk>", b"<s>", b"</s>"):
             if word in words and not (policy == "unk" and word == b"<unk>"):
-                line = segments.first_line + index
+                line = segments.line(index)
                 name = word.decode()
                 remedy = (
                     "--reserved escape takes it as an ordinary word, --reserved unk as the unknown word"

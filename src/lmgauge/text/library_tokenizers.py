@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, MissingExtraError
 from lmgauge.text.segments import Segments, is_character_start
-from lmgauge.text.tokenizers import TOKENIZER_FILE, Tokens, TokenUnit, settings_fingerprint
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokens, TokenUnit, settings_fingerprint
 
 if TYPE_CHECKING:
     import tokenizers
@@ -51,12 +51,12 @@ class IcuWordTokenizer:
         """Return the words of `segments`."""
         spans: list[tuple[int, int]] = []  # in segments.data
         counts = np.zeros(len(segments), dtype=np.int64)
-        lossy = 0
+        lossy = np.zeros(len(segments), bool)
         for i in range(len(segments)):
             words, whole = self._words(segments.text(i).decode(), int(segments.starts[i]))
             spans += words
             counts[i] = len(words)
-            lossy += not whole
+            lossy[i] = not whole
         bounds = np.array(spans, dtype=np.int64).reshape(-1, 2)
         starts, ends = bounds[:, 0].copy(), bounds[:, 1].copy()
         return Tokens(segments.data, starts, ends, counts, ends - np.repeat(segments.starts, counts), lossy)
@@ -152,7 +152,7 @@ class HuggingFaceTokenizer:
         encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
         sequences = [encoding.ids for encoding in encodings]
         decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
-        lossy = sum(text != back for text, back in zip(texts, decoded, strict=True))
+        lossy = np.array([text != back for text, back in zip(texts, decoded, strict=True)], bool)
         counts = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         ids = np.fromiter((i for ids in sequences for i in ids), dtype=np.int64, count=int(counts.sum()))
         last = (end for encoding in encodings for _, end in encoding.offsets)

@@ -12,96 +12,17 @@ had back from them. The spans of a segment tile it: nothing is scored twice, not
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
-
-TokenUnit = Literal["word", "character", "byte", "subword"]
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens, TokenUnit, settings_fingerprint
 
 CHOICES = "whitespace, character, byte, icu, icu:<locale> (such as icu:ja), or the path of a tokenizer.json"
-TOKENIZER_FILE = "tokenizer.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The tokens of some segments.
-
-    Attributes:
-        data: uint8 [bytes], where the token strings are; may be the array of the segments itself.
-        starts: int64 [tokens]; the vocabulary string of token j is `data[starts[j]:ends[j]]`.
-        ends: int64 [tokens].
-        counts: int64 [segments], tokens of each segment.
-        span_ends: int64 [tokens]; in its segment's text, token j accounts for the bytes from the span end of the
-            token before it (0 for the first) to `span_ends[j]`. What follows the last token belongs to `</s>`.
-        lossy_segments: number of segments that the tokens do not give back exactly.
-    """
-
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    span_ends: NDArray[np.int64]
-    lossy_segments: int
-
-    def __len__(self) -> int:
-        """Return the number of tokens."""
-        return len(self.starts)
-
-    def strings(self) -> list[bytes]:
-        """Return the vocabulary string of every token, as UTF-8."""
-        whole = self.data.tobytes()
-        return [whole[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
-
-
-@runtime_checkable
-class Tokenizer(Protocol):
-    """What the rest of the program asks of a tokenizer.
-
-    Attributes:
-        name: short and stable, for signatures and files.
-        unit: what its tokens are.
-        kernel: mode of the compiled encoder that does the same (0 words, 1 characters, 2 bytes), or None.
-        fingerprint: six hexadecimal digits of everything that could change its tokens.
-    """
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def unit(self) -> TokenUnit: ...  # noqa: D102
-    @property
-    def kernel(self) -> int | None: ...  # noqa: D102
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
-
-    def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`."""
-        ...
-
-    def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, exact where the tokenizer loses nothing."""
-        ...
-
-    def settings(self) -> dict[str, object]:
-        """Return what `load_tokenizer` needs to make the tokenizer again, as JSON values."""
-        ...
-
-    def files(self) -> dict[str, bytes]:
-        """Return the files to keep beside the settings, by name."""
-        ...
-
-
-def settings_fingerprint(settings: Mapping[str, object]) -> str:
-    """Return six hexadecimal digits of the SHA-256 of settings."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
 
 
 class _BuiltIn:
@@ -151,8 +72,10 @@ class WhitespaceTokenizer(_BuiltIn):
         return Tokens(data, starts, ends, counts, ends - segments.starts[owner], lossy)
 
     @staticmethod
-    def _lossy(segments: Segments, white: NDArray[np.bool_], lengths: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
-        """Count the segments that differ from their words joined by single spaces.
+    def _lossy(
+        segments: Segments, white: NDArray[np.bool_], lengths: NDArray[np.int64], counts: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return which segments differ from their words joined by single spaces, bool [segments].
 
         Args:
             segments: the text.
@@ -165,11 +88,16 @@ class WhitespaceTokenizer(_BuiltIn):
         different = np.diff(up_to) + np.maximum(counts - 1, 0) != segments.ends - segments.starts
         owner = _owners(np.flatnonzero(white & (segments.data != ord(" "))), segments)
         different[owner[owner >= 0]] = True
-        return int(np.count_nonzero(different))
+        lossy: NDArray[np.bool_] = different
+        return lossy
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the words joined by single spaces."""
         return " ".join(tokens)
+
+
+def _nothing_lost(segments: Segments) -> NDArray[np.bool_]:
+    return np.zeros(len(segments), bool)
 
 
 class CharacterTokenizer(_BuiltIn):
@@ -185,7 +113,14 @@ class CharacterTokenizer(_BuiltIn):
         owner = _owners(starts, segments)
         starts, owner = starts[owner >= 0], owner[owner >= 0]
         ends = starts + _UTF8_LENGTHS[segments.data[starts]]
-        return Tokens(segments.data, starts, ends, _per_segment(owner, segments), ends - segments.starts[owner], 0)
+        return Tokens(
+            segments.data,
+            starts,
+            ends,
+            _per_segment(owner, segments),
+            ends - segments.starts[owner],
+            _nothing_lost(segments),
+        )
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the characters in a row."""
@@ -207,7 +142,7 @@ class ByteTokenizer(_BuiltIn):
         span_ends = np.arange(1, total + 1, dtype=np.int64) - np.repeat(before, counts)
         values = segments.data[span_ends - 1 + np.repeat(segments.starts, counts)]
         starts = values.astype(np.int64) * _BYTE_NAME_LENGTH
-        return Tokens(_BYTE_NAMES, starts, starts + _BYTE_NAME_LENGTH, counts, span_ends, 0)
+        return Tokens(_BYTE_NAMES, starts, starts + _BYTE_NAME_LENGTH, counts, span_ends, _nothing_lost(segments))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the bytes as text, U+FFFD for what is not valid UTF-8; tokens that name no byte stand as they are."""

@@ -53,7 +53,10 @@ class Vocabulary:
                 kind = "reserved" if token in SPECIAL_TOKENS else "listed twice"
                 raise InputError(f"token {token!r} is {kind}; a vocabulary names each once, without the special ones")
             seen[token] = None
-        encoded = [token.encode() for token in seen]
+        try:
+            encoded = [token.encode() for token in seen]
+        except UnicodeEncodeError as error:
+            raise InputError(f"token {error.object!r} holds a lone surrogate, which no UTF-8 text can; remove it") from error
         offsets = np.concatenate(([0], np.cumsum([len(token) for token in encoded]))).astype(np.int64)
         data = np.frombuffer(b"".join(encoded) + bytes(_SPARE_BYTES), np.uint8)
         return cls.from_strings(offsets, data, closed=closed)
@@ -113,9 +116,10 @@ class Vocabulary:
         return np.array([self.id(token) for token in tokens], np.uint32)
 
     def _find(self, token: str) -> int:
-        if not token:
+        encoded = token.encode(errors="surrogatepass")
+        if not encoded:
             return -1
-        found: int = _native.find_token(self.arrays, np.frombuffer(token.encode(), np.uint8))
+        found: int = _native.find_token(self.arrays, np.frombuffer(encoded, np.uint8))
         return found
 
     @cached_property

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,15 +19,18 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.files import writing
-from lmgauge.models.ngram.counting import Table, new_table
+from lmgauge.models.ngram.counting import MAX_ORDER, Table, new_table
 from lmgauge.models.ngram.lookup import NgramTables, columns, parents_and_words
 from lmgauge.models.ngram.model import NgramModel, NgramSettings
-from lmgauge.text.tokenizers import Tokenizer, make_tokenizer
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
 _READ_BYTES = 1 << 24
 _WRITE_ROWS = 1 << 18
+_GIVEN_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: tokens found here, no name is special
 _ZERO = -99.0  # SRILM's log10 of zero
+_SMALLEST = -37.5
 _REASONS = {
     1: "a number that cannot be read",
     2: "the wrong number of columns",
@@ -46,7 +50,7 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
                     yield file  # type: ignore[misc]
             else:
                 yield raw
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         if isinstance(error, (InputError, ModelFileError)):
             raise
         raise ModelFileError(f"{path}: cannot be read: {error}") from error
@@ -105,8 +109,8 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
     with _opened(path) as file:
         reader = _Reader(file, path)
         counts = _read_header(reader)
-        vocabulary, unigrams = _read_unigrams(reader, counts[0], escaped=chosen.unit != "word")
-        builder = _TableBuilder(reader, vocabulary, unigrams)
+        vocabulary, unigrams = _read_unigrams(reader, counts[0], escaped=chosen.unit == "character")
+        builder = _TableBuilder(reader, vocabulary, unigrams, escaped=chosen.unit == "character")
         for order, count in enumerate(counts[1:], 2):
             _expect_section(reader, order)
             builder.add_order(order, count, last=order == len(counts))
@@ -135,6 +139,8 @@ def _read_header(reader: _Reader) -> list[int]:
         counts.append(int(match[2]))
     if line is None or not counts:
         raise reader.fail("the header ends without \\1-grams:")
+    if len(counts) > MAX_ORDER or sum(counts) >= 2**40:
+        raise reader.fail(f"the header promises {sum(counts):,} n-grams up to order {len(counts)}, beyond all reason")
     return counts
 
 
@@ -186,10 +192,12 @@ def _read_pieces(reader: _Reader, order: int, count: int) -> Iterator[_Section]:
         left -= lines
 
 
-def _linear(log10: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Probabilities or weights from log10; SRILM's -99 is zero."""
-    if len(log10) and (low := log10[(log10 > _ZERO) & (log10 < -37.5)]).size:
-        raise ModelFileError(f"an ARPA value of {low[0]:g} is too small for a single-precision probability")
+def _linear(log10: NDArray[np.float64], reader: _Reader) -> NDArray[np.float32]:
+    """Probabilities or weights from log10; SRILM's -99 is zero. Their lines were the last ones read."""
+    low = np.flatnonzero((log10 > _ZERO) & (log10 < _SMALLEST))
+    if len(low):
+        line = reader.line + 1 + int(low[0])
+        raise reader.fail(f"{log10[low[0]]:g} is too small for a single-precision probability (-99 means zero)", line)
     return np.where(log10 <= _ZERO, 0.0, np.power(10.0, log10)).astype(np.float32)
 
 
@@ -204,7 +212,9 @@ def _read_unigrams(reader: _Reader, count: int, *, escaped: bool) -> tuple[Vocab
         except UnicodeDecodeError as error:
             raise reader.fail(f"a word is not valid UTF-8 ({error.reason})") from error
         tokens += [back.get(token, token) for token in found] if back else found
-        values.append(np.stack((_linear(p), _linear(b)), axis=1))
+        values.append(np.stack((_linear(p, reader), _linear(b, reader)), axis=1))
+    if not values:
+        raise reader.fail("there are no unigrams")
     table = np.concatenate(values)
     ordinary = [i for i, token in enumerate(tokens) if token not in SPECIAL_TOKENS]
     special = {token: i for i, token in enumerate(tokens) if token in SPECIAL_TOKENS}
@@ -229,8 +239,9 @@ def _read_unigrams(reader: _Reader, count: int, *, escaped: bool) -> tuple[Vocab
 class _TableBuilder:
     """Tables made from sections, order after order, closed under beginnings and ends."""
 
-    def __init__(self, reader: _Reader, vocabulary: Vocabulary, unigrams: NDArray[np.float32]) -> None:
+    def __init__(self, reader: _Reader, vocabulary: Vocabulary, unigrams: NDArray[np.float32], *, escaped: bool) -> None:
         self.reader, self.vocabulary, self.unigrams = reader, vocabulary, unigrams
+        self.unescaped = {escape: c for c, escape in _ESCAPED.items()} if escaped else {}
         self.words: list[NDArray[np.uint32]] = []
         self.values: list[NDArray[np.float32]] = []
         self.notes: list[str] = []
@@ -240,26 +251,36 @@ class _TableBuilder:
         words = [np.zeros((0, order), np.uint32)]
         values = [np.zeros((0, 2), np.float32)]
         for p, b, data, starts, ends in _read_pieces(self.reader, order, count):
-            words.append(self._ids(data, starts, ends).reshape(-1, order))
-            values.append(np.stack((_linear(p), np.ones(len(p), np.float32) if last else _linear(b)), axis=1))
+            words.append(self._ids(data, starts, ends, order).reshape(-1, order))
+            weights = np.ones(len(p), np.float32) if last else _linear(b, self.reader)
+            values.append(np.stack((_linear(p, self.reader), weights), axis=1))
         self.words.append(np.concatenate(words))
         self.values.append(np.concatenate(values))
 
-    def _ids(self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.uint32]:
-        state = np.array([0, -1, 0, 0, 0, 0, -1, 0], np.int64)
+    def _ids(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], order: int
+    ) -> NDArray[np.uint32]:
+        state = np.array([0, -1, 0, 0, 0, -1, 0], np.int64)
         ids = np.empty(len(starts) + 1, np.uint32)
         zero = np.zeros(1, np.int64)
         given = (data, starts, ends, np.array([len(starts)]), ends)
-        # Reserved names mean the special tokens here; they are looked up by hand, as no ordinary word has such a name.
         _native.encode_segments(
-            (data, zero, zero), given, self.vocabulary.arrays, (3, 1, False, False), state, ids, np.zeros(0, np.int64)
+            (data, zero, zero),
+            given,
+            self.vocabulary.arrays,
+            (_GIVEN_TOKENS, _ORDINARY, False, False),
+            state,
+            ids,
+            np.zeros(0, np.int64),
+            np.zeros(0, np.uint8),
         )
         ids = ids[: len(starts)]
         for j in np.flatnonzero(ids == 0).tolist():
             token = data[starts[j] : ends[j]].tobytes().decode("utf-8", "replace")
-            token = {escape: c for c, escape in _ESCAPED.items()}.get(token, token)
+            token = self.unescaped.get(token, token)
             if token not in self.vocabulary:
-                raise self.reader.fail(f"an n-gram holds the word {token!r}, which is no unigram of the file")
+                line = self.reader.line + 1 + j // order
+                raise self.reader.fail(f"an n-gram holds the word {token!r}, which is no unigram of the file", line)
             ids[j] = self.vocabulary.id(token)
         return ids
 
@@ -394,7 +415,7 @@ def _write_rows(
 def _printable(model: NgramModel) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The vocabulary's strings as they can stand between blanks."""
     vocabulary = model.vocabulary
-    if model.tokenizer.unit == "word" or not any(c in vocabulary for c in _ESCAPED):
+    if model.tokenizer.unit != "character" or not any(c in vocabulary for c in _ESCAPED):
         return vocabulary.offsets, vocabulary.bytes
     strings = [_ESCAPED.get(token, token).encode() for token in vocabulary.tokens]
     offsets = np.concatenate(([0], np.cumsum([len(s) for s in strings]))).astype(np.int64)

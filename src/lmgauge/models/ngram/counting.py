@@ -20,6 +20,8 @@ from lmgauge.threads import run_ranges, run_workers
 # Share of a table that is filled. Fuller tables are smaller, but a search for what is not there looks at more entries.
 LOAD = 0.6
 ENTRIES_PER_LINE = 4
+MAX_ORDER = 64
+_LINE_WORDS = 8
 # Counts above this one are treated alike; Good-Turing looks at those of 8, modified Kneser-Ney at those of 4.
 HISTOGRAM = 10
 _REGIONS = 64
@@ -69,7 +71,9 @@ def new_table(entries: int, load: float = LOAD) -> Table:
     slots = slots_for(entries, load)
     if slots >= 2**31 - 1:
         raise UsageError(f"{entries:,} n-grams of one order are more than a table can hold; use --cutoffs or a lower order")
-    return np.zeros((slots, 2), np.uint64)
+    memory = np.zeros(2 * slots + _LINE_WORDS, np.uint64)
+    start = -memory.ctypes.data % (8 * _LINE_WORDS) // 8  # entries four to a cache line, not across two
+    return memory[start : start + 2 * slots].reshape(slots, 2)
 
 
 def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[int]:

@@ -14,6 +14,16 @@ from lmgauge.text.vocabulary import BOS
 _KEY_BITS = np.uint64(2**63 - 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Scored events: each [n]: natural log-probability, longest n-gram found, id, kind (0 token, 1 oov, 2 eos)."""
+
+    logprob: NDArray[np.float64]
+    matched: NDArray[np.uint8]
+    ids: NDArray[np.uint32]
+    kind: NDArray[np.uint8]
+
+
 @dataclass(frozen=True)
 class NgramTables:
     """Probabilities and back-off weights, ready for lookup.
@@ -40,23 +50,17 @@ class NgramTables:
     def _arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
         return self.unigrams.reshape(-1), self.tables, self.longest, (self.full_context, self.unseen)
 
-    def score(
-        self, ids: NDArray[np.uint32], *, skip: int = 0, matched: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-        """Natural log-probabilities of all ids but `<s>`, each given what precedes it back to the last `<s>`.
+    def score(self, ids: NDArray[np.uint32], *, skip: int = 0) -> Events:
+        """Scores all ids but `<s>`, each given what precedes it back to the last `<s>`.
 
         Args:
             ids: uint32 [n].
             skip: this many leading ids are context only.
-            matched: also return the order of the longest n-gram found for each event.
-
-        Returns:
-            float64 [events], and uint8 [events] or empty.
         """
-        logprob = np.empty(len(ids), np.float64)
-        orders = np.empty(len(ids) if matched else 0, np.uint8)
-        written = _native.score_ids(*self._arguments(), ids, skip, logprob, orders)
-        return logprob[:written], orders[:written]
+        size = len(ids)
+        rows = (np.empty(size, np.float64), np.empty(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint8))
+        written = _native.score_ids(*self._arguments(), ids, skip, rows)
+        return Events(*(column[:written] for column in rows))  # type: ignore[arg-type]
 
     def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0."""

@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import UsageError
+from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.model import NGRAM_MODEL_TYPE
-from lmgauge.models.ngram.lookup import NgramTables, context_window
+from lmgauge.models.ngram.lookup import Events, NgramTables, context_window
+from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.scores import ScoreBatch
-from lmgauge.text.encoding import ReservedPolicy, encode, event_kinds
+from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
-from lmgauge.text.tokenizers import Tokenizer
+from lmgauge.text.tokenizers import load_tokenizer
+from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, run_ranges, thread_count
 
@@ -135,38 +137,35 @@ class NgramModel:
         if self.settings.context == "stream":
             yield from self._score_stream(segments, spans)
             return
-        yield from map_in_order(lambda block: self._score_block(block, spans), segments, thread_count(threads))
+        yield from map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
 
-    def _score_block(self, block: Segments, spans: bool) -> ScoreBatch:
+    @property
+    def blocks_are_independent(self) -> bool:
+        """Whether `score_block` may be called for blocks in any order: not where a context runs across them."""
+        return self.settings.context == "sentence"
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """The batch of one block whose segments are contexts of their own."""
         encoded = encode(block, self.tokenizer, self.vocabulary, bos=True, reserved=self.settings.reserved, spans=spans)
-        logprob, matched = self.tables.score(encoded.ids, matched=True)
-        events = encoded.ids != BOS
-        ends = encoded.span_ends[events] if spans else encoded.span_ends
-        return self._batch(block, encoded.ids[events], ends, logprob, matched, encoded.lossy_segments)
+        ends = encoded.span_ends[encoded.ids != BOS] if spans else encoded.span_ends
+        return self._batch(block, self.tables.score(encoded.ids), ends, encoded.lossy)
 
     def _score_stream(self, segments: Iterable[Segments], spans: bool) -> Iterator[ScoreBatch]:
         context = np.array([BOS], np.uint32)
         for block in segments:
             encoded = encode(block, self.tokenizer, self.vocabulary, bos=False, reserved=self.settings.reserved, spans=spans)
             ids = np.concatenate((context, encoded.ids))
-            logprob, matched = self.tables.score(ids, skip=len(context), matched=True)
-            yield self._batch(block, encoded.ids, encoded.span_ends, logprob, matched, encoded.lossy_segments)
+            events = self.tables.score(ids, skip=len(context))
+            yield self._batch(block, events, encoded.span_ends, encoded.lossy)
             context = ids[-max(1, self.order - 1) :].copy()
 
-    def _batch(
-        self,
-        block: Segments,
-        ids: NDArray[np.uint32],
-        ends: NDArray[np.int64],
-        logprob: NDArray[np.float64],
-        matched: NDArray[np.uint8],
-        lossy: int,
-    ) -> ScoreBatch:
-        last = np.flatnonzero(ids == EOS)
-        events = np.diff(last, prepend=-1)
+    def _batch(self, block: Segments, events: Events, ends: NDArray[np.int64], lossy: NDArray[np.bool_]) -> ScoreBatch:
+        segment_events = np.diff(np.flatnonzero(events.ids == EOS), prepend=-1)
         segments = np.arange(block.first, block.first + len(block), dtype=np.int64)
-        kinds = event_kinds(ids)
-        return ScoreBatch(segments, events, ids, self.vocabulary, logprob, kinds, ends, {"context": matched}, lossy)
+        extra = {"context": events.matched}
+        return ScoreBatch(
+            segments, segment_events, events.ids, self.vocabulary, events.logprob, events.kind, ends, extra, lossy
+        )
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | list[int]) -> NDArray[np.float64]:
         """Natural log-probabilities of all tokens after a context.
@@ -192,11 +191,11 @@ class NgramModel:
         """Writes the model as a folder: config.json, model.safetensors and the tokenizer's files.
 
         Raises:
+            InputError: something else is in the way.
             OutputError: it cannot be written; nothing is left behind.
         """
-        from lmgauge.models.ngram.storage import save_ngram_model
-
-        save_ngram_model(self, path)
+        config = self.to_dict() | {"fingerprint": self.fingerprint}
+        write_model(path, StoredModel(config, self.vocabulary, self.tables, self.checksums), self.tokenizer.files())
 
     def to_dict(self) -> dict[str, Any]:
         """What is in the model, as config.json tells it."""
@@ -224,3 +223,32 @@ class NgramModel:
     def __repr__(self) -> str:
         types = " + ".join(f"{n:,}" for n in self.types)
         return f"NgramModel({self.settings.kind}, order {self.order}, {types} n-grams)"
+
+
+def load_ngram_model(path: str | Path) -> NgramModel:
+    """Loads the folder of a model; its tables are memory-mapped.
+
+    Raises:
+        ModelFileError: a file is missing, truncated, damaged or inconsistent.
+        MissingExtraError: the library of its tokenizer is not installed.
+    """
+    path = Path(path)
+    stored = read_model(path)
+    try:
+        known = {name: _tuples(stored.config[name]) for name in NgramSettings.__dataclass_fields__ if name in stored.config}
+        tokenizer = load_tokenizer(stored.config["tokenizer"], path)
+        model = NgramModel(stored.tables, stored.vocabulary, tokenizer, NgramSettings(**known))
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, LmgaugeError):
+            raise
+        raise ModelFileError(f"{path}: config.json holds settings that no model has ({error!r})") from error
+    model.__dict__["checksums"] = stored.checksums  # just computed, over tables that may be large
+    if model.fingerprint != stored.config.get("fingerprint"):
+        raise ModelFileError(
+            f"{path}: the fingerprint in config.json is not that of the model; a file was exchanged or damaged"
+        )
+    return model
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

@@ -59,15 +59,13 @@ def prune_model(model: NgramModel, threshold: float) -> NgramModel:
     histories = _history_probabilities(unigrams, levels)
     needed: NDArray[np.bool_] | None = None  # entries that are the beginning of a longer one that stays
     keeps: list[NDArray[np.bool_]] = []
-    weights: list[NDArray[np.float64]] = []
     for i in range(len(levels) - 1, -1, -1):
-        keep, weight = _prune_level(levels, i, unigrams, histories[i], threshold, needed)
+        keep = _prune_level(levels, i, unigrams, histories[i], threshold, needed)
         keeps.insert(0, keep)
-        weights.insert(0, weight)
         if i:
             needed = np.zeros(len(levels[i - 1].used), bool)
             needed[levels[i - 1].index[levels[i].parent[keep]]] = True
-    return _rebuild(model, levels, keeps, weights, threshold)
+    return _rebuild(model, levels, keeps, threshold)
 
 
 def _history_probabilities(unigrams: NDArray[np.float64], levels: list[_Level]) -> list[NDArray[np.float64]]:
@@ -98,8 +96,8 @@ def _prune_level(
     history: NDArray[np.float64],
     threshold: float,
     needed: NDArray[np.bool_] | None,
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Which entries of a level stay events, and the back-off weights of its contexts (by slot) afterwards."""
+) -> NDArray[np.bool_]:
+    """Which entries of a level stay events of the model."""
     level = levels[i]
     contexts = len(history)
     lower = _lower_probability(levels, i, unigrams)
@@ -119,50 +117,39 @@ def _prune_level(
     drop = open_ended & (q > 0) & (loss < threshold)
     if needed is not None:
         drop &= ~needed
-    keep = listed & ~drop
-    left = 1 - np.bincount(level.parent[keep], p[keep], contexts)
-    lower_left = 1 - np.bincount(level.parent[keep], q[keep], contexts)
-    weight = np.where(lower_left > 1e-12, np.maximum(left, 0) / np.maximum(lower_left, 1e-12), 0.0)
-    return keep, weight
+    keep: NDArray[np.bool_] = listed & ~drop
+    return keep
 
 
-def _rebuild(
-    model: NgramModel,
-    levels: list[_Level],
-    keeps: list[NDArray[np.bool_]],
-    weights: list[NDArray[np.float64]],
-    threshold: float,
-) -> NgramModel:
-    """Fresh tables with what stays and the blanks it needs, weights renewed where something after a context went."""
+def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.bool_]], threshold: float) -> NgramModel:
+    """Fresh tables with what stays and the blanks it needs; the back-off weights are those of the pruned lower orders."""
     held = [keep.copy() for keep in keeps]
     for i in range(len(levels) - 1, 0, -1):
         for links in (levels[i].parent, levels[i].suffix):
             held[i - 1][levels[i - 1].index[links[held[i]]]] = True
     unigrams = model.tables.unigrams.copy()
-    if levels:
-        changed = _lost(levels[0], keeps[0], len(unigrams))
-        unigrams[changed, 1] = weights[0][changed]
     tables: list[Table] = []
     longest: list[int] = []
-    resolved = unigrams[:, 0].astype(np.float64)  # by old slot: what scoring gives the entry
-    backoff = unigrams[:, 1].astype(np.float64)  # by old slot, of contexts
+    resolved = unigrams[:, 0].astype(np.float64)  # by old slot of the order below: what scoring gives the entry
+    backoff = unigrams[:, 1].astype(np.float64)
     new_slot = np.arange(len(unigrams), dtype=np.uint32)
-    for i, level in enumerate(levels):
-        stays = held[i]
-        value = np.where(keeps[i], level.probability, backoff[level.parent] * resolved[level.suffix])
-        own = level.backoff.copy()
-        if i + 1 < len(levels):
-            changed = _lost(levels[i + 1], keeps[i + 1], level.slots)[level.used]
-            own[changed] = weights[i + 1][level.used][changed]
-        signed = np.where(keeps[i], value, -value).astype(np.float32)
+    for level, keep, stays in zip(levels, keeps, held, strict=True):
+        lower = resolved[level.suffix]
+        backoff = _renewed(backoff, level, keep, lower)
+        if tables:
+            _store_backoffs(tables[-1], new_slot, backoff)
+        else:
+            unigrams[:, 1] = backoff
+        value = np.where(keep, level.probability, backoff[level.parent] * lower)
+        signed = np.where(keep, value, -value).astype(np.float32)
         keys = (new_slot[level.parent[stays]].astype(np.uint64) << np.uint64(32)) | level.word[stays].astype(np.uint64)
         table = new_table(int(np.count_nonzero(stays)))
         slots = np.empty(len(keys), np.uint32)
-        _, far, _ = _native.insert_entries(table, keys, signed[stays], own[stays].astype(np.float32), slots)
+        _, far, _ = _native.insert_entries(table, keys, signed[stays], level.backoff[stays].astype(np.float32), slots)
         tables.append(table)
         longest.append(far)
         resolved, backoff = np.zeros(level.slots), np.ones(level.slots)
-        resolved[level.used], backoff[level.used] = np.abs(signed), own
+        resolved[level.used], backoff[level.used] = np.abs(signed), level.backoff
         new_slot = np.full(level.slots, _NONE, np.uint32)
         new_slot[level.used[stays]] = slots
     dropped = sum(int(np.count_nonzero(~level.blank & ~keep)) for level, keep in zip(levels, keeps, strict=True))
@@ -170,8 +157,21 @@ def _rebuild(
     return model.with_tables(NgramTables(unigrams, tables, longest), prune=threshold, notes=(*model.settings.notes, note))
 
 
-def _lost(level: _Level, keep: NDArray[np.bool_], contexts: int) -> NDArray[np.bool_]:
-    """Contexts (by slot) after which something was dropped."""
-    lost = np.zeros(contexts, bool)
-    lost[level.parent[~level.blank & ~keep]] = True
-    return lost
+def _renewed(
+    backoff: NDArray[np.float64], level: _Level, keep: NDArray[np.bool_], lower: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Back-off weights, by slot, of the contexts of a level, from what is kept after them and the lower orders as pruned."""
+    contexts = len(backoff)
+    parent = level.parent[keep]
+    left = 1 - np.bincount(parent, level.probability[keep], contexts)
+    lower_left = 1 - np.bincount(parent, lower[keep], contexts)
+    used = np.zeros(contexts, bool)
+    used[level.parent] = True
+    # Where all that can follow is listed, rounding alone decides: the old weight, which nothing uses, stays.
+    open_ended = used & (left > 1e-9) & (lower_left > 1e-9)
+    return np.where(open_ended, left / np.where(open_ended, lower_left, 1.0), backoff)
+
+
+def _store_backoffs(table: Table, new_slot: NDArray[np.uint32], backoff: NDArray[np.float64]) -> None:
+    held = new_slot != _NONE
+    columns(table)[2][new_slot[held]] = backoff[held]

@@ -72,6 +72,8 @@ class Smoothing:
             raise UsageError(f"smoothing {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
         if self.discount is not None and self.kind != "absolute-discounting":
             raise UsageError(f"--discount belongs to absolute-discounting; {self.kind} has its own")
+        if self.discount == ():
+            raise UsageError("discount: name one for all orders, or one for each")
         for value in np.atleast_1d(np.array([] if self.discount is None else self.discount, np.float64)):
             if not 0 <= value <= 1:
                 raise UsageError(f"discount {value:g} is out of range: between 0 and 1 for probabilities not to be negative")

@@ -7,8 +7,10 @@ Nothing is executed on load; sizes, ids, probabilities and checksums are looked 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -22,8 +24,6 @@ from lmgauge.files import writing_directory
 from lmgauge.models.model import NGRAM_MODEL_TYPE, read_config
 from lmgauge.models.ngram.counting import Table
 from lmgauge.models.ngram.lookup import NgramTables
-from lmgauge.models.ngram.model import NgramModel, NgramSettings
-from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 from lmgauge.threads import run_ranges, thread_count
 
@@ -34,29 +34,56 @@ _DTYPES = {"U64": np.uint64, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
-def save_ngram_model(model: NgramModel, path: str | Path) -> None:
-    """Writes the folder of a model; see `NgramModel.save`."""
-    arrays: dict[str, NDArray[Any]] = {f"ngrams.{k}": table for k, table in enumerate(model.tables.tables, 2)}
+@dataclass(frozen=True)
+class StoredModel:
+    """A model as it lies on disk: what config.json says, the vocabulary, the tables."""
+
+    config: dict[str, Any]
+    vocabulary: Vocabulary
+    tables: NgramTables
+    checksums: list[int]
+
+
+def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) -> None:
+    """Writes the folder of a model; `files` are the tokenizer's.
+
+    Raises:
+        InputError: something else is in the way.
+        OutputError: it cannot be written; nothing is left behind.
+    """
+    tables, vocabulary = stored.tables, stored.vocabulary
+    arrays: dict[str, NDArray[Any]] = {f"ngrams.{k}": table for k, table in enumerate(tables.tables, 2)}
     arrays |= {
-        "vocabulary.slots": model.vocabulary.slots,
-        "vocabulary.offsets": model.vocabulary.offsets,
-        "unigrams": model.tables.unigrams,
-        "vocabulary.bytes": model.vocabulary.bytes,
+        "vocabulary.offsets": vocabulary.offsets,
+        "unigrams": tables.unigrams,
+        "vocabulary.bytes": vocabulary.bytes,
     }
-    config = model.to_dict() | {
+    config = stored.config | {
         "format_version": FORMAT_VERSION,
-        "longest": model.tables.longest,
-        "full_context": model.tables.full_context,
-        "unseen": model.tables.unseen,
-        "checksums": [f"{value:016x}" for value in model.checksums],
-        "fingerprint": model.fingerprint,
+        "longest": tables.longest,
+        "full_context": tables.full_context,
+        "unseen": tables.unseen,
+        "checksums": [f"{value:016x}" for value in stored.checksums],
     }
-    with writing_directory(path, marker="config.json") as folder:
-        for name, content in model.tokenizer.files().items():
+    config["sha256"] = _config_digest(config)
+    with writing_directory(path, is_ours=_is_model_folder) as folder:
+        for name, content in files.items():
             (folder / name).write_bytes(content)
         with (folder / "model.safetensors").open("wb", buffering=0) as file:
             _write_arrays(file, arrays)
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+
+
+def _is_model_folder(path: Path) -> bool:
+    try:
+        return read_config(path).get("model_type") == NGRAM_MODEL_TYPE
+    except ModelFileError:
+        return False
+
+
+def _config_digest(config: dict[str, Any]) -> str:
+    content = {key: value for key, value in config.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
@@ -80,13 +107,12 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
                 chunk = chunk[file.write(chunk) :]
 
 
-def load_ngram_model(path: str | Path) -> NgramModel:
-    """Loads the folder of a model, memory-mapped.
+def read_model(path: Path) -> StoredModel:
+    """Reads the folder of a model, memory-mapped, and looks at all of it once.
 
     Raises:
         ModelFileError: a file is missing, truncated, damaged or inconsistent.
     """
-    path = Path(path)
     config = read_config(path)
     if config.get("model_type") != NGRAM_MODEL_TYPE:
         raise ModelFileError(f"{path}: model_type is {config.get('model_type')!r}, not {NGRAM_MODEL_TYPE!r}")
@@ -94,8 +120,12 @@ def load_ngram_model(path: str | Path) -> NgramModel:
         raise ModelFileError(
             f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
         )
+    if config.get("sha256") != _config_digest(config):
+        raise ModelFileError(
+            f"{path}: config.json was edited or damaged, as its sha256 does not fit; train or copy it again"
+        )
+    arrays = _map_arrays(path / "model.safetensors")
     try:
-        arrays = _map_arrays(path / "model.safetensors")
         return _assemble(path, config, arrays)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, LmgaugeError):
@@ -134,46 +164,26 @@ def _map_arrays(file: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> NgramModel:
-    vocabulary = Vocabulary(
-        arrays["vocabulary.slots"],
-        arrays["vocabulary.offsets"],
-        arrays["vocabulary.bytes"],
-        closed=config["vocabulary"] == "closed",
-    )
-    _check_vocabulary(path, vocabulary)
+def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StoredModel:
+    offsets, data = arrays["vocabulary.offsets"], arrays["vocabulary.bytes"]
+    _check_vocabulary(path, offsets, data)
+    vocabulary = Vocabulary.from_strings(offsets, data, closed=config["vocabulary"] == "closed")
+    if tuple(vocabulary.token(i) for i in range(3)) != SPECIAL_TOKENS:
+        raise ModelFileError(f"{path}: the vocabulary is damaged")
     order, longest = int(config["order"]), [int(n) for n in config["longest"]]
     tables = [arrays[f"ngrams.{k}"] for k in range(2, order + 1)]
-    unseen = float(config["unseen"])
-    if not 0 <= unseen <= 1 or len(longest) != len(tables) or len(config["checksums"]) != len(tables):
-        raise ModelFileError(f"{path}: config.json holds values out of range; the model is damaged")
-    ngrams = NgramTables(arrays["unigrams"], tables, longest, bool(config["full_context"]), unseen)
+    ngrams = NgramTables(arrays["unigrams"], tables, longest, bool(config["full_context"]), float(config["unseen"]))
     checksums = _check_tables(path, ngrams, len(vocabulary), [int(c, 16) for c in config["checksums"]])
-    settings = NgramSettings(
-        **{name: _settings_value(config[name]) for name in NgramSettings.__dataclass_fields__ if name in config}
-    )
-    model = NgramModel(ngrams, vocabulary, load_tokenizer(config["tokenizer"], path), settings)
-    model.__dict__["checksums"] = checksums  # just computed
-    if model.fingerprint != config["fingerprint"]:
-        raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the model; it was damaged or edited")
-    return model
+    return StoredModel(config, vocabulary, ngrams, checksums)
 
 
-def _settings_value(value: Any) -> Any:
-    return tuple(_settings_value(item) for item in value) if isinstance(value, list) else value
-
-
-def _check_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
-    slots, offsets, data = vocabulary.arrays
-    size = len(offsets) - 1
-    used = slots & np.uint64(0xFFFFFFFF)
+def _check_vocabulary(path: Path, offsets: NDArray[Any], data: NDArray[Any]) -> None:
     sound = (
-        slots.dtype == np.uint64 and offsets.dtype == np.int64 and data.dtype == np.uint8
-        and len(slots) >= 16 and len(slots) & (len(slots) - 1) == 0 and 3 <= size < 2**31
-        and offsets[0] == 0 and bool(np.all(offsets[1:] >= offsets[:-1])) and int(offsets[-1]) + 8 <= len(data)
-        and int(np.count_nonzero(slots)) == size and 2 * size <= len(slots) and int(used.max()) <= size
+        offsets.dtype == np.int64 and data.dtype == np.uint8 and offsets.ndim == data.ndim == 1
+        and 4 <= len(offsets) < 2**31 and offsets[0] == 0 and bool(np.all(offsets[1:] > offsets[:-1]))
+        and int(offsets[-1]) + 8 <= len(data)
     )  # fmt: skip
-    if not sound or tuple(vocabulary.token(i) for i in range(3)) != SPECIAL_TOKENS:
+    if not sound:
         raise ModelFileError(f"{path}: the vocabulary is damaged")
 
 

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.ngram.counting import count_ngrams
+from lmgauge.models.ngram.counting import MAX_ORDER, count_ngrams
 from lmgauge.models.ngram.lookup import NgramTables
 from lmgauge.models.ngram.model import ContextPolicy, NgramModel, NgramSettings
 from lmgauge.models.ngram.smoothing import ADDITIVE, Smoothing, estimate
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy, encode
-from lmgauge.text.tokenizers import Tokenizer, make_tokenizer
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, UNK, Vocabulary, VocabularyBuilder, restrict
 from lmgauge.threads import thread_count
 
-MAX_ORDER = 64
 Progress = Callable[[str], None]
 
 

@@ -1,0 +1,95 @@
+"""What a tokenizer is to the rest of the program, and what it makes of text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.text.segments import Segments
+
+TokenUnit = Literal["word", "character", "byte", "subword"]
+TOKENIZER_FILE = "tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of some segments.
+
+    Attributes:
+        data: uint8 [bytes], where the token strings are; may be the array of the segments itself.
+        starts: int64 [tokens]; the vocabulary string of token j is `data[starts[j]:ends[j]]`.
+        ends: int64 [tokens].
+        counts: int64 [segments], tokens of each segment.
+        span_ends: int64 [tokens]; in its segment's text, token j accounts for the bytes from the span end of the
+            token before it (0 for the first) to `span_ends[j]`. What follows the last token belongs to `</s>`.
+        lossy: bool [segments], whether the tokens do not give the segment back exactly.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    span_ends: NDArray[np.int64]
+    lossy: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        """Return the number of tokens."""
+        return len(self.starts)
+
+    @property
+    def lossy_segments(self) -> int:
+        """Return the number of segments that the tokens do not give back exactly."""
+        return int(np.count_nonzero(self.lossy))
+
+    def strings(self) -> list[bytes]:
+        """Return the vocabulary string of every token, as UTF-8."""
+        whole = self.data.tobytes()
+        return [whole[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What the rest of the program asks of a tokenizer.
+
+    Attributes:
+        name: short and stable, for signatures and files.
+        unit: what its tokens are.
+        kernel: mode of the compiled encoder that does the same (0 words, 1 characters, 2 bytes), or None.
+        fingerprint: six hexadecimal digits of everything that could change its tokens.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def unit(self) -> TokenUnit: ...  # noqa: D102
+    @property
+    def kernel(self) -> int | None: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the tokens of `segments`."""
+        ...
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the text that tokens stand for, exact where the tokenizer loses nothing."""
+        ...
+
+    def settings(self) -> dict[str, object]:
+        """Return what `load_tokenizer` needs to make the tokenizer again, as JSON values."""
+        ...
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files to keep beside the settings, by name."""
+        ...
+
+
+def settings_fingerprint(settings: Mapping[str, object]) -> str:
+    """Return six hexadecimal digits of the SHA-256 of settings."""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]

@@ -1,0 +1,127 @@
+"""Text drawn from models: by seed the same, by temperature and top-k as asked, in the proportions of the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lmgauge
+from lmgauge import Corpus, NgramModel, UsageError
+from lmgauge.models.sampling import sample
+from lmgauge.text.vocabulary import EOS, UNK
+
+
+@pytest.fixture(scope="module")
+def model(data: Path) -> NgramModel:
+    return lmgauge.train("modified-kneser-ney", data / "pud.en.txt", order=3)
+
+
+@pytest.fixture(scope="module")
+def small() -> NgramModel:
+    return lmgauge.train("witten-bell", Corpus.from_strings(["a b", "a c", "a b c", "b", "b a"]), order=2)
+
+
+def test_same_seed_same_text(model: NgramModel, tmp_path: Path) -> None:
+    first = list(lmgauge.sample(model, 5, seed=7))
+    assert first == list(lmgauge.sample(model, 5, seed=7))
+    assert first != list(lmgauge.sample(model, 5, seed=8))
+    assert first[:2] == list(lmgauge.sample(model, 2, seed=7))
+    model.save(tmp_path / "model")
+    assert first == list(lmgauge.sample(tmp_path / "model", 5, seed=7))
+
+
+def test_tokens_come_in_the_model_s_proportions(small: NgramModel) -> None:
+    count = 4000
+    drawn = Counter(text.split(" ")[0] for text in sample(small, count, seed=3, allow_unk=True, max_tokens=1))
+    p = np.exp(small.log_distribution([1]))
+    for token_id, token in enumerate(small.vocabulary.tokens):
+        if token_id == 1:
+            continue
+        expected = p[token_id]
+        name = "" if token_id == EOS else token
+        assert abs(drawn[name] / count - expected) < 4 * (expected * (1 - expected) / count) ** 0.5 + 1e-9
+
+
+def test_unknown_words_are_not_drawn_unless_allowed(small: NgramModel) -> None:
+    assert not [text for text in sample(small, 300, seed=1) if "<unk>" in text]
+    assert [text for text in sample(small, 300, seed=1, allow_unk=True) if "<unk>" in text]
+
+
+def test_temperature_zero_takes_the_most_probable(small: NgramModel) -> None:
+    texts = set(sample(small, 5, temperature=0, max_tokens=20))
+    assert len(texts) == 1
+    ids = [1]
+    for word in [*texts.pop().split(" "), "</s>"][:20]:
+        logprob = small.log_distribution(ids)
+        logprob[UNK] = -np.inf
+        assert small.vocabulary.token(int(np.argmax(logprob))) == word
+        ids.append(small.vocabulary.id(word))
+
+
+def test_low_temperatures_are_safer_than_high_ones(model: NgramModel) -> None:
+    def mean(temperature: float) -> float:
+        texts = [t for t in sample(model, 30, seed=5, temperature=temperature, max_tokens=10) if t]
+        return lmgauge.evaluate(model, Corpus.from_strings(texts), resamples=100).perplexity_without_eos or 0
+
+    assert mean(0.3) < mean(1.0) < mean(3.0)
+    assert list(sample(model, 3, temperature=1e-300)) == list(sample(model, 3, temperature=0))
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 3, 10_000])
+def test_top_k_draws_from_the_k_most_probable(small: NgramModel, top_k: int) -> None:
+    logprob = small.log_distribution([1])
+    logprob[UNK] = -np.inf
+    allowed = {small.vocabulary.token(int(i)) for i in np.argsort(-logprob, kind="stable")[:top_k]}
+    drawn = {text or "</s>" for text in sample(small, 200, seed=2, top_k=top_k, max_tokens=1)}
+    assert drawn <= allowed
+    assert len(drawn) == min(top_k, 4)
+
+
+def test_a_prompt_begins_each_segment_and_conditions_it(small: NgramModel) -> None:
+    texts = list(sample(small, 400, seed=4, prompt="a", max_tokens=1))
+    assert all(text == "a" or text.startswith("a ") for text in texts)
+    p = np.exp(small.log_distribution([1, small.vocabulary.id("a")]))
+    share = sum(text == "a b" for text in texts) / len(texts)
+    assert share == pytest.approx(p[small.vocabulary.id("b")] / (1 - p[UNK]), abs=0.1)
+
+
+@pytest.mark.parametrize("tokenizer", ["character", "byte"])
+def test_characters_and_bytes_are_joined(data: Path, tokenizer: str) -> None:
+    model = lmgauge.train("witten-bell", data / "pud.de.txt", order=4, tokenizer=tokenizer)
+    texts = list(lmgauge.sample(model, 3, seed=1, max_tokens=60, prompt="Das "))
+    assert all(text.startswith("Das ") for text in texts)
+    assert any(" " in text[4:] for text in texts)
+    assert not any("<0x" in text for text in texts)
+
+
+def test_max_tokens_ends_a_segment(model: NgramModel) -> None:
+    assert max(len(text.split(" ")) for text in sample(model, 20, max_tokens=3)) == 3
+    assert list(sample(model, 0)) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"count": -1},
+        {"max_tokens": 0},
+        {"temperature": -1.0},
+        {"temperature": float("nan")},
+        {"temperature": float("inf")},
+        {"top_k": 0},
+    ],
+    ids=repr,
+)
+def test_bad_options_are_refused(model: NgramModel, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        list(lmgauge.sample(model, **options))
+
+
+def test_a_context_nothing_can_follow_is_an_error() -> None:
+    model = lmgauge.train("mle", Corpus.from_strings(["a b"]), order=2)
+    assert list(lmgauge.sample(model, 2)) == ["a b", "a b"]
+    with pytest.raises(UsageError, match="no token has a probability above zero"):
+        list(lmgauge.sample(model, 1, prompt="zzz"))
