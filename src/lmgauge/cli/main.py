@@ -22,7 +22,10 @@ COMMANDS = {
     "info": ("lmgauge.cli.info:info", "Show what is in a model."),
     "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),
     "calc": ("lmgauge.cli.calc:calc", "Compute perplexity, cross-entropy and bits from the probabilities of events."),
-    "split": ("lmgauge.cli.split:split", "Split text into train, validation and test, the same for the same seed on every machine."),
+    "split": (
+        "lmgauge.cli.split:split",
+        "Split text into train, validation and test, the same for the same seed on every machine.",
+    ),
     "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
 }
 INTERRUPTED = 130
@@ -100,10 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         code = _output_failed(error)
     except SystemExit as error:
-        # click's way of meeting a reader that has gone: exit code 1, out of the OSError.
-        if not isinstance(error.__context__, OSError):
+        # click meets a reader that has gone (`| head`) with exit code 1 and a wrapped standard output; to us it is no error.
+        if type(sys.stdout).__name__ != "_PacifyFlushWrapper":
             raise
-        code = _output_failed(error.__context__)
+        code = 0 if error.code == 1 else error.code
     sys.exit(code if isinstance(code, int) else 0)
 
 
