@@ -100,12 +100,13 @@ def test_backing_off_sums_to_one(ids: NDArray[np.uint32], takes: bool) -> None:
     taken = discounts([0.0, 0.5 if takes else 0.0])
     sums = sums_of(counts, taken, [])
     lower = np.array([0.0625, 0, 0.4375, 0.25, 0.125, 0.125], np.float32)  # five words can come; <s> cannot
-    lower_sums, types = np.zeros(6, np.uint64), np.zeros(6, np.uint32)
-    over_table(counts, _native.sum_lower, NONE, lower, [], 0, lower_sums, types)
+    lower_sums, types, lower_contexts = np.zeros(6, np.uint64), np.zeros(6, np.uint32), np.full(6, 7, np.uint32)
+    over_table(counts, _native.sum_lower, NONE, lower, [], 0, lower_sums, types, lower_contexts)
     bigrams = twin.count(ids.tolist(), 2)[1]
     for context in range(6):
         words = [word for seen, word in bigrams if seen == context]
         assert types[context] == len(words)
+        assert lower_contexts[context] == (0 if words else 7)  # below the bigrams there is one context, the empty one
         assert int(lower_sums[context]) == sum(Fraction(float(lower[word])) for word in words) * LOWER_UNIT
     before = sums.copy()
     _native.balance_mass(sums, types, 5)
@@ -118,13 +119,15 @@ def test_backing_off_sums_to_one(ids: NDArray[np.uint32], takes: bool) -> None:
             assert sums[context].tolist() == [before[context, 0] + np.uint64(UNIT), UNIT]  # one count more
         else:
             assert sums[context].tolist() == before[context].tolist()
-    over_table(counts, _native.estimate_discounted, 0, sums, taken)
+    kept_sums = np.zeros(6, np.uint64)
+    over_table(counts, _native.estimate_discounted, NONE, 0, sums, taken, kept_sums)
     for context in range(6):
         if not sums[context, 0]:
             continue
         seen = {word: p for (c, word), p in probabilities(counts).items() if c == context}
         left = float(sums[context, 1]) / float(sums[context, 0])
         assert sum(seen.values()) + left == pytest.approx(1, abs=1e-6)
+        assert int(kept_sums[context]) == sum(Fraction(float(p)) for p in seen.values()) * LOWER_UNIT
 
 
 @given(corpora, st.sampled_from([0.0, 0.5, 1.0]))
@@ -144,11 +147,9 @@ def test_weights_of_contexts() -> None:
     table[:, 1] = np.uint64(0x3F800000) << np.uint64(32)  # weight 1
     sums = np.array([[4 * UNIT, UNIT], [0, 0], [2 * UNIT, UNIT]], np.uint64)
     weights = table.view(np.float32).reshape(-1, 4)[:, 3]
-    _native.store_backoffs(table, 4, sums, np.zeros(0, np.uint64))
+    _native.store_backoffs(table, 4, sums)
     assert weights.tolist() == [1, 1, 1, 1, 0.25, 1, 0.5, 1]
-    _native.store_backoffs(table, 4, sums, np.array([LOWER_UNIT // 2, 0, LOWER_UNIT], np.uint64))
-    assert weights.tolist() == [1, 1, 1, 1, 0.5, 1, 0, 1]  # 1/4 / (1 - 1/2); nothing is unseen: nothing to weigh
     _native.store_unseen(table, 4, sums, 0.5, 8.0)
     assert weights.tolist() == pytest.approx([1, 1, 1, 1, 0.5 / 8, 1, 0.5 / 6, 1], rel=1e-7)
     with pytest.raises(ValueError):
-        _native.store_backoffs(table, 6, sums, np.zeros(0, np.uint64))
+        _native.store_backoffs(table, 6, sums)

@@ -110,12 +110,12 @@ ArpaLines parse_arpa_lines(View<std::uint8_t> data, int order, MutableView<doubl
 namespace {
 
 void append_log10(std::string& out, double probability) {
-    // 9 significant digits give back the single-precision probability they were made from.
+    // 10 significant digits give back the single-precision probability they were made from.
     char buffer[40];
     const double value = probability > 0 ? std::log10(probability) : -99.0;
     const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value == 0 ? 0.0 : value,
-                                            std::chars_format::general, 9);
-    (void)error;  // 40 characters hold any double with 9 digits
+                                            std::chars_format::general, 10);
+    (void)error;  // 40 characters hold any double with 10 digits
     out.append(buffer, end);
 }
 

@@ -265,24 +265,26 @@ NB_MODULE(_native, m) {
     });
     m.def("sum_lower", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Array<float> unigram,
                           const std::vector<Table>& lower, std::uint64_t first, MutableArray<std::uint64_t> lower_sums,
-                          MutableArray<std::uint32_t> types) {
+                          MutableArray<std::uint32_t> types, MutableArray<std::uint32_t> lower_contexts) {
         check_range(begin, end, table.shape(0));
-        require(lower_sums.size() == types.size(), "shapes");
+        require(lower_sums.size() == types.size() && types.size() == lower_contexts.size(), "shapes");
         nb::gil_scoped_release release;
         sum_lower(view(table), begin, end, view(dropped), lower_view(unigram, lower),
-                  Followers{first, view(lower_sums), view(types)});
+                  Followers{first, view(lower_sums), view(types), view(lower_contexts)});
     });
     m.def("balance_mass", [](MutableSums sums, Array<std::uint32_t> types, std::uint64_t vocabulary_size) {
         require(sums.shape(0) == types.size(), "shapes");
         nb::gil_scoped_release release;
         balance_mass(window(0, sums).sums, view(types), vocabulary_size);
     });
-    m.def("estimate_discounted", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
-                                    Discounts discounts) {
+    m.def("estimate_discounted", [](MutableTable table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped,
+                                    std::uint64_t first, MutableSums sums, Discounts discounts,
+                                    MutableArray<std::uint64_t> kept_sums) {
         check_range(begin, end, table.shape(0));
+        require(kept_sums.size() == sums.shape(0), "shapes");
         const Discounting d = discounting(discounts);
         nb::gil_scoped_release release;
-        estimate_discounted(view(table), begin, end, window(first, sums), d);
+        estimate_discounted(view(table), begin, end, view(dropped), window(first, sums), d, view(kept_sums));
     });
     m.def("estimate_additive", [](MutableTable table, std::size_t begin, std::size_t end, std::uint64_t first, MutableSums sums,
                                   double added, double vocabulary_size) {
@@ -290,11 +292,10 @@ NB_MODULE(_native, m) {
         nb::gil_scoped_release release;
         estimate_additive(view(table), begin, end, window(first, sums), added, vocabulary_size);
     });
-    m.def("store_backoffs", [](MutableTable table, std::uint64_t first, MutableSums sums, Array<std::uint64_t> lower_sums) {
+    m.def("store_backoffs", [](MutableTable table, std::uint64_t first, MutableSums sums) {
         check_range(first, first + sums.shape(0), table.shape(0));
-        require(lower_sums.size() == 0 || lower_sums.size() == sums.shape(0), "shapes");
         nb::gil_scoped_release release;
-        store_backoffs(view(table), window(first, sums), view(lower_sums));
+        store_backoffs(view(table), window(first, sums));
     });
     m.def("store_unseen", [](MutableTable table, std::uint64_t first, MutableSums sums, double added, double vocabulary_size) {
         check_range(first, first + sums.shape(0), table.shape(0));

@@ -102,6 +102,8 @@ void sum_lower(View<Entry> table, std::size_t begin, std::size_t end, View<std::
             if (i >= followers.types.size() || (!dropped.empty() && dropped[slot])) return;
             atomic_add(&followers.lower_sums[i], static_cast<std::uint64_t>(lower[table[slot].second] / kLowerUnit));
             atomic_add(&followers.types[i], 1u);
+            // The same for every word after the context, whoever writes it.
+            atomic_store(&followers.lower_contexts[i], lower.table.empty() ? 0 : key_parent(lower.table[table[slot].second].key));
         });
 }
 
@@ -123,14 +125,21 @@ void balance_mass(MutableView<ContextSum> sums, View<std::uint32_t> types, std::
 }
 
 // p(w | h) = (c - D(c)) / total(h) for what was seen; the back-off weights make the rest sum to one.
-void estimate_discounted(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window,
-                         const Discounting& discounting) {
-    for_each_in(window, begin, end, table.data(), kNoLower, [&](std::size_t slot, const ContextSum& sum) {
-        Entry& entry = table[slot];
-        const double kept = entry.first - discounting.discount[bucket(entry.first, discounting.discount.size())];
-        entry.first = as_bits(static_cast<float>(std::max(kept, 0.0) / total_of(sum)));
-        entry.second = as_bits(1.0f);
-    });
+void estimate_discounted(MutableView<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
+                         Window window, const Discounting& discounting, MutableView<std::uint64_t> kept_sums) {
+    for_each_in(
+        window, begin, end, table.data(),
+        [&](const Entry& e) { prefetch_for_write(&kept_sums[key_parent(e.key) - window.first]); },
+        [&](std::size_t slot, const ContextSum& sum) {
+            Entry& entry = table[slot];
+            const double kept = entry.first - discounting.discount[bucket(entry.first, discounting.discount.size())];
+            const auto p = static_cast<float>(std::max(kept, 0.0) / total_of(sum));
+            if (dropped.empty() || !dropped[slot]) {
+                atomic_add(&kept_sums[key_parent(entry.key) - window.first], static_cast<std::uint64_t>(p / kLowerUnit));
+            }
+            entry.first = as_bits(p);
+            entry.second = as_bits(1.0f);
+        });
 }
 
 // p(w | h) = (c + k) / (c(h) + k V) (Lidstone 1920; k = 1: Laplace; k = 0: maximum likelihood).
@@ -144,20 +153,12 @@ void estimate_additive(MutableView<Entry> table, std::size_t begin, std::size_t 
     });
 }
 
-// gamma(h) = mass / total where interpolated (Chen & Goodman 1999, eq. 27); where backing off, divided by what the lower
-// order gives to the unseen words: (1 - sum p(w | h)) / (1 - sum p(w | h')), Katz 1987.
-float backoff_weight(const ContextSum& sum, double lower_sum) {
-    const double left = mass_of(sum) / total_of(sum);
-    const double unseen = 1.0 - lower_sum;
-    return unseen > 1e-12 ? static_cast<float>(left / unseen) : 0.0f;
-}
-
-void store_backoffs(MutableView<Entry> table, Window window, View<std::uint64_t> lower_sums) {
+// gamma(h) = mass / total: Chen & Goodman 1999, eq. 27.
+void store_backoffs(MutableView<Entry> table, Window window) {
     for (std::size_t i = 0; i < window.sums.size(); ++i) {
         const ContextSum& sum = window.sums[i];
         if (sum.total == 0) continue;
-        const double lower = lower_sums.empty() ? 0.0 : static_cast<double>(lower_sums[i]) * kLowerUnit;
-        table[window.first + i].second = as_bits(backoff_weight(sum, lower));
+        table[window.first + i].second = as_bits(static_cast<float>(mass_of(sum) / total_of(sum)));
     }
 }
 

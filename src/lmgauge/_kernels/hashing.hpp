@@ -60,6 +60,14 @@ inline void atomic_add(std::uint32_t* p, std::uint32_t v) {
 #endif
 }
 
+inline void atomic_store(std::uint32_t* p, std::uint32_t v) {
+#if defined(_MSC_VER)
+    *static_cast<volatile std::uint32_t*>(p) = v;
+#else
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
 inline void atomic_add(std::uint64_t* p, std::uint64_t v) {
 #if defined(_MSC_VER)
     _InterlockedExchangeAdd64(reinterpret_cast<long long*>(p), static_cast<long long>(v));

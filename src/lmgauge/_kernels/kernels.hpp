@@ -137,22 +137,23 @@ struct Lower {
 };
 void estimate_interpolated(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window,
                            const Discounting& discounting, Lower lower);
-// What the words kept after each context of a window have in the lower order together, and how many they are.
+// What the words kept after each context of a window have in the lower order together, how many they are, and the context
+// of that order: the suffix of the context, by its slot (order 1: 0).
 struct Followers {
     std::uint64_t first;
     MutableView<std::uint64_t> lower_sums;
-    MutableView<std::uint32_t> types;
+    MutableView<std::uint32_t> types, lower_contexts;
 };
 void sum_lower(View<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped, Lower lower,
                Followers followers);
 void balance_mass(MutableView<ContextSum> sums, View<std::uint32_t> types, std::uint64_t vocabulary_size);
-void estimate_discounted(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window,
-                         const Discounting& discounting);
+// `kept_sums`, of the window's contexts: the sums of the probabilities as stored.
+void estimate_discounted(MutableView<Entry> table, std::size_t begin, std::size_t end, View<std::uint8_t> dropped,
+                         Window window, const Discounting& discounting, MutableView<std::uint64_t> kept_sums);
 void estimate_additive(MutableView<Entry> table, std::size_t begin, std::size_t end, Window window, double added,
                        double vocabulary_size);
-// Into the table whose entries are the contexts; `lower_sums` empty: interpolated, nothing to divide by.
-float backoff_weight(const ContextSum& sum, double lower_sum);
-void store_backoffs(MutableView<Entry> table, Window window, View<std::uint64_t> lower_sums);
+// Interpolation weights, into the table whose entries are the contexts.
+void store_backoffs(MutableView<Entry> table, Window window);
 void store_unseen(MutableView<Entry> table, Window window, double added, double vocabulary_size);
 
 // ---- lookup.cpp: scoring ------------------------------------------------------------------------------------------

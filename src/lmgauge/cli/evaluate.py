@@ -13,6 +13,7 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
+    from lmgauge.models.model import LanguageModel
     from lmgauge.scores import ScoreBatch
     from lmgauge.text.segments import Segments
 
@@ -56,6 +57,12 @@ if TYPE_CHECKING:
     help="Also write a row an event: .tsv, .jsonl, or - .",
 )
 @click.option(
+    "--columns",
+    default="",
+    metavar="NAMES",
+    help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",
+)
+@click.option(
     "--resamples",
     type=click.IntRange(min=100),
     default=1000,
@@ -78,6 +85,10 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
     from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import print_evaluations
 
+    if len(set(models)) < len(models):
+        raise click.UsageError("the same model is named twice")
+    if [options["per_segment"], options["per_token"], "-" if as_json else None].count("-") > 1:
+        raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
     if bool(models) == bool(scores):
         raise click.UsageError("name models with -m, or a score table with --scores")
     results = _evaluate_table(scores, texts, options) if scores else _evaluate_models(texts, models, options)
@@ -91,7 +102,7 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
     from lmgauge.evaluation.evaluate import evaluate_scores
     from lmgauge.scores import read_scores
 
-    for name in ("by", "output", "per_segment", "per_token"):
+    for name in ("by", "output", "per_segment", "per_token", "columns"):
         if options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs models; a score table already is per token")
     corpus = corpus_of(texts, options) if texts else None
@@ -112,7 +123,7 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
         status = stack.enter_context(progress())
         status.update("loading")
         models = [load_model(path) for path in paths]
-        sinks = _Sinks(stack, names, options, corpus.group_names)
+        sinks = _Sinks(stack, models, names, options, corpus.group_names)
         return sinks.finish(
             run(
                 models,
@@ -138,21 +149,30 @@ def _names(paths: tuple[str, ...]) -> list[str]:
 class _Sinks:
     """Where rows go while a text is scored: run folders, rows a segment, rows a token."""
 
-    def __init__(self, stack: ExitStack, names: list[str], options: dict[str, Any], group_names: list[str]) -> None:
+    def __init__(
+        self,
+        stack: ExitStack,
+        models: list[LanguageModel],
+        names: list[str],
+        options: dict[str, Any],
+        group_names: list[str],
+    ) -> None:
         from lmgauge.files import writing_directory
+        from lmgauge.models.columns import DistributionColumns
         from lmgauge.report.rows import SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
         from lmgauge.report.run_folder import SCORES_FILE, is_run_folder
         from lmgauge.scores import ScoreWriter
 
         self.names, self.options, self.group_names = names, options, group_names
         self.segments = self.tokens = None
+        self.added = [name for name in options["columns"].split(",") if name]
         self.folders: list[Path] = []
         self.metadata: list[dict[str, object]] = []
         self.writers: list[ScoreWriter] = []
         if options["per_segment"]:
             self.segments = stack.enter_context(RowWriter(options["per_segment"], SEGMENT_COLUMNS))
         if options["per_token"]:
-            self.tokens = stack.enter_context(RowWriter(options["per_token"], TOKEN_COLUMNS))
+            self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added)))
         if options["output"]:
             for name in names:
                 target = Path(options["output"]) if len(names) == 1 else Path(options["output"]) / name.replace("/", "_")
@@ -160,11 +180,16 @@ class _Sinks:
                 self.folders.append(folder)
                 self.metadata.append({"model": name})
                 self.writers.append(stack.enter_context(ScoreWriter(folder / SCORES_FILE, self.metadata[-1])))
+        if self.added and not (self.tokens or self.writers):
+            raise click.UsageError("--columns fills rows: name where they go with -o or --per-token")
+        self.columns = [DistributionColumns(model, self.added) for model in models] if self.added else []
         self.wanted = bool(self.segments or self.tokens or self.writers)
 
     def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
         from lmgauge.report.rows import segment_rows, token_rows
 
+        if self.columns:
+            batch = self.columns[index](batch)
         if self.segments is not None:
             self.segments.write(segment_rows(self.names[index], batch, block, self.group_names))
         if self.tokens is not None:

@@ -83,8 +83,8 @@ def token_rows(model: str, batch: ScoreBatch) -> dict[str, Sequence[Any]]:
         "token": [tokens[i] for i in batch.token_ids.tolist()],
         "logprob": batch.logprob.tolist(),
         "kind": [KINDS[k] for k in batch.kind.tolist()],
-        "context": batch.extra["context"].tolist() if "context" in batch.extra else [""] * count,
-    }
+        "context": [""] * count,
+    } | {name: values.tolist() for name, values in batch.extra.items()}
 
 
 def segment_rows(model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str]) -> dict[str, Sequence[Any]]:

@@ -135,11 +135,9 @@ def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.boo
     new_slot = np.arange(len(unigrams), dtype=np.uint32)
     for level, keep, stays in zip(levels, keeps, held, strict=True):
         lower = resolved[level.suffix]
-        backoff = _renewed(backoff, level, keep, lower)
-        if tables:
-            _store_backoffs(tables[-1], new_slot, backoff)
-        else:
-            unigrams[:, 1] = backoff
+        backoff = _renewed(
+            backoff, level, keep, lower, float(np.sum(unigrams[:, 0], dtype=np.float64)) if not tables else 1.0
+        )
         value = np.where(keep, level.probability, backoff[level.parent] * lower)
         signed = np.where(keep, value, -value).astype(np.float32)
         keys = (new_slot[level.parent[stays]].astype(np.uint64) << np.uint64(32)) | level.word[stays].astype(np.uint64)
@@ -148,6 +146,9 @@ def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.boo
         _, far, _ = _native.insert_entries(table, keys, signed[stays], level.backoff[stays].astype(np.float32), slots)
         tables.append(table)
         longest.append(far)
+        held_contexts = new_slot != _NONE
+        weights = columns(tables[-2])[2] if len(tables) > 1 else unigrams[:, 1]
+        weights[new_slot[held_contexts]] = backoff[held_contexts]
         resolved, backoff = np.zeros(level.slots), np.ones(level.slots)
         resolved[level.used], backoff[level.used] = np.abs(signed), level.backoff
         new_slot = np.full(level.slots, _NONE, np.uint32)
@@ -158,20 +159,19 @@ def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.boo
 
 
 def _renewed(
-    backoff: NDArray[np.float64], level: _Level, keep: NDArray[np.bool_], lower: NDArray[np.float64]
+    backoff: NDArray[np.float64],
+    level: _Level,
+    keep: NDArray[np.bool_],
+    lower: NDArray[np.float64],
+    lower_total: float,
 ) -> NDArray[np.float64]:
-    """Back-off weights, by slot, of the contexts of a level, from what is kept after them and the lower orders as pruned."""
+    """Back-off weights, by slot, of the contexts of a level, from what is kept after them and the pruned lower orders."""
     contexts = len(backoff)
     parent = level.parent[keep]
     left = 1 - np.bincount(parent, level.probability[keep], contexts)
-    lower_left = 1 - np.bincount(parent, lower[keep], contexts)
+    lower_left = lower_total - np.bincount(parent, lower[keep], contexts)
     used = np.zeros(contexts, bool)
     used[level.parent] = True
     # Where all that can follow is listed, rounding alone decides: the old weight, which nothing uses, stays.
     open_ended = used & (left > 1e-9) & (lower_left > 1e-9)
     return np.where(open_ended, left / np.where(open_ended, lower_left, 1.0), backoff)
-
-
-def _store_backoffs(table: Table, new_slot: NDArray[np.uint32], backoff: NDArray[np.float64]) -> None:
-    held = new_slot != _NONE
-    columns(table)[2][new_slot[held]] = backoff[held]

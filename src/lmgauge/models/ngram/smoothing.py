@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.models.ngram.counting import NgramCounts, Table, adjust, drop
+from lmgauge.models.ngram.lookup import columns
 from lmgauge.text.vocabulary import BOS, UNK
 from lmgauge.threads import run_ranges
 
@@ -40,7 +41,8 @@ KINDS: tuple[Kind, ...] = (
 )  # fmt: skip
 ADDITIVE = frozenset({"mle", "laplace", "lidstone"})
 _MASS_BITS = 28
-_LOWER_BITS = 60
+_LOWER_UNIT = 2.0**-60
+_Taken = tuple[NDArray[np.float64], NDArray[np.uint64], int]  # see Discounts.arrays
 _WINDOW = 1 << 24
 _FALLBACK = (0.5, 1.0, 1.5)
 _KATZ_LIMIT = 7  # counts up to it are discounted (SRILM's default; Katz's k = 5)
@@ -150,10 +152,13 @@ def estimate(counts: NgramCounts, smoothing: Smoothing, *, closed: bool, threads
     discounts = [_discounts(smoothing, order + 1, histogram) for order, histogram in enumerate(histograms)]
     unigrams = np.ones((len(counts.unigrams), 2), np.float32)
     unigrams[:, 0] = _unigram_probabilities(counts.unigrams, smoothing, discounts[0], events)
-    lower: Table | None = None
+    totals = np.array([np.sum(unigrams[:, 0], dtype=np.float64)])
     for k in range(2, counts.order + 1):
-        _estimate_level(counts, k, lower, unigrams, events, smoothing, discounts[k - 1], threads)
-        lower = counts.tables[k - 2]
+        taken = discounts[k - 1].arrays(witten_bell=smoothing.kind == "witten-bell")
+        if smoothing.interpolate:
+            _interpolate_level(counts, k, unigrams, taken, threads)
+        else:
+            totals = _back_off_level(counts, k, unigrams, int(np.count_nonzero(events)), taken, totals, threads)
     if any(len(dropped) for dropped in counts.dropped):
         drop(counts)
     return Estimates(unigrams, discounts, [d.note for d in discounts if d.note])
@@ -243,54 +248,73 @@ def _unigram_probabilities(
     return np.where(unseen, left / np.count_nonzero(unseen), kept) / total
 
 
-def _estimate_level(
-    counts: NgramCounts,
-    k: int,
-    lower: Table | None,
-    unigrams: NDArray[np.float32],
-    events: NDArray[np.bool_],
-    smoothing: Smoothing,
-    discounts: Discounts,
-    threads: int,
-) -> None:
+def _interpolate_level(counts: NgramCounts, k: int, unigrams: NDArray[np.float32], taken: _Taken, threads: int) -> None:
     table, dropped = counts.tables[k - 2], counts.dropped[k - 2]
-    taken = discounts.arrays(witten_bell=smoothing.kind == "witten-bell")
+    lower = counts.tables[k - 3] if k > 2 else None
     unigram = np.ascontiguousarray(unigrams[:, 0])
-    vocabulary_size = int(np.count_nonzero(events))
     below = [] if lower is None else [lower]
     for first, sums in _windows(len(unigrams) if lower is None else len(lower)):
-        lower_sums = np.zeros(0 if smoothing.interpolate else len(sums), np.uint64)
-        types = np.zeros(len(lower_sums), np.uint32)
-
-        def over_table(kernel: Callable[..., None], *arguments: object) -> None:
-            run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)
-
-        over_table(_native.sum_contexts, dropped, taken, first, sums)
-        if smoothing.interpolate:
-            over_table(_native.estimate_interpolated, first, sums, taken, unigram, below)
-        else:
-            over_table(_native.sum_lower, dropped, unigram, below, first, lower_sums, types)
-            _native.balance_mass(sums, types, vocabulary_size)
-            over_table(_native.estimate_discounted, first, sums, taken)
+        _over(table, threads, _native.sum_contexts, dropped, taken, first, sums)
+        _over(table, threads, _native.estimate_interpolated, first, sums, taken, unigram, below)
         if lower is None:
-            _store_unigram_backoffs(unigrams[first : first + len(sums)], sums, lower_sums)
+            used = sums[:, 0] > 0
+            unigrams[first : first + len(sums)][used, 1] = sums[used, 1] / sums[used, 0].astype(np.float64)
         else:
-            _native.store_backoffs(lower, first, sums, lower_sums)
+            _native.store_backoffs(lower, first, sums)
+
+
+def _back_off_level(
+    counts: NgramCounts,
+    k: int,
+    unigrams: NDArray[np.float32],
+    vocabulary_size: int,
+    taken: _Taken,
+    lower_totals: NDArray[np.float64],
+    threads: int,
+) -> NDArray[np.float64]:
+    """Estimates an order and the weights of its contexts: what they leave, over what the lower order gives to the unseen.
+
+    Probabilities are stored in single precision, so a distribution sums to one but for some 1e-7. Where hardly anything of
+    the lower order is unseen, that matters: the share of the unseen is taken from what the lower order really sums to.
+
+    Args:
+        lower_totals: float64, by context of the order below, what its distribution sums to as stored.
+
+    Returns:
+        The same for this order, by context.
+    """
+    table, dropped = counts.tables[k - 2], counts.dropped[k - 2]
+    lower = counts.tables[k - 3] if k > 2 else None
+    unigram = np.ascontiguousarray(unigrams[:, 0])
+    below = [] if lower is None else [lower]
+    weights = unigrams[:, 1] if lower is None else columns(lower)[2]
+    totals = np.ones(len(weights))
+    for first, sums in _windows(len(weights)):
+        size = len(sums)
+        lower_sums, kept_sums = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+        types, lower_contexts = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
+        _over(table, threads, _native.sum_contexts, dropped, taken, first, sums)
+        _over(table, threads, _native.sum_lower, dropped, unigram, below, first, lower_sums, types, lower_contexts)
+        _native.balance_mass(sums, types, vocabulary_size)
+        _over(table, threads, _native.estimate_discounted, dropped, first, sums, taken, kept_sums)
+        used = np.flatnonzero(sums[:, 0])
+        left = sums[used, 1] / sums[used, 0].astype(np.float64)
+        unseen = lower_totals[lower_contexts[used]] - lower_sums[used] * _LOWER_UNIT
+        # Where every word was seen nothing is left, and rounding alone decides what the rest would be.
+        weights[first + used] = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
+        totals[first + used] = kept_sums[used] * _LOWER_UNIT + left
+    return totals
+
+
+def _over(table: Table, threads: int, kernel: Callable[..., None], *arguments: object) -> None:
+    """Runs a kernel over all slots of a table, cut among threads."""
+    run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)
 
 
 def _windows(contexts: int) -> Iterator[tuple[int, NDArray[np.uint64]]]:
     """Contexts a window at a time: first slot, and fresh sums. Bounds the memory, and keeps it near the processor."""
     for first in range(0, contexts, _WINDOW):
         yield first, np.zeros((min(_WINDOW, contexts - first), 2), np.uint64)
-
-
-def _store_unigram_backoffs(unigrams: NDArray[np.float32], sums: NDArray[np.uint64], lower_sums: NDArray[np.uint64]) -> None:
-    used = sums[:, 0] > 0
-    weight = sums[used, 1] / sums[used, 0].astype(np.float64)
-    if len(lower_sums):
-        unseen = 1.0 - lower_sums[used].astype(np.float64) / 2.0**_LOWER_BITS
-        weight = np.where(unseen > 1e-12, weight / np.maximum(unseen, 1e-12), 0.0)
-    unigrams[used, 1] = weight
 
 
 def _additive(counts: NgramCounts, added: float, events: NDArray[np.bool_], threads: int) -> NDArray[np.float32]:
@@ -307,12 +331,8 @@ def _additive(counts: NgramCounts, added: float, events: NDArray[np.bool_], thre
         table = counts.tables[k - 2]
         lower = counts.tables[k - 3] if k > 2 else None
         for first, sums in _windows(len(events) if lower is None else len(lower)):
-
-            def over_table(kernel: Callable[..., None], *arguments: object, table: Table = table) -> None:
-                run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)
-
-            over_table(_native.sum_contexts, none_dropped, nothing, first, sums)
-            over_table(_native.estimate_additive, first, sums, added, size)
+            _over(table, threads, _native.sum_contexts, none_dropped, nothing, first, sums)
+            _over(table, threads, _native.estimate_additive, first, sums, added, size)
             if lower is None:
                 used = sums[:, 0] > 0
                 total = sums[used, 0] / 2.0**_MASS_BITS
