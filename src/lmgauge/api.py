@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
+from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED, origin_of
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -18,7 +18,7 @@ from lmgauge.models.ngram.smoothing import Kind, Smoothing
 from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.registry import load_model
 from lmgauge.models.sampling import sample as _sample
-from lmgauge.scores import ScoreBatch, read_scores
+from lmgauge.scores import ScoreBatch, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.tokens import Tokenizer
@@ -181,7 +181,8 @@ def evaluate_scores(
         InputError: the table breaks its rules or is not about this text.
     """
     batches = read_scores(Path(table)) if isinstance(table, (str, os.PathLike)) else table
-    return _evaluate_scores(batches, name=name, corpus=None if text is None else _corpus(text), seed=seed)
+    origin = origin_of(read_metadata(Path(table)) if isinstance(table, (str, os.PathLike)) else {}, name)
+    return _evaluate_scores(batches, origin=origin, corpus=None if text is None else _corpus(text), seed=seed)
 
 
 def sample(
@@ -202,4 +203,6 @@ def sample(
 def _corpus(text: Text) -> Corpus:
     if isinstance(text, Corpus):
         return text
+    if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
+        raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}")
     return Corpus.from_files([text] if isinstance(text, (str, os.PathLike)) else list(text))

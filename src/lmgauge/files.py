@@ -41,7 +41,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         os.replace(temporary, target)
         temporary = None
     except OSError as error:
-        if isinstance(error, LmgaugeError):
+        if isinstance(error, (LmgaugeError, BrokenPipeError)):
             raise
         raise _explain(target, error) from error
     finally:
@@ -76,7 +76,7 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
             os.replace(temporary, target)
         temporary = None
     except OSError as error:
-        if isinstance(error, LmgaugeError):
+        if isinstance(error, (LmgaugeError, BrokenPipeError)):
             raise
         raise _explain(target, error) from error
     finally:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 KINDS = ("token", "oov", "eos")
 TOKEN, OOV, EOS_KIND = range(3)
 METADATA_KEY = b"lmgauge"
+_JSON_ROWS = 1 << 16
 
 
 class TokenStrings(Protocol):
@@ -184,19 +185,60 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
         yield batch
 
 
-def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """What a table stored by lmgauge tells of its origin; empty for any other."""
+    if _is_json(Path(path)):
+        return {}
     import pyarrow as pa
-    import pyarrow.json
     import pyarrow.parquet as pq
 
     try:
-        if path.name.endswith((".jsonl", ".ndjson", ".json")):
-            yield from pyarrow.json.read_json(path).to_batches()
+        stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
+        found = json.loads(stored)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _is_json(path: Path) -> bool:
+    return path.name.endswith((".jsonl", ".ndjson", ".json"))
+
+
+def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if _is_json(path):
+            yield from _read_json_lines(path)
         else:
             yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 18)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
+
+
+def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
+    """JSON lines, so many at a time; a logprob of "-inf" (JSON has no infinities) is one."""
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                if row.get("logprob") == "-inf":
+                    row["logprob"] = -float("inf")
+            except (ValueError, AttributeError, RecursionError) as error:
+                raise InputError(f"{path}, line {number}: cannot be read as a row of a score table: {error}") from error
+            rows.append(row)
+            if len(rows) == _JSON_ROWS:
+                yield pa.RecordBatch.from_pylist(rows)
+                rows = []
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows)
 
 
 def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:

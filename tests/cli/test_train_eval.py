@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import os
@@ -389,3 +390,79 @@ def test_a_full_output_is_an_error_not_a_traceback(folder: Path) -> None:
         done = subprocess.run(command, stdout=sink, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
+
+
+# -- what a hostile first user met ---------------------------------------------------------------------------------------
+
+
+def test_a_stored_table_is_told_as_its_evaluation_was(folder: Path, tmp_path: Path) -> None:
+    """A bound stays a bound, and the signature the same, when the table is read back."""
+    (tmp_path / "lossy.txt").write_bytes(b"the  king\nis dead\n")
+    ok("train", "mle", "--order", 1, tmp_path / "lossy.txt", "-o", tmp_path / "m")
+    first = evaluate("-m", tmp_path / "m", tmp_path / "lossy.txt", "-o", tmp_path / "run")[0]
+    again = evaluate("--scores", tmp_path / "run" / "scores.parquet", tmp_path / "lossy.txt")[0]
+    assert again["bits_per_byte_is_bound"] is True
+    for name in ("signature", "perplexity", "bits_per_byte", "unit", "context", "lossy_segments", "fingerprints"):
+        assert again[name] == first[name], name
+
+
+def test_rows_with_zero_probability_can_be_read_back(folder: Path, tmp_path: Path) -> None:
+    first = evaluate("-m", folder / "mle2", folder / "one.txt", "--per-token", tmp_path / "rows.jsonl")[0]
+    assert first["perplexity"] == "inf"
+    again = evaluate("--scores", tmp_path / "rows.jsonl", folder / "one.txt")[0]
+    assert again["zero_probability_events"] == first["zero_probability_events"]
+    assert again["perplexity_without_zeros"] == pytest.approx(first["perplexity_without_zeros"], rel=1e-12)
+
+
+@POSIX
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+def test_output_that_cannot_show_a_sign_is_no_crash(folder: Path, encoding: str) -> None:
+    command = [sys.executable, "-m", "lmgauge", "eval", "-m", str(folder / "mle2"), str(folder / "one.txt")]
+    done = subprocess.run(
+        command, capture_output=True, check=False, env=dict(os.environ, PYTHONIOENCODING=encoding, PYTHONUTF8="0")
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"inf" in done.stdout
+    assert b"Traceback" not in done.stderr
+
+
+def test_names_with_brackets_are_shown_as_they_are(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "kn3", tmp_path / "kn[v2]")
+    assert "kn[v2]" in ok("eval", "-m", tmp_path / "kn[v2]", folder / "one.txt").stdout
+
+
+def test_a_folder_with_a_stranger_s_file_is_left_alone(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "mle2", tmp_path / "m")
+    (tmp_path / "m" / "NOTES.md").write_text("precious")
+    result = run("train", "mle", folder / "train.txt", "-o", tmp_path / "m")
+    assert result.exit_code == 2
+    assert (tmp_path / "m" / "NOTES.md").read_text() == "precious"
+
+
+def test_an_older_split_is_not_mixed_with_a_new_one(folder: Path, tmp_path: Path) -> None:
+    ok("split", folder / "train.txt", "-o", tmp_path / "parts")
+    result = run("split", folder / "train.txt", "--fractions", "1,0,0", "-o", tmp_path / "parts")
+    assert result.exit_code == 2
+    assert "of an older split" in result.stderr
+
+
+def test_reserved_words_may_be_told_apart_when_evaluating(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_bytes(b"a <unk> b\n")
+    assert run("eval", "-m", folder / "kn3", tmp_path / "text.txt").exit_code == 2
+    unknown = evaluate("-m", folder / "kn3", "--reserved", "unk", tmp_path / "text.txt")[0]
+    assert unknown["oov"] >= 1
+
+
+def test_columns_that_do_not_fit_go_before_the_perplexity_does() -> None:
+    from rich.console import Console
+
+    from lmgauge.report.terminal import evaluation_table
+
+    model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "b a c"]), order=2)
+    result = lmgauge.evaluate(model, lmgauge.Corpus.from_strings(["a b x", "c"]), resamples=100)
+    for width in (40, 60, 80, 200):
+        out = Console(width=width, record=True, file=io.StringIO())
+        out.print(evaluation_table([result], width=width))
+        shown = out.export_text()
+        assert "…" not in shown
+        assert f"{result.perplexity:.2f}" in shown

@@ -277,8 +277,8 @@ TableCheck check_table(View<Entry> table, std::size_t begin, std::size_t end, st
         const std::size_t home = static_cast<std::size_t>(((hash >> 32) * lines) >> 32) * kLine;
         const std::size_t distance = slot >= home ? slot - home : slot + table.size() - home;
         result.longest = std::max(result.longest, static_cast<std::uint32_t>(std::min<std::size_t>(distance, kNone - 1)));
-        const std::uint64_t values = (static_cast<std::uint64_t>(entry.first) << 32) | entry.second;
-        result.checksum += (mix(entry.key) ^ values) * 0xD6E8FEB86659FD93ull + slot;
+        const std::uint64_t values = ((static_cast<std::uint64_t>(entry.first) << 32) | entry.second) + (entry.key >> 63);
+        result.checksum += (hash ^ values) * 0xD6E8FEB86659FD93ull + slot;
         ++result.entries;
     }
     return result;

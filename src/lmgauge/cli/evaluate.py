@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     help="Also write a row an event: .tsv, .jsonl, or - .",
 )
 @click.option(
+    "--reserved",
+    type=click.Choice(["refuse", "escape", "unk"]),
+    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as the model was trained.",
+)
+@click.option(
     "--columns",
     default="",
     metavar="NAMES",
@@ -99,21 +104,25 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
-    from lmgauge.evaluation.evaluate import evaluate_scores
-    from lmgauge.scores import read_scores
+    from lmgauge.evaluation.evaluate import evaluate_scores, origin_of
+    from lmgauge.scores import read_metadata, read_scores
 
     for name in ("by", "output", "per_segment", "per_token", "columns"):
         if options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs models; a score table already is per token")
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
+    description = origin_of(read_metadata(scores), name)
     return [
-        evaluate_scores(read_scores(scores), name=name, corpus=corpus, seed=options["seed"], resamples=options["resamples"])
+        evaluate_scores(
+            read_scores(scores), origin=description, corpus=corpus, seed=options["seed"], resamples=options["resamples"]
+        )
     ]
 
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
     from lmgauge.evaluation.evaluate import evaluate as run
+    from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.terminal import progress
 
@@ -123,6 +132,8 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
         status = stack.enter_context(progress())
         status.update("loading")
         models = [load_model(path) for path in paths]
+        if options["reserved"]:
+            models = [model.with_reserved(options["reserved"]) for model in models if isinstance(model, NgramModel)]
         sinks = _Sinks(stack, models, names, options, corpus.group_names)
         return sinks.finish(
             run(
@@ -204,5 +215,5 @@ class _Sinks:
         for name, folder, metadata in zip(self.names, self.folders, self.metadata, strict=False):
             own = [result for result in results if result.model == name]
             write_evaluation(folder, own, settings)
-            metadata.update(own[0].fingerprints, context=own[0].context, signature=own[0].signature, lmgauge=__version__)
+            metadata.update(own[0].origin(), signature=own[0].signature, lmgauge=__version__)
         return results

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -88,6 +90,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command line and exits: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
+    _prepare_streams()
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="lmgauge", standalone_mode=False)
         sys.stdout.flush()
@@ -108,6 +111,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         code = 0 if error.code == 1 else error.code
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare_streams() -> None:
+    """A closed standard output swallows what is written; one that cannot show a character shows another; SIGTERM tidies."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the rest of the process
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace" if name == "stdout" else "backslashreplace")
+    with contextlib.suppress(ValueError):  # not the main thread: whoever runs us there has signals of their own
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def _output_failed(error: OSError) -> int:

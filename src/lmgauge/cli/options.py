@@ -74,5 +74,7 @@ threads_option = click.option(
     help="Threads to use; all cores if not given. No result depends on it.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
-seed_option = click.option("--seed", type=int, default=12345, show_default=True, help="Same seed, same output.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Same seed, same output."
+)
 model_argument = click.argument("model", type=click.Path())

@@ -50,5 +50,5 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     out.print()
     kept = f"-m {output}/trigram" if output else "-m kn5/"
     out.print("Now your own text:", style="bold")
-    out.print("  lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", markup=False)
-    out.print(f"  lmgauge eval {kept} test.txt", markup=False)
+    out.print("  lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/")
+    out.print(f"  lmgauge eval {kept} test.txt")

@@ -54,6 +54,7 @@ class Description:
     oov: str = "unk"
     fingerprints: dict[str, str] = field(default_factory=dict)
     vocabulary_size: int | None = None
+    lossy_segments: int = 0  # told by a stored table, which has no room for it in its rows
 
 
 def describe(model: LanguageModel, name: str | None = None) -> Description:
@@ -133,7 +134,8 @@ class Evaluator:
         finite = events - tally.total_zeros
         tokens = tally.events[TOKEN] + tally.events[OOV]
         description = self.description
-        fingerprints = {k: v for k, v in description.fingerprints.items() if k != "label"} | {"text": text_sha256}
+        lossy = max(tally.lossy_segments, description.lossy_segments)
+        fingerprints = description.fingerprints | {"text": text_sha256}
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), resamples=resamples, seed=seed)
         per = _per(nats, denominators)
         return Evaluation(
@@ -145,7 +147,7 @@ class Evaluator:
             bits_per_word=per("words"),
             bits_per_character=per("characters"),
             bits_per_byte=per("bytes"),
-            bits_per_byte_is_bound=bool(tally.events[OOV] or tally.lossy_segments),
+            bits_per_byte_is_bound=bool(tally.events[OOV] or lossy),
             interval=None if interval is None else interval.mapped(perplexity_from_nats),
             events=events,
             tokens=tokens,
@@ -167,9 +169,10 @@ class Evaluator:
             words=denominators.words if denominators else None,
             characters=denominators.characters if denominators else None,
             bytes=denominators.bytes if denominators else None,
-            lossy_segments=tally.lossy_segments,
+            lossy_segments=lossy,
             unit=description.unit,
             context=description.context,
+            oov_policy=description.oov,
             vocabulary_size=description.vocabulary_size,
             fingerprints=fingerprints,
             signature=_signature(description, events, tally, text_sha256),
@@ -225,7 +228,7 @@ def _signature(description: Description, events: int, tally: Tally, text_sha256:
         "oov": description.oov,
         "context": description.context,
         "text": text_sha256[:6] or "unknown",
-        "vocab": fingerprints.get("vocabulary", "unknown")[:6],
+        "vocab": fingerprints["vocabulary"][:6] if "vocabulary" in fingerprints else "unknown",
         "model": fingerprints.get("label", description.model),
         "v": __version__,
     }
@@ -340,9 +343,8 @@ def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slic
 def evaluate_scores(
     batches: Iterable[ScoreBatch],
     *,
-    name: str,
+    origin: Description,
     corpus: Corpus | None = None,
-    unit: str = "token",
     seed: int = DEFAULT_SEED,
     resamples: int = DEFAULT_RESAMPLES,
 ) -> Evaluation:
@@ -351,7 +353,7 @@ def evaluate_scores(
     Raises:
         InputError: the table is empty, or its segments or spans are not those of the text.
     """
-    evaluator = Evaluator(Description(name, unit=unit))
+    evaluator = Evaluator(origin)
     extent = _Extent()
     for batch in batches:
         evaluator.add(sum_block(batch))
@@ -366,6 +368,17 @@ def evaluate_scores(
         sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, seed=seed, resamples=resamples, notes=notes)
+
+
+def origin_of(metadata: Mapping[str, Any], name: str) -> Description:
+    """The origin that a stored table tells, as `Evaluation.origin` gave it; of a foreign one only the name is known."""
+    known = {
+        field: metadata[field] for field in ("unit", "context", "vocabulary_size", "lossy_segments") if field in metadata
+    }
+    fingerprints = {str(k): str(v) for k, v in dict(metadata.get("fingerprints", {})).items() if k != "text"}
+    return Description(
+        str(metadata.get("model", name)), oov=str(metadata.get("oov_policy", "unk")), fingerprints=fingerprints, **known
+    )
 
 
 class _Extent:

@@ -54,6 +54,7 @@ class Evaluation:
     lossy_segments: int
     unit: str
     context: str
+    oov_policy: str
     vocabulary_size: int | None
     fingerprints: dict[str, str]
     signature: str
@@ -62,6 +63,11 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain values, full precision; infinities stay floats."""
         return asdict(self)
+
+    def origin(self) -> dict[str, Any]:
+        """What a score table must say of where it comes from, for its numbers to be told as these are."""
+        names = ("model", "unit", "context", "oov_policy", "vocabulary_size", "lossy_segments", "fingerprints")
+        return {name: getattr(self, name) for name in names}
 
     def to_pandas(self) -> pd.Series[Any]:
         """The scalar fields as a pandas Series."""

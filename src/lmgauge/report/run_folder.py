@@ -31,7 +31,7 @@ def environment() -> dict[str, str]:
 
 def is_run_folder(path: Path) -> bool:
     """Whether a folder is an evaluation, and may be replaced by one."""
-    return (path / EVALUATION_FILE).is_file() and (path / SCORES_FILE).is_file()
+    return {file.name for file in path.iterdir()} == {EVALUATION_FILE, SCORES_FILE}
 
 
 def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,76 +20,134 @@ def console() -> Console:
     """Standard output; wide enough for any table where it is no terminal, so that pipes see whole lines."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 240, highlight=False, soft_wrap=not sys.stdout.isatty())
+    class Quiet(Console):
+        """Leaves it to the command line what a reader that has gone means."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    terminal = sys.stdout.isatty()
+    return Quiet(width=None if terminal else 240, highlight=False, markup=False, soft_wrap=not terminal)
+
+
+def _sign(sign: str, plain: str) -> str:
+    """A sign, or plain letters where standard output cannot show it."""
+    try:
+        sign.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return plain
+    return sign
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A figure for people: so many significant digits after the point, `inf` in words, nothing for None."""
+    """A figure for people: so many digits after the point, infinity as a sign, a dash for None."""
     if value is None:
-        return "–"
+        return _sign("–", "-")
     if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
+        return _sign("∞", "inf") if value > 0 else _sign("-∞", "-inf")
     if value and (abs(value) >= 10**7 or abs(value) < 10**-digits):
         return f"{value:.{digits}g}"
     return f"{value:,.{digits}f}"
 
 
-def evaluation_table(results: Sequence[Evaluation], title: str | None = None) -> Table:
-    """A row an evaluation: perplexity first, then the units, then what could spoil them."""
+def _bounded(value: float | None, result: Evaluation) -> str:
+    bound = result.bits_per_byte_is_bound and value is not None and math.isfinite(value)
+    return (_sign("≥", ">=") + " " if bound else "") + number(value)
+
+
+def _interval(result: Evaluation) -> str:
+    interval = result.interval
+    if interval is None or math.isinf(result.perplexity):
+        return _sign("–", "-")
+    return f"{number(interval.low, 2)} {_sign('–', '-')} {number(interval.high, 2)}"
+
+
+# heading -> (cell, how soon the column goes where the terminal is too narrow; 0: it stays)
+_COLUMNS: dict[str, tuple[Callable[[Evaluation], str], int]] = {
+    "perplexity": (lambda r: number(r.perplexity, 2), 0),
+    "95 % interval": (_interval, 4),
+    "nats/event": (lambda r: number(r.cross_entropy), 3),
+    "bits/word": (lambda r: _bounded(r.bits_per_word, r), 2),
+    "bits/char": (lambda r: _bounded(r.bits_per_character, r), 1),
+    "bits/byte": (lambda r: _bounded(r.bits_per_byte, r), 6),
+    "OOV": (lambda r: f"{100 * r.oov_rate:.2f} %", 7),
+    "events": (lambda r: f"{r.events:,}", 5),
+}
+_ZERO_COLUMNS: dict[str, tuple[Callable[[Evaluation], str], int]] = {
+    "p = 0": (lambda r: f"{r.zero_probability_events:,}", 0),
+    "ppl without": (lambda r: number(r.perplexity_without_zeros, 2), 8),
+}
+
+
+def evaluation_table(results: Sequence[Evaluation], title: str | None = None, width: int | None = None) -> Table:
+    """A row an evaluation: perplexity first, then the units, then what could spoil them.
+
+    Columns that do not fit `width` are left out, the least telling first; --json has them all.
+    """
+    columns = dict(_COLUMNS)
+    if any(result.zero_probability_events for result in results):
+        columns |= _ZERO_COLUMNS
+    table = _table(results, columns, title)
+    for name in sorted((n for n in columns if columns[n][1]), key=lambda n: columns[n][1]):
+        if width is None or _width(table) <= width:
+            break
+        del columns[name]
+        table = _table(results, columns, title)
+    return table
+
+
+def _table(
+    results: Sequence[Evaluation], columns: dict[str, tuple[Callable[[Evaluation], str], int]], title: str | None
+) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
     groups = any(result.group is not None for result in results)
-    zeros = any(result.zero_probability_events for result in results)
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     table.add_column("model", style="bold", no_wrap=True)
     if groups:
         table.add_column("group", no_wrap=True)
-    columns = ["perplexity", "95 % interval", "nats/event", "bits/word", "bits/char", "bits/byte", "OOV", "events"]
-    for name in columns + (["p = 0", "ppl without"] if zeros else []):
+    for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for result in results:
-        cells = [result.model] + ([result.group or "(all)"] if groups else [])
-        interval = result.interval
-        bound = "≥ " if result.bits_per_byte_is_bound else ""
-        cells += [
-            number(result.perplexity, 2),
-            "–"
-            if interval is None or math.isinf(result.perplexity)
-            else f"{number(interval.low, 2)} – {number(interval.high, 2)}",
-            number(result.cross_entropy),
-            *(
-                ("" if value is None else bound) + number(value)
-                for value in (result.bits_per_word, result.bits_per_character, result.bits_per_byte)
-            ),
-            f"{100 * result.oov_rate:.2f} %",
-            f"{result.events:,}",
-        ]
-        if zeros:
-            cells += [f"{result.zero_probability_events:,}", number(result.perplexity_without_zeros, 2)]
-        table.add_row(*cells)
+        names = [result.model] + ([result.group or "(all)"] if groups else [])
+        table.add_row(*(Text(cell) for cell in names), *(cell(result) for cell, _ in columns.values()))
     return table
+
+
+def _width(table: Table) -> int:
+    from rich.console import Console
+    from rich.measure import Measurement
+
+    wide = Console(width=10_000)
+    title, table.title = table.title, None
+    width = Measurement.get(wide, wide.options, table).maximum
+    table.title = title
+    return width
 
 
 def print_evaluations(results: Sequence[Evaluation], title: str | None = None) -> None:
     """The table, then what a reader must know to read it, then the signatures."""
     out = console()
-    out.print(evaluation_table(results, title))
+    out.print(evaluation_table(results, title, out.width))
     for line in footnotes(results):
-        out.print(line, style="dim", markup=False)
+        out.print(line, style="dim")
     for result in results:
-        out.print(result.signature, style="cyan", markup=False)
+        out.print(result.signature, style="cyan")
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     """Sentences about bounds, zero probabilities and what reading changed; each once."""
     if any(result.bits_per_byte_is_bound for result in results):
         why = []
-        if any(result.oov for result in results):
+        if any(result.oov and result.oov_policy != "closed" for result in results):
             why.append("unseen words are one event <unk>, cheaper to predict than they are")
+        if any(result.oov and result.oov_policy == "closed" for result in results):
+            why.append("unseen words are impossible")
         if any(result.lossy_segments for result in results):
             why.append("the tokens do not give back all white space")
-        yield f"≥: lower bound, as {' and '.join(why)}."
+        yield f"{_sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
     for result in results:
         if result.zero_probability_events and result.group is None:
             first = result.first_zero_probability_events[0]
@@ -103,12 +162,13 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
 def print_pairs(pairs: Sequence[tuple[str, str]], title: str | None = None) -> None:
     """Names and values in two columns."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold", pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(name, value)
+        table.add_row(Text(name), Text(value))
     console().print(table)
 
 

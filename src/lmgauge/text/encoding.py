@@ -70,6 +70,8 @@ def encode(
     span_ends = np.empty(len(ids) if spans else 0, np.int64)
     builder = vocabulary if isinstance(vocabulary, VocabularyBuilder) else None
     state = np.array([0, -1, 0, 0, 0 if builder is None else builder.size, -1, 0], np.int64)
+    if tokenizer.unit == "subword" and reserved == "refuse":
+        reserved = "unk"  # a tokenizer's own unknown token is none of the text's words
     options = (mode, RESERVED_POLICIES.index(reserved), bos, True)
     irregular = np.zeros(len(segments) if mode == 0 else 0, np.uint8)
     kernel = _native.encode_segments if builder is None else _native.intern_segments

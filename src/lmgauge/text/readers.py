@@ -59,7 +59,6 @@ def _clean_lines(source: Source, reading: Reading) -> Iterator[tuple[Segments, i
             if block == b"\n":  # the file was a byte order mark alone: an empty text
                 return
             reading.report.missing_final_newline += 1
-        raw_lines = block.count(b"\n")
         clean = clean_lines(block, place, reading.errors, reading.report)
         data = np.frombuffer(clean.data, dtype=np.uint8)
         ends = np.flatnonzero(data == ord("\n")).astype(np.int64, copy=False)
@@ -68,7 +67,7 @@ def _clean_lines(source: Source, reading: Reading) -> Iterator[tuple[Segments, i
             numbers = None if clean.kept is None else clean.kept + place.line
             first_line = place.line if numbers is None else int(numbers[0])
             yield Segments(data, starts, ends, 1, 0, None, source.name, first_line, numbers), clean.characters
-        place.line += raw_lines
+        place.line += len(ends) if clean.kept is None else block.count(b"\n")
         place.byte = (place.byte or 0) + len(block)
 
 

@@ -184,6 +184,11 @@ def write_split(
     for path in paths:
         if path is not None and any(_same_file(path, source.path) for source in corpus.sources):
             raise UsageError(f"{path} is a file of the input and would be replaced: write to another directory")
+    stale = [name + end for name in PARTS for end in (".txt", ".jsonl") if (folder / (name + end)).exists()]
+    stale = [name for name in stale if folder / name not in paths]
+    if stale or (folder / "config.json").exists():
+        what = f"holds {stale[0]} of an older split" if stale else "is the folder of a model"
+        raise UsageError(f"{folder} {what}: write to another directory, or remove it first")
     segments = [0] * len(PARTS)
     written = [0] * len(PARTS)
     with _complete_or_nothing(paths) as files:

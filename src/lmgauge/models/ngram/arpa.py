@@ -110,11 +110,16 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
         reader = _Reader(file, path)
         counts = _read_header(reader)
         vocabulary, unigrams = _read_unigrams(reader, counts[0], escaped=chosen.unit == "character")
+        total = float(np.sum(unigrams[:, 0], dtype=np.float64))
         builder = _TableBuilder(reader, vocabulary, unigrams, escaped=chosen.unit == "character")
         for order, count in enumerate(counts[1:], 2):
             _expect_section(reader, order)
             builder.add_order(order, count, last=order == len(counts))
         _expect_end(reader)
+        if abs(total - 1) > 1e-3:
+            builder.notes.append(
+                f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its numbers are no measure"
+            )
     tables = builder.finish()
     return NgramModel(
         tables, vocabulary, chosen, NgramSettings("arpa", interpolate=False, reserved="unk", notes=tuple(builder.notes))
@@ -415,6 +420,12 @@ def _write_rows(
 def _printable(model: NgramModel) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The vocabulary's strings as they can stand between blanks."""
     vocabulary = model.vocabulary
+    if model.tokenizer.unit not in ("character", "byte"):
+        for token in vocabulary.tokens:
+            if any(c in token for c in _ESCAPED):
+                raise UsageError(
+                    f"the token {token!r} holds white space, which an ARPA file cannot; the model has no ARPA form"
+                )
     if model.tokenizer.unit != "character" or not any(c in vocabulary for c in _ESCAPED):
         return vocabulary.offsets, vocabulary.bytes
     strings = [_ESCAPED.get(token, token).encode() for token in vocabulary.tokens]

@@ -215,6 +215,10 @@ class NgramModel:
         """The same model over other tables, with changed settings."""
         return NgramModel(tables, self.vocabulary, self.tokenizer, replace(self.settings, **changes))
 
+    def with_reserved(self, reserved: ReservedPolicy) -> NgramModel:
+        """The same model with another meaning of reserved tokens in the text."""
+        return self.with_tables(self.tables, reserved=reserved)
+
     @property
     def unk_probability(self) -> float:
         """Probability of `<unk>` as a unigram: what smoothing leaves to unseen words."""

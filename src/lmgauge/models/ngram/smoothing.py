@@ -87,9 +87,11 @@ class Smoothing:
                 if self.kind == "lidstone"
                 else f"--k belongs to lidstone, not to {self.kind}"
             )
-        if self.k is not None and not (0 < self.k < float("inf")):
-            raise UsageError(f"k {self.k:g} is out of range: lidstone adds more than 0 to each count (mle adds nothing)")
-        if any(c < 0 for c in self.cutoffs) or list(self.cutoffs) != sorted(self.cutoffs):
+        if self.k is not None and not (1e-12 <= self.k <= 1e12):
+            raise UsageError(
+                f"k {self.k:g} is out of range: lidstone adds between 1e-12 and 1e12 to each count (mle adds nothing)"
+            )
+        if any(not 0 <= c < 2**32 for c in self.cutoffs) or list(self.cutoffs) != sorted(self.cutoffs):
             raise UsageError(
                 f"cutoffs {self.cutoffs}: counts from 0, not falling from order to order, as an n-gram needs its parts"
             )

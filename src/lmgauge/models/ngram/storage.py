@@ -24,10 +24,12 @@ from lmgauge.files import writing_directory
 from lmgauge.models.model import NGRAM_MODEL_TYPE, read_config
 from lmgauge.models.ngram.counting import Table
 from lmgauge.models.ngram.lookup import NgramTables
+from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 from lmgauge.threads import run_ranges, thread_count
 
 FORMAT_VERSION = 1
+_FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
 _DTYPES = {"U64": np.uint64, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
@@ -76,7 +78,8 @@ def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) 
 
 def _is_model_folder(path: Path) -> bool:
     try:
-        return read_config(path).get("model_type") == NGRAM_MODEL_TYPE
+        ours = {file.name for file in path.iterdir()} <= _FILES
+        return ours and read_config(path).get("model_type") == NGRAM_MODEL_TYPE
     except ModelFileError:
         return False
 

@@ -45,17 +45,7 @@ def train_ngram(
         InputError: the text is empty or contains a reserved token.
         UsageError: options out of range or contradicting each other.
     """
-    if not 1 <= order <= MAX_ORDER:
-        raise UsageError(f"order {order}: n-grams have between 1 and {MAX_ORDER} tokens")
-    if words is not None and (min_count != 1 or vocab_size is not None):
-        raise UsageError("a given list of words already is the vocabulary; leave out min-count and vocab-size")
-    if context not in ("sentence", "stream") or reserved not in RESERVED_POLICIES:
-        raise UsageError(
-            f"context {context!r} or reserved {reserved!r} is not known: context is sentence or stream, reserved is "
-            f"{', '.join(RESERVED_POLICIES)}"
-        )
-    if prune is not None and (not prune > 0 or smoothing.kind in ADDITIVE):
-        raise UsageError("prune takes a threshold above 0, and a smoothing that backs off to shorter contexts")
+    _check(smoothing, order, words, min_count, vocab_size, context, reserved, prune)
     count = thread_count(threads)
     chosen = make_tokenizer(tokenizer)
     given = None if words is None else Vocabulary.from_tokens(words, closed=closed)
@@ -105,6 +95,32 @@ def train_ngram(
     return model
 
 
+def _check(
+    smoothing: Smoothing,
+    order: int,
+    words: Sequence[str] | None,
+    min_count: int,
+    vocab_size: int | None,
+    context: str,
+    reserved: str,
+    prune: float | None,
+) -> None:
+    """Refuses options that are out of range or contradict each other, before anything is read."""
+    if not isinstance(order, int) or not 1 <= order <= MAX_ORDER:
+        raise UsageError(f"order {order!r}: n-grams have between 1 and {MAX_ORDER} tokens")
+    if isinstance(words, str):
+        raise UsageError("words is a list of words, not one string of them")
+    if words is not None and (min_count != 1 or vocab_size is not None):
+        raise UsageError("a given list of words already is the vocabulary; leave out min-count and vocab-size")
+    if context not in ("sentence", "stream") or reserved not in RESERVED_POLICIES:
+        raise UsageError(
+            f"context {context!r} or reserved {reserved!r} is not known: context is sentence or stream, reserved is "
+            f"{', '.join(RESERVED_POLICIES)}"
+        )
+    if prune is not None and (not prune > 0 or smoothing.kind in ADDITIVE):
+        raise UsageError("prune takes a threshold above 0, and a smoothing that backs off to shorter contexts")
+
+
 def _read(
     corpus: Corpus,
     tokenizer: Tokenizer,
@@ -118,13 +134,14 @@ def _read(
     vocabulary: Vocabulary | VocabularyBuilder = given if given is not None else VocabularyBuilder()
     stream = context == "stream"
     blocks = [np.array([BOS], np.uint32)] if stream else []
-    read = 0
+    read = seen = 0
     for segments in corpus:
         encoded = encode(segments, tokenizer, vocabulary, bos=not stream, reserved=reserved)
         blocks.append(encoded.ids.copy())  # without the room that was left for more
         read += segments.byte_count()
+        seen += len(segments)
         progress(f"reading {read / 1e6:,.0f} MB")
-    if not read:
+    if not seen:
         raise InputError("the training text is empty: there is nothing to count")
     ids = np.concatenate(blocks)
     return ids, vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary.finish(closed=closed)
