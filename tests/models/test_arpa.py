@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, ModelFileError, NgramModel, UsageError
+from lmgauge import Corpus, ModelFileError, NgramModel, UsageError, Vocabulary
 
 BACK_OFF_KINDS = ("witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney", "good-turing")
 LOG10 = 1e-5
@@ -468,3 +468,18 @@ def test_ngrams_come_in_a_fixed_order(lines: tuple[list[str], list[str]], tmp_pa
     section = path.read_text(encoding="utf-8").split("\\3-grams:\n")[1].split("\n\n")[0].split("\n")
     ids = [tuple(model.vocabulary.id(word) for word in line.split("\t")[1].split(" ")) for line in section]
     assert all(a < b for a, b in pairwise(ids))
+
+
+def test_unigrams_that_do_not_sum_to_one_are_told(tmp_path: Path) -> None:
+    lines = ["\\data\\", "ngram 1=4", "", "\\1-grams:", "-0.1 <unk>", "-99 <s>", "-0.1 </s>", "-0.1 a", "", "\\end\\", ""]
+    (tmp_path / "m.arpa").write_text("\n".join(lines))
+    model = lmgauge.read_arpa(tmp_path / "m.arpa")
+    assert any("sum to 2.383, not to 1" in note for note in model.settings.notes)  # 3 * 10**-0.1
+
+
+def test_tokens_with_blanks_have_no_arpa_form(tmp_path: Path) -> None:
+    model = lmgauge.train("witten-bell", Corpus.from_strings(["a b"]), order=1)
+    strange = NgramModel(model.tables, Vocabulary.from_tokens(["a", "b c"]), model.tokenizer, model.settings)
+    with pytest.raises(UsageError, match="white space"):
+        lmgauge.write_arpa(strange, tmp_path / "m.arpa")
+    assert list(tmp_path.iterdir()) == []

@@ -133,7 +133,7 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
         status.update("loading")
         models = [load_model(path) for path in paths]
         if options["reserved"]:
-            models = [model.with_reserved(options["reserved"]) for model in models if isinstance(model, NgramModel)]
+            models = [m.with_reserved(options["reserved"]) if isinstance(m, NgramModel) else m for m in models]
         sinks = _Sinks(stack, models, names, options, corpus.group_names)
         return sinks.finish(
             run(
