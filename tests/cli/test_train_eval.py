@@ -466,3 +466,11 @@ def test_columns_that_do_not_fit_go_before_the_perplexity_does() -> None:
         shown = out.export_text()
         assert "…" not in shown
         assert f"{result.perplexity:.2f}" in shown
+
+
+def test_convert_changes_the_meaning_of_reserved_words_of_folders_too(folder: Path, tmp_path: Path) -> None:
+    ok("convert", folder / "kn3", tmp_path / "unk", "--reserved", "unk")
+    (tmp_path / "text.txt").write_bytes(b"a <unk> b\n")
+    assert evaluate("-m", tmp_path / "unk", tmp_path / "text.txt")[0]["oov"] >= 1
+    ok("convert", folder / "kn3", tmp_path / "same")
+    assert lmgauge.load_model(tmp_path / "same").fingerprint == lmgauge.load_model(folder / "kn3").fingerprint

@@ -196,7 +196,6 @@ struct ExactSum {
     std::uint64_t low = 0;      // multiples of 2^-80
     bool add(double value);     // false where the value is out of range
     void add(const ExactSum& other);
-    double value() const;
 };
 
 struct EventSums {

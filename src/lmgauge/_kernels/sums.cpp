@@ -28,10 +28,6 @@ void ExactSum::add(const ExactSum& other) {
     high += other.high + (low < other.low ? 1 : 0);
 }
 
-double ExactSum::value() const {
-    return std::ldexp(static_cast<double>(high) + std::ldexp(static_cast<double>(low), -64), -16);
-}
-
 // Segment j has segment_events[j] rows; its sum (zero-probability events left out) goes to high[j], low[j].
 EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::uint8_t> context,
                      View<std::int64_t> segment_events,

@@ -33,11 +33,9 @@ def save(model: NgramModel, output: str) -> None:
 @click.option(
     "--reserved",
     type=click.Choice(["refuse", "escape", "unk"]),
-    default="unk",
-    show_default=True,
-    help="A <unk> in texts scored later: stop, an ordinary word, or the unknown word.",
+    help="A <unk> in texts scored later: stop, an ordinary word, the unknown word (so for ARPA files if not given).",
 )
-def convert(source: str, target: str, tokenizer: str, reserved: str) -> None:
+def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> None:
     """Convert between ARPA files and model folders.
 
     The names tell the direction: a TARGET ending in .arpa or .arpa.gz is such a file, any other a folder.
@@ -57,7 +55,6 @@ def convert(source: str, target: str, tokenizer: str, reserved: str) -> None:
         path = Path(source)
         if path.is_file():
             model = read_arpa(path, tokenizer=tokenizer)
-            model = model.with_tables(model.tables, reserved=reserved)
         else:
             loaded = load_model(path)
             if not isinstance(loaded, NgramModel):
@@ -65,6 +62,8 @@ def convert(source: str, target: str, tokenizer: str, reserved: str) -> None:
             model = loaded
             if tokenizer != "whitespace":
                 model = replace_tokenizer(model, tokenizer)
+        if reserved is not None:
+            model = model.with_reserved(reserved)  # type: ignore[arg-type]
         status.update(f"writing {target}")
         save(model, target)
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.statistics import ratio_interval
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.metrics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
-from lmgauge.text.segments import Segments
+from lmgauge.text.segments import Segments, count_text
 from lmgauge.threads import map_in_order, thread_count
 from lmgauge.version import __version__
 
@@ -335,9 +334,8 @@ def _plus(a: Denominators, b: Denominators) -> Denominators:
 def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
     """Segments, words, characters and bytes of (some of) the segments of a block, line ends included."""
     starts, ends = block.starts[chosen], block.ends[chosen]
-    words, characters = _native.count_text(block.data, starts, ends)
-    line_ends = block.terminator * len(starts)
-    return Denominators(len(starts), words, characters + line_ends, int((ends - starts).sum()) + line_ends)
+    words, characters = count_text(block.data, starts, ends, block.terminator)
+    return Denominators(len(starts), words, characters, int((ends - starts).sum()) + block.terminator * len(starts))
 
 
 def evaluate_scores(

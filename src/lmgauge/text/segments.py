@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-
-_COUNT_BLOCK_BYTES = 1 << 20  # counting works through slices of this size: its temporary arrays stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,67 +137,29 @@ def is_character_start(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return starts
 
 
-def _contiguous(starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> bool:
-    """Return whether each segment begins where the one before (and its terminator) ended."""
-    return len(starts) == 1 or bool(np.array_equal(ends[:-1] + terminator, starts[1:]))
-
-
-def count_characters(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> int:
-    """Count the code points of segments, terminators included.
+def count_text(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int
+) -> tuple[int, int]:
+    """Count the words and the code points of segments.
 
     Args:
         data: uint8 [bytes], valid UTF-8 in every segment.
-        starts: int64 [segments], ascending.
+        starts: int64 [segments].
         ends: int64 [segments].
         terminator: 1 if a newline ends each segment, which then counts as a character; 0 if not.
 
     Returns:
-        The number of code points.
+        The number of words, maximal runs of bytes that are not ASCII white space within a segment, and of code points.
     """
-    if len(starts) == 0:
-        return 0
-    if _contiguous(starts, ends, terminator):
-        total = terminator  # of the last segment
-        for left in range(int(starts[0]), int(ends[-1]), _COUNT_BLOCK_BYTES):
-            piece = data[left : min(left + _COUNT_BLOCK_BYTES, int(ends[-1]))]
-            total += int(np.count_nonzero(is_character_start(piece)))
-        return total
-    positions = np.flatnonzero(is_character_start(data))
-    inside = np.searchsorted(positions, ends) - np.searchsorted(positions, starts)
-    return int(inside.sum()) + terminator * len(starts)
+    words, characters = _native.count_text(data, starts, ends)
+    return words, characters + terminator * len(starts)
 
 
 def count_words(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> int:
-    """Count the words of segments: maximal runs of bytes that are not ASCII white space, within a segment.
-
-    Args:
-        data: uint8 [bytes].
-        starts: int64 [segments], ascending.
-        ends: int64 [segments].
-        terminator: 1 if a newline ends each segment, 0 if not; it changes nothing here but the way of counting.
-
-    Returns:
-        The number of words.
-    """
-    if len(starts) == 0:
-        return 0
-    if terminator and _contiguous(starts, ends, terminator):
-        # Newlines separate the segments, so words of the whole stretch are words of the segments.
-        total, previous_white = 0, True
-        for left in range(int(starts[0]), int(ends[-1]), _COUNT_BLOCK_BYTES):
-            black = ~is_white_space(data[left : min(left + _COUNT_BLOCK_BYTES, int(ends[-1]))])
-            total += int(np.count_nonzero(black[1:] & ~black[:-1])) + int(black[0] and previous_white)
-            previous_white = not black[-1]
-        return total
-    word_starts = _word_start_flags(data, starts[ends > starts])
-    positions = np.flatnonzero(word_starts)
-    return int((np.searchsorted(positions, ends) - np.searchsorted(positions, starts)).sum())
+    """Return the first of what `count_text` counts."""
+    return count_text(data, starts, ends, terminator)[0]
 
 
-def _word_start_flags(data: NDArray[np.uint8], begins: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return the bytes of `data` that begin a word, a word never crossing one of the positions `begins`."""
-    white = is_white_space(data)
-    after_white = np.ones(len(data), dtype=np.bool_)
-    after_white[1:] = white[:-1]
-    after_white[begins] = True
-    return after_white & ~white
+def count_characters(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> int:
+    """Return the second of what `count_text` counts."""
+    return count_text(data, starts, ends, terminator)[1]

@@ -213,7 +213,10 @@ class NgramModel:
 
     def with_tables(self, tables: NgramTables, **changes: Any) -> NgramModel:
         """The same model over other tables, with changed settings."""
-        return NgramModel(tables, self.vocabulary, self.tokenizer, replace(self.settings, **changes))
+        model = NgramModel(tables, self.vocabulary, self.tokenizer, replace(self.settings, **changes))
+        if tables is self.tables and "checksums" in self.__dict__:
+            model.__dict__["checksums"] = self.checksums  # what was read through once need not be again
+        return model
 
     def with_reserved(self, reserved: ReservedPolicy) -> NgramModel:
         """The same model with another meaning of reserved tokens in the text."""
