@@ -1,55 +1,7 @@
 // Python's face of the kernels: arrays in, arrays and small tuples out, nothing else. All release the GIL.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
-#include <stdexcept>
-
-#include "kernels.hpp"
-
-namespace nb = nanobind;
-using namespace lmgauge;
+#include "bindings.hpp"
 
 namespace {
-
-template <class T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using MutableArray = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-// Tables travel as uint64 [slots, 2]: the key, and the two 32-bit values packed (low half first).
-using Table = nb::ndarray<const std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-using MutableTable = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-using MutableSums = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-
-static_assert(std::endian::native == std::endian::little, "lmgauge's files are little-endian");
-
-void require(bool condition, const char* what) {
-    if (!condition) throw std::invalid_argument(what);
-}
-
-template <class T>
-View<T> view(const Array<T>& a) { return {a.data(), a.size()}; }
-template <class T>
-MutableView<T> view(const MutableArray<T>& a) { return {a.data(), a.size()}; }
-View<Entry> view(const Table& t) {
-    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
-    return {reinterpret_cast<const Entry*>(t.data()), t.shape(0)};
-}
-MutableView<Entry> view(const MutableTable& t) {
-    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
-    return {reinterpret_cast<Entry*>(t.data()), t.shape(0)};
-}
-
-void check_range(std::size_t begin, std::size_t end, std::size_t size) { require(begin <= end && end <= size, "range"); }
-
-template <class T>
-nb::object to_numpy(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
-}
 
 nb::tuple count_tuple(CountResult&& r) {
     return nb::make_tuple(r.added, r.longest, to_numpy(std::move(r.spilled)));
@@ -315,12 +267,14 @@ NB_MODULE(_native, m) {
         return score_ids(model, view(ids), skip, rows);
     });
     m.def("distribution", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                             std::tuple<bool, float> mode, Array<std::uint32_t> context, MutableArray<double> probability) {
+                             std::tuple<bool, float> mode, Array<std::uint32_t> context, Array<std::uint32_t> followers,
+                             MutableArray<double> probability) {
         const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
         require(probability.size() == model.words(), "output");
         for (const std::uint32_t id : view(context)) require(id < model.words(), "a token id outside the vocabulary");
+        for (const std::uint32_t id : view(followers)) require(id < model.words(), "a token id outside the vocabulary");
         nb::gil_scoped_release release;
-        distribution(model, view(context), view(probability));
+        distribution(model, view(context), view(followers), view(probability));
     });
     m.def("find_entries", [](Table table, std::uint32_t longest, Array<std::uint64_t> keys, MutableArray<std::uint32_t> slots) {
         require(keys.size() == slots.size(), "shapes");
@@ -368,6 +322,9 @@ NB_MODULE(_native, m) {
         for (int k = 0; k < 3; ++k) kinds.append(nb::make_tuple(r.sum[k].high, r.sum[k].low, r.events[k], r.zeros[k]));
         return nb::make_tuple(kinds, to_numpy(std::vector<std::int64_t>(r.contexts.begin(), r.contexts.end())), r.bad);
     });
+
+    bind_resampling(m);
+    bind_overlap(m);
 
     // ---- ARPA
     m.def("parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,

@@ -176,7 +176,9 @@ struct EventRows {
 };
 // `skip` leading ids serve as context only. Returns the number of rows.
 std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows);
-void distribution(const ModelView& model, View<std::uint32_t> context, MutableView<double> probability);
+// `followers`: all words that the table of order 2 has after the context's last word, and any others besides.
+void distribution(const ModelView& model, View<std::uint32_t> context, View<std::uint32_t> followers,
+                  MutableView<double> probability);
 void find_entries(const TableView& table, View<std::uint64_t> keys, MutableView<std::uint32_t> slots);
 void link_suffixes(View<Entry> table, const TableView* lower, View<std::uint32_t> lower_suffixes,
                    MutableView<std::uint32_t> suffixes);
@@ -209,6 +211,77 @@ struct EventSums {
 EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::uint8_t> context,
                      View<std::int64_t> segment_events,
                      MutableView<std::int64_t> high, MutableView<std::uint64_t> low, MutableView<std::int64_t> zeros);
+
+// ---- resample.cpp: the bootstrap and the permutation test ---------------------------------------------------------
+
+constexpr std::size_t kMaxColumns = 16;
+// Resample r draws as many of the rows as there are, with replacement, from the random stream (seed, first + r), and puts
+// the sums of their columns into row r of `sums`. `values` has `width` columns.
+void bootstrap_sums(View<double> values, std::size_t width, std::uint64_t seed, std::uint64_t first, MutableView<double> sums);
+// Sum r is that of the values, each with a sign from the random stream (seed, first + r).
+void sign_flip_sums(View<double> values, std::uint64_t seed, std::uint64_t first, MutableView<double> sums);
+
+// ---- overlap.cpp: test text inside training text ------------------------------------------------------------------
+
+// The tokens of a test with their suffix array: suffixes[k] begins the k-th suffix in order, ranks is its inverse,
+// common[k] how many tokens suffixes k - 1 and k begin with alike (common[0] = 0), and `minima` the minima over 64, 64^2,
+// ... entries of `common`. No token is 0.
+struct SuffixView {
+    View<std::uint32_t> ids;
+    View<std::int32_t> suffixes, ranks, common, minima;
+};
+std::vector<std::int32_t> sort_suffixes(View<std::uint32_t> ids, std::uint32_t symbols);  // every id is below `symbols`
+void common_prefixes(View<std::uint32_t> ids, View<std::int32_t> suffixes, View<std::int32_t> ranks,
+                     MutableView<std::int32_t> common);
+std::vector<std::int32_t> common_minima(View<std::int32_t> common);
+
+// The distinct n-grams of the test: a hash table of (upper half of the hash << 32) | (place in the suffix array + 1), and
+// before it a filter of 64-bit words. Both have a power of two of entries.
+struct WindowIndex {
+    std::size_t n;
+    View<std::uint64_t> slots, filter;
+};
+void index_windows(const SuffixView& text, std::size_t n, std::uint32_t separator, MutableView<std::uint64_t> slots,
+                   MutableView<std::uint64_t> filter);
+
+// longest[p]: the longest run of at least `shortest` tokens from position p of the test met so far; 0 for none.
+struct Runs {
+    MutableView<std::int32_t> longest;
+    std::int32_t shortest;
+};
+// Where following a training text stands. A run of `length` tokens that ends here also begins the suffix at `place`.
+struct FollowState {
+    std::int64_t position = 0;      // tokens read
+    std::int64_t since_break = 0;
+    std::int64_t length = 0;
+    std::int64_t place = 0;
+};
+// Reads more training tokens (0: a word the test does not have, or a break); the first `skip` ids are the last n - 1 of
+// before, or all there were. Returns test position, training position, ... of the runs it kept, later ones replacing
+// earlier ones. The other runs follow from these by `spread_runs`.
+std::vector<std::int64_t> follow_text(const SuffixView& text, const WindowIndex& index, View<std::uint32_t> ids, std::size_t skip,
+                                      const Runs& runs, FollowState& state);
+std::vector<std::int64_t> finish_following(const SuffixView& text, const WindowIndex& index, const Runs& runs, FollowState& state);
+// Completes `longest`; origin[p] becomes the test position whose training place is one of p's run, -1 where the run is the
+// rest of the one from p - 1. It enters as 0, 1, 2, ...
+void spread_runs(const SuffixView& text, const Runs& runs, MutableView<std::int32_t> origin);
+
+// Distinct n-grams of each segment that the test has, and that it does not have; ids of a segment end with `end_of_segment`.
+// Those with an unknown word are told apart by their known words only, and none where `known` is 0. `only` (may be empty):
+// of those the test has, count the ones set here, by place in the suffix array, as had; `met` (may be empty): set for each.
+void count_shingles(const SuffixView& text, const WindowIndex& index, View<std::uint32_t> ids, std::uint32_t end_of_segment,
+                    MutableView<std::int32_t> known, MutableView<std::int32_t> unknown, View<std::uint8_t> only,
+                    MutableView<std::uint8_t> met);
+void hash_segments(View<std::uint8_t> data, View<std::int64_t> starts, View<std::int64_t> ends, MutableView<std::uint64_t> hashes);
+
+// Numbers the n-grams of one order that end at each position, given the numbers of those of the order below (kNone where
+// there is none): the slot of (number of the n-gram without its last word, last word) in an open hash table of 64-bit keys.
+void number_ngrams(View<std::uint32_t> ids, View<std::uint32_t> shorter, MutableView<std::uint64_t> keys,
+                   MutableView<std::uint32_t> numbers);
+// Sets seen[k - 2][number] of every k-gram of `ids` in the tables keys[k - 2]; ids below 3 break n-grams. May run in
+// several threads on the same flags.
+void mark_ngrams(View<std::uint32_t> ids, const std::vector<View<std::uint64_t>>& keys,
+                 const std::vector<MutableView<std::uint8_t>>& seen);
 
 // ---- arpa.cpp: the text format ------------------------------------------------------------------------------------
 

@@ -180,8 +180,9 @@ std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size
 }
 
 // The whole distribution after a context: the unigrams, then what each longer context changes. Only words that followed
-// the shorter context can follow the longer one, so all but the first step look at few words.
-void distribution(const ModelView& model, View<std::uint32_t> context, MutableView<double> probability) {
+// the shorter context can follow the longer one, so later steps look at few words, and the first at few if told which.
+void distribution(const ModelView& model, View<std::uint32_t> context, View<std::uint32_t> followers,
+                  MutableView<double> probability) {
     const std::size_t words = model.words();
     const std::size_t longest = model.tables.size();
     // A context does not reach back over <s>.
@@ -203,8 +204,7 @@ void distribution(const ModelView& model, View<std::uint32_t> context, MutableVi
     for (std::size_t w = 0; w < words; ++w) probability[w] = model.unigrams[2 * w];
     if (model.full_context && !used.empty()) std::fill(probability.begin(), probability.end(), model.unseen);
 
-    std::vector<std::uint32_t> candidates(words);
-    for (std::uint32_t w = 0; w < words; ++w) candidates[w] = w;
+    std::vector<std::uint32_t> candidates(followers.begin(), followers.end());
     for (std::size_t k = 1; k <= used.size(); ++k) {
         if (slots[k] == kNone) break;
         const float weight = k == 1 ? model.unigrams[2 * slots[1] + 1] : as_float(model.tables[k - 2].entries[slots[k]].second);

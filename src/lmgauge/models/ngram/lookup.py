@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,8 @@ from lmgauge.models.ngram.counting import Table
 from lmgauge.text.vocabulary import BOS
 
 _KEY_BITS = np.uint64(2**63 - 1)
+# Sorting the bigrams by their first word pays after so many distributions.
+_FEW_QUESTIONS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,32 @@ class NgramTables:
     def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0."""
         probability = np.empty(len(self.unigrams), np.float64)
-        _native.distribution(*self._arguments(), np.ascontiguousarray(context, np.uint32), probability)
+        followers = self._after(int(context[-1])) if len(context) else self._all_words
+        _native.distribution(*self._arguments(), np.ascontiguousarray(context, np.uint32), followers, probability)
         return probability
+
+    def _after(self, word: int) -> NDArray[np.uint32]:
+        """Words that may follow a word; all where that is not worth knowing, for a few questions or single words."""
+        asked = next(self._questions)
+        if asked < _FEW_QUESTIONS or not self.tables:
+            return self._all_words
+        offsets, words = self._followers
+        return words[offsets[word] : offsets[word + 1]]
+
+    @cached_property
+    def _questions(self) -> Iterator[int]:
+        return count()
+
+    @cached_property
+    def _all_words(self) -> NDArray[np.uint32]:
+        return np.arange(len(self.unigrams), dtype=np.uint32)
+
+    @cached_property
+    def _followers(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Where the words that follow each word begin, and these words."""
+        keys, _, _ = columns(self.tables[0])
+        parents, words = parents_and_words(np.sort(keys[keys > 0] & _KEY_BITS))
+        return np.searchsorted(parents, np.arange(len(self.unigrams) + 1)), words
 
     def types(self) -> list[int]:
         """N-grams of each order; what is held only because longer ones contain it is not counted."""

@@ -1,0 +1,55 @@
+// What the bindings of all kernels share: array types, views of them, vectors as NumPy arrays.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "kernels.hpp"
+
+namespace nb = nanobind;
+using namespace lmgauge;
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using MutableArray = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// Tables travel as uint64 [slots, 2]: the key, and the two 32-bit values packed (low half first).
+using Table = nb::ndarray<const std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using MutableTable = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+using MutableSums = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+
+static_assert(std::endian::native == std::endian::little, "lmgauge's files are little-endian");
+
+inline void require(bool condition, const char* what) {
+    if (!condition) throw std::invalid_argument(what);
+}
+
+template <class T>
+View<T> view(const Array<T>& a) { return {a.data(), a.size()}; }
+template <class T>
+MutableView<T> view(const MutableArray<T>& a) { return {a.data(), a.size()}; }
+inline View<Entry> view(const Table& t) {
+    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
+    return {reinterpret_cast<const Entry*>(t.data()), t.shape(0)};
+}
+inline MutableView<Entry> view(const MutableTable& t) {
+    require(t.shape(0) % kLine == 0 && t.shape(0) > 0 && t.shape(0) < kNone / 2, "slots: a positive multiple of 4 below 2^31");
+    return {reinterpret_cast<Entry*>(t.data()), t.shape(0)};
+}
+
+inline void check_range(std::size_t begin, std::size_t end, std::size_t size) { require(begin <= end && end <= size, "range"); }
+
+template <class T>
+nb::object to_numpy(std::vector<T>&& values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
+}
+
+void bind_resampling(nb::module_& m);
+void bind_overlap(nb::module_& m);
