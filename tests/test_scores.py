@@ -14,7 +14,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, ScoreBatch
-from lmgauge.scores import KINDS, ScoreWriter, read_scores
+from lmgauge.scores import KINDS, ScoreWriter, Strings, join_batches, read_scores
 
 TEXT = ["a b c", "a b", "", "c a Ärger", "b  b unseen"]
 
@@ -200,6 +200,102 @@ def test_files_that_are_no_tables_are_errors(tmp_path: Path) -> None:
             lmgauge.evaluate_scores(tmp_path / name)
     with pytest.raises(InputError, match="none"):
         lmgauge.evaluate_scores(tmp_path / "none.parquet")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"segment": 99999999999999999999, "logprob": -1}',
+        '{"segment": 0, "start": 0, "end": 1e30, "logprob": -1}',
+        "{}",
+        '{"segment": 0, "token": "\\ud800", "logprob": -1}',
+        "\x00",
+        "[" * 100_000,
+    ],
+    ids=["huge", "float", "empty", "surrogate", "NUL", "deep"],
+)
+def test_json_that_arrow_cannot_hold_is_an_error(tmp_path: Path, line: str) -> None:
+    with pytest.raises(InputError) as raised:
+        list(read_scores(jsonl(tmp_path, [line])))
+    assert "\n" not in str(raised.value)
+
+
+def test_a_table_without_rows(tmp_path: Path) -> None:
+    path = parquet(tmp_path, segment=pa.array([], pa.int64()), start=pa.array([], pa.int64()), end=pa.array([], pa.int64()),
+                   logprob=pa.array([], pa.float64()))  # fmt: skip
+    assert sum(map(len, read_scores(path))) == 0
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        lmgauge.evaluate_scores(path)
+
+
+# -- parts of batches and batches together -------------------------------------------------------------------------------
+
+
+def rows_of(batch: ScoreBatch) -> list[Any]:
+    columns = (batch.row_segments(), batch.starts(), batch.ends, batch.logprob, batch.kind, *batch.extra.values())
+    tokens = [batch.strings.tokens[i] for i in batch.token_ids.tolist()]
+    return list(zip(tokens, *(column.tolist() for column in columns), strict=True))
+
+
+def test_parts_of_a_batch_are_its_rows(model: NgramModel) -> None:
+    (batch,) = model.score(Corpus.from_strings(TEXT))
+    rows = rows_of(batch)
+    for begin in range(len(TEXT) + 1):
+        for end in range(begin, len(TEXT) + 1):
+            part = batch.of_segments(begin, end)
+            assert rows_of(part) == [row for row in rows if begin <= row[1] < end]
+            assert part.lossy.tolist() == batch.lossy.tolist()[begin:end]
+            assert part.segments.tolist() == list(range(begin, end))
+
+
+def test_batches_joined_are_the_whole(model: NgramModel, batches: list[ScoreBatch]) -> None:
+    (whole,) = model.score(Corpus.from_strings(TEXT))
+    joined = join_batches(batches)
+    assert rows_of(joined) == rows_of(whole)
+    assert joined.segments.tolist() == whole.segments.tolist()
+    assert joined.segment_events.tolist() == whole.segment_events.tolist()
+    assert join_batches(batches[:1]) is batches[0]
+
+
+def cut(batch: ScoreBatch, begin: int, end: int) -> ScoreBatch:
+    """Rows of a batch, wherever a segment is cut, with strings of their own, as a reader of files hands them out."""
+    rows = slice(begin, end)
+    segments, events = np.unique(batch.row_segments()[rows], return_counts=True)
+    strings = [batch.strings.tokens[i] for i in batch.token_ids[rows].tolist()]
+    return ScoreBatch(
+        segments, events.astype(np.int64), np.arange(len(strings), dtype=np.uint32), Strings(strings), batch.logprob[rows],
+        batch.kind[rows], batch.ends[rows], {name: values[rows] for name, values in batch.extra.items()},
+    )  # fmt: skip
+
+
+def test_a_segment_cut_in_two_is_one_again(model: NgramModel) -> None:
+    (whole,) = model.score(Corpus.from_strings(TEXT))
+    for at in range(1, len(whole)):
+        joined = join_batches([cut(whole, 0, at), cut(whole, at, len(whole))])
+        assert rows_of(joined) == rows_of(whole)
+        assert joined.segment_events.tolist() == whole.segment_events.tolist()
+
+
+def test_parts_with_other_columns_are_refused(model: NgramModel) -> None:
+    (whole,) = model.score(Corpus.from_strings(TEXT))
+    first, second = cut(whole, 0, 3), cut(whole, 3, len(whole))
+    bare = ScoreBatch(
+        second.segments, second.segment_events, second.token_ids, second.strings, second.logprob, second.kind, second.ends
+    )
+    with pytest.raises(InputError, match="same columns"):
+        join_batches([first, bare])
+
+
+def test_spans_that_stand_apart_are_counted_over_batches(tmp_path: Path) -> None:
+    """Parquet is read so many rows at a time; where a segment goes on in the next lot is no gap, a gap there is one."""
+    count = (1 << 18) + 5
+    ends = np.arange(1, count + 1)
+    columns = {"segment": np.zeros(count, np.int64), "start": ends - 1, "end": ends, "logprob": np.full(count, -1.0)}
+    assert [batch.spans_apart for batch in read_scores(parquet(tmp_path, **columns))] == [0, 0]
+    columns["start"][1 << 18] += 1
+    assert [batch.spans_apart for batch in read_scores(parquet(tmp_path, **columns))] == [0, 1]
+    columns["segment"][1 << 18 :] = 1  # a new segment begins at byte 0
+    assert [batch.spans_apart for batch in read_scores(parquet(tmp_path, **columns))] == [0, 1]
 
 
 # -- a table and its text -----------------------------------------------------------------------------------------------

@@ -16,8 +16,9 @@ from lmgauge.models.model import LanguageModel
 from lmgauge.models.ngram.model import ContextPolicy, NgramModel
 from lmgauge.models.ngram.smoothing import Kind, Smoothing
 from lmgauge.models.ngram.training import Progress, train_ngram
-from lmgauge.models.registry import load_model
+from lmgauge.models.registry import load_model, model_names
 from lmgauge.models.sampling import sample as _sample
+from lmgauge.report.run_folder import RunFolders
 from lmgauge.scores import ScoreBatch, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy
@@ -88,7 +89,7 @@ def train(
     smoothing = Smoothing(kind, interpolate=interpolate, discount=given, k=k, cutoffs=tuple(cutoffs))
     return train_ngram(
         smoothing,
-        _corpus(texts),
+        corpus_of(texts),
         order=order,
         tokenizer=tokenizer,
         closed=vocabulary == "closed",
@@ -112,6 +113,7 @@ def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of n
     seed: int = ...,
     resamples: int = ...,
     threads: int | None = ...,
+    output: PathLike | None = ...,
 ) -> Evaluation: ...
 @overload
 def evaluate(
@@ -122,6 +124,7 @@ def evaluate(
     seed: int = ...,
     resamples: int = ...,
     threads: int | None = ...,
+    output: PathLike | None = ...,
 ) -> Evaluations: ...
 @overload
 def evaluate(
@@ -132,6 +135,7 @@ def evaluate(
     seed: int = ...,
     resamples: int = ...,
     threads: int | None = ...,
+    output: PathLike | None = ...,
 ) -> Evaluations: ...
 def evaluate(
     model: Model | Sequence[Model],
@@ -141,6 +145,7 @@ def evaluate(
     seed: int = DEFAULT_SEED,
     resamples: int = DEFAULT_RESAMPLES,
     threads: int | None = None,
+    output: PathLike | None = None,
 ) -> Evaluation | Evaluations:
     """Evaluates a model, or several, on a text.
 
@@ -151,6 +156,8 @@ def evaluate(
         seed: of the bootstrap behind the 95 % interval.
         resamples: of the bootstrap.
         threads: how many; no number depends on it.
+        output: folder for evaluation.json and scores.parquet (a folder a model, if several), for `compare`, `diagnose` and
+            `audit` to read.
 
     Returns:
         One `Evaluation` for one model without groups, otherwise `Evaluations`.
@@ -161,8 +168,25 @@ def evaluate(
     """
     several = isinstance(model, Sequence) and not isinstance(model, str)
     given: list[Model] = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    models = [load_model(Path(m)) if isinstance(m, (str, os.PathLike)) else m for m in given]
-    results = _evaluate(models, _corpus(text), by_group=by_group, seed=seed, resamples=resamples, threads=threads)
+    models = [loaded(m) for m in given]
+    corpus = corpus_of(text)
+    if output is None:
+        results = _evaluate(models, corpus, by_group=by_group, seed=seed, resamples=resamples, threads=threads)
+    else:
+        names = model_names(given, models)
+        with RunFolders(Path(output), names) as folders:
+            results = _evaluate(
+                models,
+                corpus,
+                names=names,
+                by_group=by_group,
+                seed=seed,
+                resamples=resamples,
+                threads=threads,
+                spans=True,
+                watch=lambda i, _, batch: folders.write(i, batch),
+            )
+            folders.finish(results, {"text": corpus.settings, "seed": seed, "resamples": resamples})
     return results if several or by_group else results.items[0]
 
 
@@ -182,7 +206,7 @@ def evaluate_scores(
     """
     batches = read_scores(Path(table)) if isinstance(table, (str, os.PathLike)) else table
     origin = origin_of(read_metadata(Path(table)) if isinstance(table, (str, os.PathLike)) else {}, name)
-    return _evaluate_scores(batches, origin=origin, corpus=None if text is None else _corpus(text), seed=seed)
+    return _evaluate_scores(batches, origin=origin, corpus=None if text is None else corpus_of(text), seed=seed)
 
 
 def sample(
@@ -196,11 +220,18 @@ def sample(
     prompt: str = "",
 ) -> Iterator[str]:
     """Draws text from a model: `count` segments, each to `</s>` or `max_tokens`; see `lmgauge.models.sampling`."""
-    loaded = load_model(Path(model)) if isinstance(model, (str, os.PathLike)) else model
-    return _sample(loaded, count, seed=seed, temperature=temperature, top_k=top_k, max_tokens=max_tokens, prompt=prompt)
+    return _sample(
+        loaded(model), count, seed=seed, temperature=temperature, top_k=top_k, max_tokens=max_tokens, prompt=prompt
+    )
 
 
-def _corpus(text: Text) -> Corpus:
+def loaded(model: Model) -> LanguageModel:
+    """The model itself, or the one at a path."""
+    return load_model(Path(model)) if isinstance(model, (str, os.PathLike)) else model
+
+
+def corpus_of(text: Text) -> Corpus:
+    """The corpus that a path, several, or a `Corpus` stand for."""
     if isinstance(text, Corpus):
         return text
     if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):

@@ -103,6 +103,23 @@ class ScoreBatch:
         starts[firsts[firsts < len(starts)]] = 0
         return starts
 
+    def of_segments(self, begin: int, end: int) -> ScoreBatch:
+        """The rows of segments number `begin` to `end` (not included) of this batch."""
+        bounds = np.concatenate(([0], np.cumsum(self.segment_events)))
+        rows = slice(int(bounds[begin]), int(bounds[end]))
+        return replace(
+            self,
+            segments=self.segments[begin:end],
+            segment_events=self.segment_events[begin:end],
+            token_ids=self.token_ids[rows],
+            logprob=self.logprob[rows],
+            kind=self.kind[rows],
+            ends=self.ends[rows],
+            extra={name: values[rows] for name, values in self.extra.items()},
+            lossy=self.lossy[begin:end],
+            spans_apart=0,
+        )
+
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
         """The batch as an Arrow record batch; `dictionary` saves making the token strings again."""
         import pyarrow as pa
@@ -174,15 +191,45 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
         InputError: the file cannot be read, or a row breaks the rules of the table.
     """
     path = Path(path)
-    last = -1
+    last, reach = -1, 0
     for rows in _read_rows(path):
-        batch = _from_arrow(rows, path)
+        batch = _from_arrow(rows, path, last, reach)
         if len(batch.segments) and (np.any(np.diff(batch.segments) < 0) or batch.segments[0] < last):
             raise InputError(
                 f"{path}: column 'segment' must not fall: the rows of a segment stand together, in reading order"
             )
         last = int(batch.segments[-1]) if len(batch.segments) else last
+        reach = int(batch.ends[-1]) if len(batch.ends) else reach
         yield batch
+
+
+def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
+    """Consecutive batches of one table as one; a segment whose rows came in two of them stands there once.
+
+    Raises:
+        InputError: they do not have the same columns.
+    """
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    if any(b.extra.keys() != first.extra.keys() or bool(len(b.ends)) != bool(len(first.ends)) for b in batches if len(b)):
+        raise InputError("the parts of the score table do not have the same columns")
+    row_segments = np.concatenate([b.row_segments() for b in batches])
+    segments, events = _runs(row_segments)
+    same = all(b.strings is first.strings for b in batches)
+    offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
+    ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
+    return ScoreBatch(
+        segments,
+        events,
+        np.concatenate(ids),
+        first.strings if same else Strings([token for b in batches for token in b.strings.tokens]),
+        np.concatenate([b.logprob for b in batches]),
+        np.concatenate([b.kind for b in batches]),
+        np.concatenate([b.ends for b in batches]),
+        {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
+        spans_apart=sum(b.spans_apart for b in batches),
+    )
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
@@ -213,7 +260,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
             yield from _read_json_lines(path)
         else:
             yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 18)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
 
@@ -241,7 +288,8 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows)
 
 
-def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:
+def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> ScoreBatch:
+    """Checks the rows of a table that follow one of segment `last`, whose span ended at byte `reach`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -255,8 +303,7 @@ def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:
     try:
         logprob = np.array(rows["logprob"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
         row_segments = rows["segment"].cast(pa.int64()).to_numpy(zero_copy_only=False)
-        kinds: Sequence[str] = rows["kind"].cast(pa.string()).to_pylist() if "kind" in names else ["token"] * len(logprob)
-        kind = np.array([KINDS.index(k) for k in kinds], np.uint8)
+        kind = _kinds(rows["kind"]) if "kind" in names else np.full(len(logprob), TOKEN, np.uint8)
         token = pc.dictionary_encode(rows["token"].cast(pa.string())) if "token" in names else None
         ends = rows["end"].cast(pa.int64()).to_numpy(zero_copy_only=False) if "end" in names else np.zeros(0, np.int64)
     except (pa.ArrowException, ValueError, TypeError) as error:
@@ -279,9 +326,22 @@ def _from_arrow(rows: pa.RecordBatch, path: Path) -> ScoreBatch:
     batch = ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
     if "start" in names and len(ends):
         starts = rows["start"].cast(pa.int64()).to_numpy(zero_copy_only=False)
-        apart = int(np.count_nonzero(starts != batch.starts())) + int(np.count_nonzero(batch.ends < starts))
+        expected = batch.starts()
+        if row_segments[0] == last:
+            expected[0] = reach
+        apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
         batch = replace(batch, spans_apart=apart)
     return batch
+
+
+def _kinds(column: pa.Array) -> NDArray[np.uint8]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    encoded = pc.dictionary_encode(column.cast(pa.string()))
+    codes = np.array([KINDS.index(name) for name in encoded.dictionary.to_pylist()], np.uint8)
+    kinds: NDArray[np.uint8] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    return kinds
 
 
 def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

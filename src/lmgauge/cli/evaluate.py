@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.cli.options import corpus_of, json_option, seed_option, text_options, threads_option
-from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
@@ -122,19 +121,20 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
     from lmgauge.evaluation.evaluate import evaluate as run
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.registry import load_model
+    from lmgauge.models.registry import load_model, model_names
     from lmgauge.report.terminal import progress
 
-    names = _names(paths)
     corpus = corpus_of(texts, options)
     with ExitStack() as stack:
         status = stack.enter_context(progress())
         status.update("loading")
         models = [load_model(path) for path in paths]
         if options["reserved"]:
-            models = [m.with_reserved(options["reserved"]) if isinstance(m, NgramModel) else m for m in models]
-        sinks = _Sinks(stack, models, names, options, corpus.group_names)
+            from lmgauge.models.mixture import with_reserved
+
+            models = with_reserved(models, options["reserved"])
+        names = model_names(paths, models)
+        sinks = _Sinks(stack, models, names, options | {"text": corpus.settings}, corpus.group_names)
         return sinks.finish(
             run(
                 models,
@@ -151,12 +151,6 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
         )
 
 
-def _names(paths: tuple[str, ...]) -> list[str]:
-    """Short names: the last part of each path, the whole path where that is not enough."""
-    short = [Path(path).name or str(path) for path in paths]
-    return [name if short.count(name) == 1 else str(path).rstrip("/") for name, path in zip(short, paths, strict=True)]
-
-
 class _Sinks:
     """Where rows go while a text is scored: run folders, rows a segment, rows a token."""
 
@@ -168,33 +162,24 @@ class _Sinks:
         options: dict[str, Any],
         group_names: list[str],
     ) -> None:
-        from lmgauge.files import writing_directory
         from lmgauge.models.columns import DistributionColumns
         from lmgauge.report.rows import SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
-        from lmgauge.report.run_folder import SCORES_FILE, is_run_folder
-        from lmgauge.scores import ScoreWriter
+        from lmgauge.report.run_folder import RunFolders
 
         self.names, self.options, self.group_names = names, options, group_names
         self.segments = self.tokens = None
         self.added = [name for name in options["columns"].split(",") if name]
-        self.folders: list[Path] = []
-        self.metadata: list[dict[str, object]] = []
-        self.writers: list[ScoreWriter] = []
+        self.runs: RunFolders | None = None
         if options["per_segment"]:
             self.segments = stack.enter_context(RowWriter(options["per_segment"], SEGMENT_COLUMNS))
         if options["per_token"]:
             self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added)))
         if options["output"]:
-            for name in names:
-                target = Path(options["output"]) if len(names) == 1 else Path(options["output"]) / name.replace("/", "_")
-                folder = stack.enter_context(writing_directory(target, is_ours=is_run_folder))
-                self.folders.append(folder)
-                self.metadata.append({"model": name})
-                self.writers.append(stack.enter_context(ScoreWriter(folder / SCORES_FILE, self.metadata[-1])))
-        if self.added and not (self.tokens or self.writers):
+            self.runs = stack.enter_context(RunFolders(options["output"], names))
+        if self.added and not (self.tokens or self.runs):
             raise click.UsageError("--columns fills rows: name where they go with -o or --per-token")
         self.columns = [DistributionColumns(model, self.added) for model in models] if self.added else []
-        self.wanted = bool(self.segments or self.tokens or self.writers)
+        self.wanted = bool(self.segments or self.tokens or self.runs)
 
     def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
         from lmgauge.report.rows import segment_rows, token_rows
@@ -205,15 +190,11 @@ class _Sinks:
             self.segments.write(segment_rows(self.names[index], batch, block, self.group_names))
         if self.tokens is not None:
             self.tokens.write(token_rows(self.names[index], batch))
-        if self.writers:
-            self.writers[index].write(batch)
+        if self.runs is not None:
+            self.runs.write(index, batch)
 
     def finish(self, results: Evaluations) -> Evaluations:
-        from lmgauge.report.run_folder import write_evaluation
-
-        settings = {name: value for name, value in self.options.items() if name not in ("output", "threads")}
-        for name, folder, metadata in zip(self.names, self.folders, self.metadata, strict=False):
-            own = [result for result in results if result.model == name]
-            write_evaluation(folder, own, settings)
-            metadata.update(own[0].origin(), signature=own[0].signature, lmgauge=__version__)
+        if self.runs is not None:
+            scoring = ("text", "by", "reserved", "columns", "seed", "resamples")
+            self.runs.finish(results, {name: self.options[name] for name in scoring})
         return results

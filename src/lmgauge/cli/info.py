@@ -15,6 +15,7 @@ from lmgauge.cli.options import json_option, model_argument
 @json_option
 def info(model: str, as_json: bool) -> None:
     """Show what is in a model."""
+    from lmgauge.models.mixture import MixtureModel
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.json_text import to_json
@@ -22,11 +23,14 @@ def info(model: str, as_json: bool) -> None:
 
     loaded = load_model(model)
     path = Path(model)
-    size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    size = sum(file.stat().st_size for file in files)
     content: dict[str, Any] = {"path": model, "label": loaded.label, "fingerprint": loaded.fingerprint, "bytes": size}
     if isinstance(loaded, NgramModel):
         content |= loaded.to_dict()
         content["unk_probability"] = loaded.unk_probability
+    elif isinstance(loaded, MixtureModel):
+        content |= loaded.to_dict()
     if as_json:
         click.echo(to_json(content))
         return
@@ -46,8 +50,19 @@ def _shown(name: str, value: Any) -> str:
             for k, values in enumerate(value, 1)
             if len(values) > 1
         )
+    if name == "components":
+        return "\n".join(f"{part['weight']:.4f} {part['label']} in {part['folder']}" for part in value)
+    if name == "estimation":
+        return _shown_estimation(value)
     if name == "notes":
         return "\n".join(value)
     if isinstance(value, dict):
         return ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in value.items())
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _shown_estimation(told: dict[str, Any]) -> str:
+    how = "weights given, measured" if told["given"] else f"EM, {told['iterations']} iterations"
+    perplexity = told["perplexity"]  # "inf", where it is that
+    shown = perplexity if isinstance(perplexity, str) else f"{perplexity:,.4f}"
+    return f"{how} on {told['events']:,} events of text {told['held_out_sha256'][:6]}, perplexity {shown}"

@@ -67,6 +67,7 @@ def describe(model: LanguageModel, name: str | None = None) -> Description:
             "model": model.fingerprint,
             "vocabulary": model.vocabulary.fingerprint,
             "tokenizer": model.tokenizer.fingerprint,
+            "tokenizer_name": model.tokenizer.name,
             "label": f"{model.label}@{model.fingerprint[:6]}",
         },
         vocabulary_size=len(model.vocabulary),
@@ -368,12 +369,22 @@ def evaluate_scores(
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, seed=seed, resamples=resamples, notes=notes)
 
 
+_ORIGIN: dict[str, Any] = {"unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int}
+
+
 def origin_of(metadata: Mapping[str, Any], name: str) -> Description:
-    """The origin that a stored table tells, as `Evaluation.origin` gave it; of a foreign one only the name is known."""
-    known = {
-        field: metadata[field] for field in ("unit", "context", "vocabulary_size", "lossy_segments") if field in metadata
-    }
-    fingerprints = {str(k): str(v) for k, v in dict(metadata.get("fingerprints", {})).items() if k != "text"}
+    """The origin that a stored table tells, as `Evaluation.origin` gave it; of a foreign one only the name is known.
+
+    Raises:
+        InputError: what it tells is of the wrong kind.
+    """
+    known = {field: metadata[field] for field in _ORIGIN if field in metadata}
+    fingerprints = metadata.get("fingerprints", {})
+    wrong = [field for field, value in known.items() if not isinstance(value, _ORIGIN[field])]
+    if wrong or not isinstance(fingerprints, Mapping):
+        field = (wrong or ["fingerprints"])[0]
+        raise InputError(f"{name}: tells of its origin what no lmgauge wrote ({field}: {metadata[field]!r}); evaluate again")
+    fingerprints = {str(k): str(v) for k, v in fingerprints.items() if k != "text"}
     return Description(
         str(metadata.get("model", name)), oov=str(metadata.get("oov_policy", "unk")), fingerprints=fingerprints, **known
     )

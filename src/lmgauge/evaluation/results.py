@@ -71,7 +71,7 @@ class Evaluation:
 
     def to_pandas(self) -> pd.Series[Any]:
         """The scalar fields as a pandas Series."""
-        pandas = _pandas()
+        pandas = pandas_module()
         series: pd.Series[Any] = pandas.Series({k: v for k, v in self.to_dict().items() if not isinstance(v, (dict, list))})
         return series
 
@@ -106,11 +106,16 @@ class Evaluations(Sequence[Evaluation]):
 
     def to_pandas(self) -> pd.DataFrame:
         """A row an evaluation."""
-        frame: pd.DataFrame = _pandas().DataFrame([item.to_pandas() for item in self.items])
+        frame: pd.DataFrame = pandas_module().DataFrame([item.to_pandas() for item in self.items])
         return frame
 
 
-def _pandas() -> Any:
+def pandas_module() -> Any:
+    """The pandas library.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
     try:
         import pandas
     except ImportError as error:

@@ -102,7 +102,7 @@ def ratio_interval(
     elif drawn:
         low, high = _percentiles(upper, lower, resamples, seed, tail)
     else:
-        low, high = _linearised(upper, lower, level)
+        low, high = linearised(upper, lower, level)
     if drawn:
         return Interval(low, high, level, BOOTSTRAP, resamples, seed)
     return Interval(low, high, level, CLUSTER_ROBUST, None, None)
@@ -163,7 +163,8 @@ def _percentiles(upper: Floats, lower: Floats, resamples: int, seed: int, tail: 
     return float(ratios[tail - 1]), float(ratios[resamples - tail])
 
 
-def _linearised(upper: Floats, lower: Floats, level: float) -> tuple[float, float]:
+def linearised(upper: Floats, lower: Floats, level: float) -> tuple[float, float]:
+    """Ends of the interval of sum(upper) / sum(lower) by its linearised standard error over segments, two or more."""
     # Cochran (1977) eq. 6.13 for a population without end: var R = n / (n - 1) * sum (u - R l)^2 / (sum l)^2.
     from statistics import NormalDist  # not above: decimals and fractions come with it, and only long texts need it
 

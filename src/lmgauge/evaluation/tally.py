@@ -15,7 +15,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import InputError
 from lmgauge.scores import KINDS, ScoreBatch
 
-_SCALE = 1 << 80
+SCALE = 1 << 80  # what exact sums are multiples of: 1 / SCALE nats
 _SHOWN_ZEROS = 10
 
 
@@ -107,7 +107,7 @@ class Tally:
 
     def nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""
-        return sum(self.exact[k] for k in kinds or range(len(KINDS))) / _SCALE
+        return sum(self.exact[k] for k in kinds or range(len(KINDS))) / SCALE
 
     @property
     def total_events(self) -> int:
@@ -130,7 +130,7 @@ class Tally:
             whole = [0] * len(segments)
             for i, (h, part) in zip(inverse.tolist(), zip(high.tolist(), low.tolist(), strict=True), strict=True):
                 whole[i] += (h << 64) + part
-            nats = np.array([value / _SCALE for value in whole])
+            nats = np.array([value / SCALE for value in whole])
             events = np.bincount(inverse, events, len(segments)).astype(np.int64)
             zeros = np.bincount(inverse, zeros, len(segments)).astype(np.int64)
         nats[zeros > 0] = -np.inf

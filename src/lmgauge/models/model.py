@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 NGRAM_MODEL_TYPE = "lmgauge-ngram"
+MIXTURE_MODEL_TYPE = "lmgauge-mixture"
 
 
 @runtime_checkable

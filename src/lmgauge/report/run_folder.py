@@ -5,15 +5,16 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.report.json_text import to_json
+from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE, content_fingerprint, file_sha256
+from lmgauge.files import writing_directory
+from lmgauge.report.json_text import plain, to_json
+from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
-
-EVALUATION_FILE = "evaluation.json"
-SCORES_FILE = "scores.parquet"
 
 
 def environment() -> dict[str, str]:
@@ -35,12 +36,68 @@ def is_run_folder(path: Path) -> bool:
 
 
 def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
-    """Writes `evaluation.json`: the whole first, then groups."""
+    """Writes `evaluation.json`: the whole first, then groups; and what tells later whether either file was changed.
+
+    The score table must be complete: its digest is kept.
+    """
     whole, *groups = results
-    content = {
-        "evaluation": whole.to_dict(),
-        "groups": [group.to_dict() for group in groups],
-        "settings": dict(settings),
-        "environment": environment(),
-    }
-    (folder / EVALUATION_FILE).write_text(to_json(content) + "\n", encoding="utf-8")
+    content = plain(
+        {
+            "evaluation": whole.to_dict(),
+            "groups": [group.to_dict() for group in groups],
+            "settings": dict(settings),
+            "environment": environment(),
+            "scores_sha256": file_sha256(folder / SCORES_FILE),
+        }
+    )
+    content["fingerprint"] = content_fingerprint(content)
+    # Names of files may be no text: bytes that Python holds as lone surrogates, which JSON can only write escaped.
+    (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
+
+
+class RunFolders:
+    """Run folders in the making, one a model; they appear when the block ends well, and not at all when it does not.
+
+    Args:
+        output: the folder; with several models each has one of its own in it.
+        names: of the models.
+    """
+
+    def __init__(self, output: str | Path, names: Sequence[str]) -> None:
+        self._output, self._names = Path(output), names
+        self._stack, self._tables = ExitStack(), ExitStack()
+        self._metadata: list[dict[str, object]] = [{"model": name} for name in names]
+        self._folders: list[Path] = []
+        self._writers: list[ScoreWriter] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as started:
+            for name, metadata in zip(self._names, self._metadata, strict=True):
+                target = self._output if len(self._names) == 1 else self._output / name.replace("/", "_")
+                folder = started.enter_context(writing_directory(target, is_ours=is_run_folder))
+                self._folders.append(folder)
+                self._writers.append(self._tables.enter_context(ScoreWriter(folder / SCORES_FILE, metadata)))
+            self._stack = started.pop_all()
+        self._stack.push(self._tables)
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def write(self, index: int, batch: ScoreBatch) -> None:
+        """Adds rows to the table of a model."""
+        self._writers[index].write(batch)
+
+    def finish(self, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
+        """Closes the tables and writes the numbers beside them.
+
+        Args:
+            results: of all models, each with its groups behind it.
+            settings: how the text was scored; `text` has the settings of the `Corpus`.
+        """
+        of_model = [[result for result in results if result.model == name] for name in self._names]
+        for own, metadata in zip(of_model, self._metadata, strict=True):
+            metadata.update(own[0].origin(), signature=own[0].signature, lmgauge=__version__)
+        self._tables.close()
+        for own, folder in zip(of_model, self._folders, strict=True):
+            write_evaluation(folder, own, settings)

@@ -30,21 +30,21 @@ def console() -> Console:
     return Quiet(width=None if terminal else 240, highlight=False, markup=False, soft_wrap=not terminal)
 
 
-def _sign(sign: str, plain: str) -> str:
+def sign(shown: str, plain: str) -> str:
     """A sign, or plain letters where standard output cannot show it."""
     try:
-        sign.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        shown.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeEncodeError, LookupError):
         return plain
-    return sign
+    return shown
 
 
 def number(value: float | None, digits: int = 4) -> str:
     """A figure for people: so many digits after the point, infinity as a sign, a dash for None."""
     if value is None:
-        return _sign("–", "-")
+        return sign("–", "-")
     if math.isinf(value):
-        return _sign("∞", "inf") if value > 0 else _sign("-∞", "-inf")
+        return sign("∞", "inf") if value > 0 else sign("-∞", "-inf")
     if value and (abs(value) >= 10**7 or abs(value) < 10**-digits):
         return f"{value:.{digits}g}"
     return f"{value:,.{digits}f}"
@@ -52,14 +52,14 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def _bounded(value: float | None, result: Evaluation) -> str:
     bound = result.bits_per_byte_is_bound and value is not None and math.isfinite(value)
-    return (_sign("≥", ">=") + " " if bound else "") + number(value)
+    return (sign("≥", ">=") + " " if bound else "") + number(value)
 
 
 def _interval(result: Evaluation) -> str:
     interval = result.interval
     if interval is None or math.isinf(result.perplexity):
-        return _sign("–", "-")
-    return f"{number(interval.low, 2)} {_sign('–', '-')} {number(interval.high, 2)}"
+        return sign("–", "-")
+    return f"{number(interval.low, 2)} {sign('–', '-')} {number(interval.high, 2)}"
 
 
 # heading -> (cell, how soon the column goes where the terminal is too narrow; 0: it stays)
@@ -147,7 +147,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
             why.append("unseen words are impossible")
         if any(result.lossy_segments for result in results):
             why.append("the tokens do not give back all white space")
-        yield f"{_sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
+        yield f"{sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
     for result in results:
         if result.zero_probability_events and result.group is None:
             first = result.first_zero_probability_events[0]

@@ -12,9 +12,9 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class Corpus:
         report: counts and fingerprint of the latest pass, complete once that pass came to its end.
         group_names: names of the groups by their code; for groups from a field they are found while reading.
         sources: the files to read, in order; empty for strings.
+        settings: what `from_files` needs to read the same text again; empty for strings.
     """
 
     def __init__(
@@ -59,11 +60,13 @@ class Corpus:
         file_labels: list[str] | None = None,
         one_shot: str | None = None,
         sources: Iterable[Source] = (),
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         """Keep what the class methods `from_files` and `from_strings` have checked; use those."""
         self.report = TextReport()
         self.group_names: list[str] = list(dict.fromkeys(file_labels or ()))
         self.sources = tuple(sources)
+        self.settings = dict(settings or {})
         self._readers = list(readers)
         self._errors = errors
         self._block_bytes = block_bytes
@@ -124,6 +127,14 @@ class Corpus:
             file_labels=[source.label for source in sources] if group == GROUP_BY_FILE else None,
             one_shot=once,
             sources=sources,
+            settings={
+                "paths": [source.path for source in sources],
+                "unit": unit,
+                "field": field,
+                "group": group,
+                "format": format,
+                "errors": errors,
+            },
         )
 
     @classmethod

@@ -180,7 +180,8 @@ class NgramModel:
         Raises:
             UsageError: an id is outside the vocabulary.
         """
-        context = np.asarray(context_ids, np.int64)
+        # Only what the order lets it see: a running context may be long, and is asked about at every event.
+        context = np.asarray(context_ids[max(0, len(context_ids) - self.order + 1) :], np.int64)
         if len(context) and not (context.min() >= 0 and context.max() < len(self.vocabulary)):
             raise UsageError(f"context ids must lie between 0 and {len(self.vocabulary) - 1}, the vocabulary's last")
         window = context_window(context.astype(np.uint32), self.order)

@@ -1,0 +1,113 @@
+"""`lmgauge mix`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+
+if TYPE_CHECKING:
+    from lmgauge.models.interpolation import MixtureFit
+    from lmgauge.models.mixture import MixtureModel
+
+
+@click.command()
+@click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "-m",
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Path(),
+    help="Model folder, or ARPA file; two or more, over the same words.",
+)
+@click.option("-o", "--output", required=True, type=click.Path(), help="Folder of the mixture to write.")
+@click.option(
+    "--weights",
+    metavar="W,W...",
+    help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
+)
+@click.option(
+    "--reserved",
+    type=click.Choice(["refuse", "escape", "unk"]),
+    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as the models were trained.",
+)
+@text_options
+@threads_option
+@json_option
+def mix(
+    texts: tuple[str, ...],
+    models: tuple[str, ...],
+    output: str,
+    weights: str | None,
+    reserved: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Mix models, with weights estimated on held-out text.
+
+    TEXTS are held-out text, which no model was trained on: files, globs or - (standard input, also if none is named). The
+    weights are those that make it most probable (expectation maximisation).
+
+    \b
+    lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
+    lmgauge mix -m kn3/ -m wb3/ --weights 0.7,0.3 -o mixed/
+    """
+    from lmgauge.models.interpolation import estimate_weights, measure_weights
+    from lmgauge.models.mixture import MixtureModel, with_reserved
+    from lmgauge.models.registry import load_model
+    from lmgauge.report.terminal import progress
+
+    if len(models) < 2:
+        raise click.UsageError("a mixture needs at least two models; name each with -m")
+    if len(set(models)) < len(models):
+        raise click.UsageError("the same model is named twice")
+    given = None if weights is None else _numbers(weights)
+    with progress() as status:
+        status.update("loading")
+        components = [load_model(path) for path in models]
+        if reserved is not None:
+            components = with_reserved(components, reserved)  # type: ignore[arg-type]
+        fit: MixtureFit | None = None
+        shared: dict[str, Any] = {"threads": options["threads"], "names": models, "progress": status.update}
+        if given is None:
+            fit = estimate_weights(components, corpus_of(texts, options), **shared)
+        elif texts:
+            fit = measure_weights(components, given, corpus_of(texts, options), **shared)
+        found = given if fit is None else fit.weights
+        mixture = MixtureModel(components, found or (), estimation=None if fit is None else fit.to_dict(), names=models)
+        status.update(f"saving {output}")
+        mixture.save(output)
+    _print(mixture, fit, models, output, as_json)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise click.UsageError(f"--weights: {text!r} is not a list of numbers like 0.7,0.3") from error
+
+
+def _print(mixture: MixtureModel, fit: MixtureFit | None, models: tuple[str, ...], output: str, as_json: bool) -> None:
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.mixture import print_mixture
+    from lmgauge.report.terminal import number
+
+    if as_json:
+        content = mixture.to_dict() | {"path": output, "label": mixture.label, "fingerprint": mixture.fingerprint}
+        for component, path in zip(content["components"], models, strict=True):
+            component["path"] = path
+        click.echo(to_json(content))
+        return
+    own: tuple[float | None, ...] = (None,) * len(models) if fit is None else fit.component_perplexities
+    print_mixture(output, list(zip(models, mixture.weights, own, strict=True)), None if fit is None else fit.perplexity)
+    if fit is None:
+        return
+    how = "weights given" if fit.given else f"weights by EM in {fit.iterations} iterations"
+    gain = number(fit.gap) if fit.gap else "0"
+    click.echo(f"{how}; {fit.events:,} held-out events; other weights could gain at most {gain} nats an event")
+    if fit.skipped:
+        without = number(fit.perplexity_without_zeros, 3)
+        click.echo(f"{fit.skipped:,} held-out events are impossible to this mixture; perplexity without them {without}")

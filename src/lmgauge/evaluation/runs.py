@@ -1,0 +1,311 @@
+"""Results to look at again: run folders and score tables of any origin, read beside the text they are about."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmgauge.errors import InputError
+from lmgauge.evaluation.evaluate import Description, origin_of
+from lmgauge.scores import ScoreBatch, join_batches, read_metadata, read_scores
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+EVALUATION_FILE = "evaluation.json"
+SCORES_FILE = "scores.parquet"
+_SEGMENTS_AT_A_TIME = 4096
+
+
+@dataclass(frozen=True)
+class Run:
+    """An evaluation that was kept, or a score table from elsewhere.
+
+    Attributes:
+        name: what to call it: the model's name.
+        path: the folder, or the table.
+        scores: the score table.
+        description: what is known of the model behind it.
+        text_sha256: digest of the text; empty if unknown.
+        evaluation: the numbers that evaluation.json claims; None for a bare table.
+        settings: how the text was read and scored; empty for a bare table.
+        broken_seal: which file was changed after it was written; empty if none was.
+    """
+
+    name: str
+    path: Path
+    scores: Path
+    description: Description
+    text_sha256: str
+    evaluation: Mapping[str, Any] | None
+    settings: Mapping[str, Any]
+    broken_seal: str = ""
+
+    def batches(self) -> Iterator[ScoreBatch]:
+        """The rows of the table.
+
+        Raises:
+            InputError: the table breaks its rules.
+        """
+        return read_scores(self.scores)
+
+    def corpus(self, texts: Sequence[str] | None = None) -> Corpus | None:
+        """The text that was scored, read as it was then.
+
+        Args:
+            texts: where it is; if not given, where evaluation.json says it was, seen from this folder or from one that the
+                run is in.
+
+        Returns:
+            None where no text is given and the one remembered is not there any more, or was standard input.
+
+        Raises:
+            InputError: a text that was given is missing.
+        """
+        known = self.settings.get("text", {})
+        how = dict(known) if isinstance(known, dict) else {"text": known}
+        remembered_paths = how.pop("paths", [])
+        paths = self._found(remembered_paths) if texts is None else list(texts)
+        if not paths or (texts is None and "-" in paths):
+            return None
+        try:
+            return Corpus.from_files(paths, **how)
+        except InputError:
+            if texts is None:
+                return None
+            raise
+        except TypeError as error:
+            raise InputError(f"{self.path}: {EVALUATION_FILE} tells of the text what this lmgauge does not know") from error
+
+    def _found(self, paths: Sequence[str]) -> list[str]:
+        """Where files are that were named relative to a folder: this one, or one that the run is in."""
+        bases = [Path(), *self.path.resolve().parents]
+        for base in bases:
+            there = [str(base / path) for path in paths]
+            if all(Path(path).is_file() for path in there):
+                return there
+        return []
+
+
+def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
+    """Opens a run folder, or a score table (Parquet or JSON lines).
+
+    Args:
+        path: of either.
+        check_seal: refuse a folder whose files were changed; otherwise `broken_seal` says so.
+
+    Raises:
+        InputError: nothing is there, a file is missing, or was changed after it was written.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _open_folder(path, check_seal)
+    if not path.exists():
+        raise InputError(f"{path}: no such run; make one with `lmgauge eval -m MODEL TEXT -o {path}`")
+    metadata = read_metadata(path)
+    description = origin_of(metadata, path.name)
+    return Run(
+        name=description.model,
+        path=path,
+        scores=path,
+        description=description,
+        text_sha256=str(metadata.get("fingerprints", {}).get("text", "")),
+        evaluation=None,
+        settings={},
+    )
+
+
+def _open_folder(path: Path, check_seal: bool) -> Run:
+    file, scores = path / EVALUATION_FILE, path / SCORES_FILE
+    for needed in (file, scores):
+        if not needed.exists():
+            raise InputError(f"{path}: is no run, as it has no {needed.name}; make one with `lmgauge eval ... -o {path}`")
+    try:
+        content = json.loads(file.read_bytes())
+        evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
+        sealed = str(content["fingerprint"]), str(content["scores_sha256"])
+        fingerprints = dict(evaluation["fingerprints"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{file}: cannot be read as an evaluation ({error!r}); evaluate again") from error
+    broken = ""
+    if sealed[0] != content_fingerprint(content):
+        broken = f"{file}: was changed after it was written: its fingerprint is not that of its content"
+    elif sealed[1] != file_sha256(scores):
+        broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
+    if broken and check_seal:
+        raise InputError(f"{broken}; evaluate again")
+    return Run(
+        name=str(evaluation.get("model", path.name)),
+        path=path,
+        scores=scores,
+        description=origin_of(evaluation, path.name),
+        text_sha256=str(fingerprints.get("text", "")),
+        evaluation=evaluation,
+        settings=settings,
+        broken_seal=broken,
+    )
+
+
+def content_fingerprint(content: Mapping[str, Any]) -> str:
+    """SHA-256 over what evaluation.json holds, its own fingerprint left out; the order of keys does not matter."""
+    kept = {key: value for key, value in content.items() if key != "fingerprint"}
+    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
+    """The runs, those called alike under the names of their folders instead."""
+    names = [run.name for run in runs]
+    return [run if names.count(run.name) == 1 else replace(run, name=str(run.path).rstrip("/")) for run in runs]
+
+
+def about(run: Run, corpus: Corpus) -> Run:
+    """The run, now known to be about this text, which is read once for that.
+
+    Raises:
+        InputError: it is about another.
+    """
+    if not corpus.report.sha256:
+        for _ in corpus:
+            pass
+    sha256 = corpus.report.sha256
+    if run.text_sha256 and run.text_sha256 != sha256:
+        raise InputError(
+            f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one given ({sha256[:6]}); "
+            "name the text it scored, read in the same way"
+        )
+    return replace(run, text_sha256=sha256)
+
+
+def remembered(*runs: Run) -> Corpus | None:
+    """The text that runs remember, where it is still there and still what was scored; that of the first if they differ."""
+    if len({run.text_sha256 for run in runs}) > 1:
+        runs = runs[:1]
+    for run in runs:
+        corpus = run.corpus()
+        if corpus is not None and run.text_sha256 and _fingerprint(corpus) == run.text_sha256:
+            return corpus
+    return None
+
+
+def _fingerprint(corpus: Corpus) -> str:
+    """Reads a text that is remembered; empty if it is not text any more."""
+    try:
+        for _ in corpus:
+            pass
+    except InputError:
+        return ""
+    return corpus.report.sha256
+
+
+class _Rows:
+    """The rows of a table, handed out by segment.
+
+    Raises:
+        InputError: there are none.
+    """
+
+    def __init__(self, batches: Iterable[ScoreBatch], name: str) -> None:
+        self._source = (batch for batch in batches if len(batch))
+        first = next(self._source, None)
+        if first is None:
+            raise InputError(f"{name}: the score table has no rows")
+        self._held: ScoreBatch | None = first
+        self._nothing = first.of_segments(0, 0)
+
+    @property
+    def exhausted(self) -> bool:
+        return self._held is None
+
+    def first(self) -> int:
+        """The next segment; only while there is one."""
+        return int(self._held.segments[0]) if self._held is not None else 0
+
+    def take(self, begin: int, end: int) -> ScoreBatch:
+        """Rows of the segments `begin` to `end` (not included), each segment listed, also those without rows."""
+        parts: list[ScoreBatch] = []
+        while self._held is not None:
+            held = self._held
+            cut = int(np.searchsorted(held.segments, end))
+            if cut:
+                parts.append(held.of_segments(0, cut) if cut < len(held.segments) else held)
+            if cut < len(held.segments):
+                self._held = held.of_segments(cut, len(held.segments))
+                break
+            self._held = next(self._source, None)
+        rows = join_batches(parts or [self._nothing])
+        if len(rows.segments) == end - begin:
+            return rows
+        events = np.zeros(end - begin, np.int64)
+        events[rows.segments - begin] = rows.segment_events
+        lossy = np.zeros(end - begin if len(rows.lossy) else 0, bool)
+        if len(lossy):
+            lossy[rows.segments - begin] = rows.lossy
+        return replace(rows, segments=np.arange(begin, end, dtype=np.int64), segment_events=events, lossy=lossy)
+
+
+def lockstep(
+    tables: Sequence[Iterable[ScoreBatch]], corpus: Corpus | None, names: Sequence[str] | None = None
+) -> Iterator[tuple[Segments | None, list[ScoreBatch]]]:
+    """Reads tables side by side, and the text they are about if it is at hand.
+
+    Args:
+        tables: score tables whose segments are numbered alike.
+        corpus: the text; without it the blocks are so many segments at a time.
+        names: of the tables, for messages.
+
+    Yields:
+        A block of the text (None without one), and of each table the rows of exactly its segments; a segment without
+        rows has 0 events.
+
+    Raises:
+        InputError: a table is empty, lacks a segment of the text or goes on behind it, or a span ends behind its segment.
+    """
+    called = list(names or [f"table {i + 1}" for i in range(len(tables))])
+    rows = [_Rows(table, name) for table, name in zip(tables, called, strict=True)]
+    if corpus is not None:
+        segments = 0
+        for block in corpus:
+            segments = block.first + len(block)
+            taken = [table.take(block.first, segments) for table in rows]
+            for name, table in zip(called, taken, strict=True):
+                _check_extent(table, block, name)
+            yield block, taken
+        for name, reader in zip(called, rows, strict=True):
+            if not reader.exhausted:
+                raise InputError(
+                    f"{name}: has a segment {reader.first()}, but the text has only {segments}; is it the same text?"
+                )
+        return
+    while waiting := [table.first() for table in rows if not table.exhausted]:
+        begin = min(waiting)  # segments that no table has are stepped over
+        yield None, [table.take(begin, begin + _SEGMENTS_AT_A_TIME) for table in rows]
+
+
+def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:
+    """Holds the segments of a table against those of the text: none without rows that has bytes, none that is longer."""
+    lengths = block.ends - block.starts
+    missing = np.flatnonzero((table.segment_events == 0) & (lengths > 0))
+    if len(missing):
+        raise InputError(
+            f"{name}: has no rows for segment {block.first + missing[0]}, which the text has; is it the same text?"
+        )
+    if len(table.ends):
+        scored = np.flatnonzero(table.segment_events)
+        last = table.ends[np.cumsum(table.segment_events)[scored] - 1]
+        wrong = scored[last > lengths[scored]]
+        if len(wrong):
+            raise InputError(
+                f"{name}: the spans of segment {block.first + wrong[0]} reach beyond the {lengths[wrong[0]]} bytes it has "
+                "in the text; is it the same text?"
+            )
