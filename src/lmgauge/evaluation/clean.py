@@ -1,0 +1,94 @@
+"""A run taken apart: what a model scores on the segments its training text does not have, and on those it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.evaluation.evaluate import (
+    DEFAULT_RESAMPLES,
+    DEFAULT_SEED,
+    Denominators,
+    Evaluator,
+    count_denominators,
+    sum_block,
+)
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.runs import Run, about, lockstep
+from lmgauge.text.documents import Corpus
+
+CLEAN, TOUCHED = "clean", "touched"
+
+
+@dataclass(frozen=True)
+class SplitEvaluation:
+    """One run in parts. Their log-probabilities add up to the whole's, exactly.
+
+    Attributes:
+        whole: all segments.
+        clean: the segments that were not touched; None if there are none.
+        touched: the others; None if there are none.
+    """
+
+    whole: Evaluation
+    clean: Evaluation | None
+    touched: Evaluation | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The three as plain values."""
+        parts = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: None if part is None else part.to_dict() for name, part in parts.items()}
+
+
+def split_by_segments(
+    run: Run,
+    touched: NDArray[np.bool_],
+    corpus: Corpus,
+    *,
+    seed: int = DEFAULT_SEED,
+    resamples: int = DEFAULT_RESAMPLES,
+) -> SplitEvaluation:
+    """Evaluate the segments of a run in two parts.
+
+    Args:
+        run: the run.
+        touched: bool [segments of the text], e.g. `Overlap.segment_leaked`.
+        corpus: the text that was scored; it must be possible to read it again.
+        seed, resamples: of the intervals.
+
+    Raises:
+        InputError: the run scored another text, or `touched` is about another.
+    """
+    run = about(run, corpus)
+    evaluator = Evaluator(run.description)
+    counted = [Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)]
+    for block, (batch,) in lockstep([run.batches()], corpus, [run.name]):
+        if block is None:  # there is a text
+            continue
+        codes = touched[block.first : block.first + len(block)].astype(np.int32)
+        if len(codes) < len(block):
+            break
+        evaluator.add(sum_block(batch, replace(block, groups=codes), by_group=True))
+        for part in (0, 1):
+            counted[part] = _plus(counted[part], count_denominators(block, np.flatnonzero(codes == part)))
+    if corpus.report.segments != len(touched):
+        raise InputError(
+            f"the run's text has {corpus.report.segments:,} segments, not {len(touched):,}: read it in the same way"
+        )
+    shared: dict[str, Any] = {"text_sha256": run.text_sha256, "seed": seed, "resamples": resamples}
+    clean, dirty = (
+        evaluator.finish(evaluator.groups[part], counted[part], group=name, **shared)
+        if part in evaluator.groups and evaluator.groups[part].total_events
+        else None
+        for part, name in enumerate((CLEAN, TOUCHED))
+    )
+    whole = evaluator.finish(evaluator.total, _plus(*counted), **shared)
+    return SplitEvaluation(whole, clean, dirty)
+
+
+def _plus(a: Denominators, b: Denominators) -> Denominators:
+    return Denominators(*(getattr(a, f.name) + getattr(b, f.name) for f in fields(Denominators)))

@@ -1,0 +1,140 @@
+"""What of a test text the training text holds: how often each word, and how long an n-gram that ends there.
+
+>>> from lmgauge.text.documents import Corpus
+>>> train, test = Corpus.from_strings(["a b c", "b"]), Corpus.from_strings(["a b", "c b x"])
+>>> seen = seen_in_training(train, test)
+>>> seen.counts.tolist(), seen.longest.tolist()
+([1, 2, 1, 2, 0], [1, 2, 1, 1, 0])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import InputError, UsageError
+from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.encoding import encode
+from lmgauge.text.tokenizers import WhitespaceTokenizer
+from lmgauge.text.vocabulary import EOS, VocabularyBuilder
+from lmgauge.threads import map_in_order, thread_count
+
+MAX_ORDER = 255
+_NONE = np.uint32(0xFFFFFFFF)
+_SLOTS_PER_NGRAM = 1.4
+
+
+@dataclass(frozen=True)
+class SeenInTraining:
+    """For each word of a test text, in reading order, what the training text knows of it.
+
+    Words are runs of bytes that are not ASCII white space, as they stand (`<unk>` in a text is a word like any other).
+    N-grams lie within a segment, in the test as in the training text; sentence ends are no part of them.
+
+    Attributes:
+        counts: int64 [words], how often the word occurs in the training text.
+        longest: uint8 [words], the length of the longest n-gram of at most `max_order` words that ends with this word,
+            begins in its segment, and occurs in a segment of the training text; 0 where the word itself does not.
+        first_words: int64 [segments + 1]; the words of segment i are `first_words[i]` up to `first_words[i + 1]`.
+        max_order: the longest n-grams looked for.
+        train_words: how many words the training text has.
+        train_sha256: digest of the training text.
+    """
+
+    counts: NDArray[np.int64]
+    longest: NDArray[np.uint8]
+    first_words: NDArray[np.int64]
+    max_order: int
+    train_words: int
+    train_sha256: str
+
+    def of(self, block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+        """Return what belongs to consecutive segments of the test, such as a block of its corpus.
+
+        Args:
+            block: segments of the text that was given as test, read in the same way.
+
+        Returns:
+            `counts` and `longest` of their words, and int64 [segments], how many words each has.
+        """
+        firsts = self.first_words[block.first : block.first + len(block) + 1]
+        words = slice(int(firsts[0]), int(firsts[-1]))
+        return self.counts[words], self.longest[words], np.diff(firsts)
+
+
+def seen_in_training(
+    train: Corpus,
+    test: Corpus,
+    *,
+    max_order: int = 5,
+    threads: int | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> SeenInTraining:
+    """Read a test text into memory and a training text block by block, and tell what of the one is in the other.
+
+    Memory is bounded by the test: about 50 bytes a word of it, at the default order.
+
+    Args:
+        train: the training text; read once.
+        test: the test text; read once.
+        max_order: how long n-grams to look for, in words.
+        threads: how many; nothing depends on it.
+        progress: called with the bytes of training text read so far.
+
+    Raises:
+        InputError: the test has no words.
+        UsageError: `max_order` is not between 1 and 255.
+    """
+    if not 1 <= max_order <= MAX_ORDER:
+        raise UsageError(f"max_order: {max_order} is no length of n-grams; give 1 to {MAX_ORDER}")
+    tokenizer, builder = WhitespaceTokenizer(), VocabularyBuilder()
+    parts = [encode(block, tokenizer, builder, bos=False, reserved="escape").ids for block in test]
+    ids = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+    parts.clear()
+    is_word = ids != EOS
+    if not is_word.any():
+        raise InputError("the test text has no words: is it the right file?")
+    vocabulary = builder.finish()
+    numbers, keys = _number_ngrams(ids, is_word, max_order)
+    flags = [np.zeros(len(table), np.uint8) for table in keys]
+
+    def mark(block: Segments) -> tuple[NDArray[np.int64], int, int]:
+        found = encode(block, tokenizer, vocabulary, bos=False, reserved="escape").ids
+        _native.mark_ngrams(found, keys, flags)
+        return np.bincount(found, minlength=len(vocabulary)), len(found) - len(block), block.byte_count()
+
+    counts, train_words, done = np.zeros(len(vocabulary), np.int64), 0, 0
+    for block_counts, words, size in map_in_order(mark, train, thread_count(threads)):
+        counts += block_counts
+        train_words += words
+        done += size
+        progress(done)
+    counts[: EOS + 1] = 0
+    of_word = counts[ids[is_word]]
+    longest = (of_word > 0).astype(np.uint8)
+    for order, (number, flag) in enumerate(zip(numbers, flags, strict=True), start=2):
+        there = number[is_word]
+        longest[(there != _NONE) & (flag[np.minimum(there, len(flag) - 1)] > 0)] = order
+    ends = np.flatnonzero(~is_word)
+    first_words = np.concatenate(([0], ends - np.arange(len(ends)))).astype(np.int64)
+    return SeenInTraining(of_word, longest, first_words, max_order, train_words, train.report.sha256)
+
+
+def _number_ngrams(
+    ids: NDArray[np.uint32], is_word: NDArray[np.bool_], max_order: int
+) -> tuple[list[NDArray[np.uint32]], list[NDArray[np.uint64]]]:
+    """Return for each order from 2 on the number of the n-gram that ends at each token, and the table of its keys."""
+    number = np.where(is_word, ids, _NONE)
+    numbers, keys = [], []
+    for _ in range(2, max_order + 1):
+        table = np.zeros(int(_SLOTS_PER_NGRAM * len(ids)) + 64, np.uint64)
+        longer = np.empty_like(number)
+        _native.number_ngrams(ids, number, table, longer)
+        numbers.append(longer)
+        keys.append(table)
+        number = longer
+    return numbers, keys
