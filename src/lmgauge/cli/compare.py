@@ -1,0 +1,103 @@
+"""`lmgauge compare`."""
+
+from __future__ import annotations
+
+import click
+
+from lmgauge.cli.options import json_option, seed_option, threads_option
+
+METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+
+
+@click.command(name="compare")
+@click.argument("runs", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--text",
+    "texts",
+    multiple=True,
+    type=click.Path(),
+    help="The text that was scored, if it is not where the runs remember it; may be given several times.",
+)
+@click.option(
+    "--train", "train", multiple=True, type=click.Path(), help="Training text: adds slices by how often words occur in it."
+)
+@click.option(
+    "--metric",
+    type=click.Choice(METRICS),
+    default="perplexity",
+    show_default=True,
+    help="What --strict asks about.",
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 where the metric may not be compared.")
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=1000),
+    default=10_000,
+    show_default=True,
+    help="Of the bootstrap and of the permutation test.",
+)
+@click.option("--examples", type=click.IntRange(min=0), default=5, show_default=True, help="Tokens and segments to show.")
+@click.option(
+    "--details/--no-details",
+    default=None,
+    help="Slices of the text and examples; shown if not given where there is one comparison.",
+)
+@seed_option
+@threads_option
+@json_option
+def compare(
+    runs: tuple[str, ...],
+    texts: tuple[str, ...],
+    train: tuple[str, ...],
+    metric: str,
+    strict: bool,
+    resamples: int,
+    examples: int,
+    details: bool | None,
+    seed: int,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Say whether results may be compared, and whether their difference is real.
+
+    RUNS are folders that `lmgauge eval -o` wrote, or score tables (Parquet, JSONL); each is held against the first.
+
+    \b
+    lmgauge eval -m kn5/ test.txt -o run-kn5/
+    lmgauge eval -m wb5/ test.txt -o run-wb5/
+    lmgauge compare run-kn5/ run-wb5/
+    """
+    from lmgauge.errors import CheckFailedError, InputError
+    from lmgauge.report.compare import print_comparisons
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.terminal import progress
+    from lmgauge.verdicts import compare as run
+
+    if len(runs) < 2:
+        raise click.UsageError("name two runs or more; each is held against the first")
+    with progress() as status:
+        status.update("comparing")
+        found = run(
+            list(runs),
+            text=list(texts) or None,
+            train=list(train) or None,
+            resamples=resamples,
+            seed=seed,
+            threads=threads,
+            examples=examples,
+        )
+    if as_json:
+        click.echo(to_json(found.to_dict()))
+    else:
+        print_comparisons(found, details=len(found) == 1 if details is None else details)
+    apart = [item for item in found if not item.differences]
+    failed = [item for item in found if not item.verdict(metric).comparable]
+    if strict and failed:
+        reason = "; ".join(failed[0].verdict(metric).reasons)
+        raise CheckFailedError(f"{metric} of {failed[0].second} and {failed[0].first} may not be compared: {reason}")
+    if apart:
+        reasons = apart[0].verdict("bits_per_byte").reasons  # what the least demanding figure needs
+        remedy = "name the text with --text" if found.text_unknown and not texts else "evaluate both on one text"
+        raise InputError(
+            f"nothing of {apart[0].second} and {apart[0].first} can be compared ({'; '.join(reasons)}); {remedy}"
+        )

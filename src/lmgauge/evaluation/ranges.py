@@ -1,0 +1,241 @@
+"""Tables of different tokenizers, laid on the bytes of one text: the stretches whose boundaries they share.
+
+A span of one tokenizer may begin or end inside a span of another. What can be told apart in both are the stretches
+between the boundaries they have in common; every event lies in exactly one, so sums over stretches add up to the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import InputError
+from lmgauge.evaluation.tally import SCALE
+from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.text.segments import Segments
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Stretches of the segments of a block, in order, that tile them; all tables have boundaries at their ends.
+
+    Attributes:
+        segment: int64 [n], number of the segment within the block.
+        starts, ends: int64 [n], bytes in the segment. The last range of a segment ends one byte behind it, where the line
+            end is: the `</s>` event and what it stands for are in there.
+        position: int64 [n], number of the range in its segment, from 0.
+        events: for each table int64 [n], how many of its rows are in each range; they follow each other.
+    """
+
+    segment: Ints
+    starts: Ints
+    ends: Ints
+    position: Ints
+    events: tuple[Ints, ...]
+
+    def __len__(self) -> int:
+        return len(self.segment)
+
+
+def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Ranges:
+    """The ranges between the boundaries that all tables of the same segments share.
+
+    The end of a segment is a boundary of every table, also of one that has no row there: no row is in no range.
+
+    Args:
+        tables: of the same segments.
+        silent: whether segments that no table has rows for have a range, of their line end, too.
+
+    Raises:
+        InputError: a table has no spans, or the spans of a segment fall.
+    """
+    keys = [_boundaries(table) for table in tables]
+    boundaries = [_distinct(key) for key in keys]
+    if silent or len(tables) > 1:
+        rowless = [table.segment_events == 0 for table in tables]
+        dropped = np.zeros(len(rowless[0]), bool) if silent else np.all(rowless, axis=0)
+        boundaries = [_with_line_ends(own, none & ~dropped) for own, none in zip(boundaries, rowless, strict=True)]
+    shared = boundaries[0]
+    for theirs in boundaries[1:]:
+        if not np.array_equal(shared, theirs):
+            shared = np.intersect1d(shared, theirs, assume_unique=True)
+    segment, ends = shared // _STRIDE, shared % _STRIDE
+    last = ends == _LINE_END
+    ends[last] = np.max([extents(table) for table in tables], axis=0)[segment[last]] + 1
+    first = np.ones(len(shared), bool)
+    first[1:] = segment[1:] != segment[:-1]
+    starts = np.where(first, 0, np.concatenate(([0], ends[:-1])))
+    first_of = np.flatnonzero(first)
+    position = np.arange(len(shared)) - np.repeat(first_of, np.diff(np.concatenate((first_of, [len(shared)]))))
+    events = tuple(np.diff(np.searchsorted(key, shared, side="right"), prepend=0) for key in keys)
+    return Ranges(segment, starts, ends, position, events)
+
+
+def _distinct(rising: Ints) -> Ints:
+    kept = np.ones(len(rising), bool)
+    kept[:-1] = rising[1:] != rising[:-1]
+    return rising[kept]
+
+
+def _with_line_ends(boundaries: Ints, chosen: NDArray[np.bool_]) -> Ints:
+    """The boundaries, and the line ends of these segments."""
+    more = np.flatnonzero(chosen)
+    return np.union1d(boundaries, more * _STRIDE + _LINE_END) if len(more) else boundaries
+
+
+_STRIDE = 1 << 40  # no segment is as long
+_LINE_END = _STRIDE - 1
+
+
+def _boundaries(table: ScoreBatch) -> Ints:
+    """Of each row where it ends: its segment's number and the byte, in one number that rises. The last of a segment ends
+    where the line end does, whether or not the table has an event for it."""
+    if len(table.ends) != len(table):
+        raise InputError("the score table has no byte spans: add the columns 'start' and 'end'")
+    segment = np.repeat(np.arange(len(table.segments), dtype=np.int64), table.segment_events)
+    impossible = np.flatnonzero((table.ends < 0) | (table.ends >= _LINE_END))
+    if len(impossible):
+        row = int(impossible[0])
+        raise InputError(f"segment {table.segments[segment[row]]}: a span cannot end at byte {table.ends[row]}")
+    keys = segment * _STRIDE + table.ends
+    if np.any(np.diff(keys) < 0):
+        row = int(np.flatnonzero(np.diff(keys) < 0)[0]) + 1
+        raise InputError(
+            f"segment {table.segments[segment[row]]}: the span that ends at byte {table.ends[row]} comes after one that "
+            "ends further on; the rows of a segment stand in the order of the text"
+        )
+    last = np.cumsum(table.segment_events)[table.segment_events > 0] - 1
+    keys[last] = segment[last] * _STRIDE + _LINE_END
+    return keys
+
+
+def extents(table: ScoreBatch) -> Ints:
+    """int64 [segments], the byte where the last span of each ends; 0 without rows."""
+    scored = table.segment_events > 0
+    extents = np.zeros(len(scored), np.int64)
+    extents[scored] = table.ends[np.cumsum(table.segment_events)[scored] - 1]
+    return extents
+
+
+def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Ranges:
+    """Each segment a range, for tables without spans; nothing finer is known of them."""
+    count = len(tables[0].segments)
+    nothing = np.zeros(count, np.int64)
+    ends = nothing if block is None else block.ends - block.starts + 1
+    return Ranges(np.arange(count, dtype=np.int64), nothing, ends, nothing, tuple(table.segment_events for table in tables))
+
+
+_EXACT_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSums:
+    """Sums of log-probabilities, exact: `high` multiples of 2^-16 nats plus `low` multiples of 2^-80.
+
+    Attributes:
+        high: int64 [n].
+        low: uint64 [n].
+        zeros: int64 [n], events of probability zero, which the sums leave out.
+    """
+
+    high: Ints
+    low: NDArray[np.uint64]
+    zeros: Ints
+
+    def nats(self) -> Floats:
+        """float64 [n], -inf where an event has probability zero."""
+        values: Floats = (self.high.astype(np.float64) + self.low.astype(np.float64) * 2.0**-64) * 2.0**-16
+        values[self.zeros > 0] = -np.inf
+        return values
+
+    def totals(self, codes: Ints, size: int) -> list[int]:
+        """For each code the exact sum of its rows, in multiples of 2^-80 nats."""
+        found = [0] * size
+        for begin in range(0, len(codes), _EXACT_ROWS):
+            rows = slice(begin, begin + _EXACT_ROWS)
+            high, low = self.high[rows], self.low[rows]
+            # Halves of 32 bits: so many of them are below 2^53 in sum, which float64 counts exactly.
+            halves = (high >> 32, high & 0xFFFFFFFF, low >> np.uint64(32), low & np.uint64(0xFFFFFFFF))
+            for half, shift in zip(halves, (96, 64, 32, 0), strict=True):
+                for code, part in enumerate(np.bincount(codes[rows], half.astype(np.float64), size).tolist()):
+                    found[code] += int(part) << shift
+        return found
+
+
+def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
+    """Each row a range, for tables of different texts whose segments have as many events; spans are those of the first."""
+    first = tables[0]
+    segment = np.repeat(np.arange(len(first.segments), dtype=np.int64), first.segment_events)
+    begins = np.cumsum(first.segment_events) - first.segment_events
+    position = np.arange(len(first)) - np.repeat(begins, first.segment_events)
+    starts, ends = (first.starts(), first.ends) if len(first.ends) else (np.zeros_like(segment), np.zeros_like(segment))
+    return Ranges(segment, starts, ends, position, tuple(np.ones(len(first), np.int64) for _ in tables))
+
+
+def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
+    """Sums of consecutive rows, so many at a time."""
+    count = len(events)
+    sums = ExactSums(np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64))
+    nothing = np.zeros(0, np.uint8)
+    _, _, bad = _native.sum_events(
+        table.logprob, table.kind, nothing, np.ascontiguousarray(events), sums.high, sums.low, sums.zeros
+    )
+    if bad >= 0:
+        raise InputError(
+            f"segment {table.row_segments()[bad]}: the log-probability {table.logprob[bad]} is not that of an event"
+        )
+    return sums
+
+
+def to_nats(exact: int) -> float:
+    """Nats of an exact sum."""
+    return exact / SCALE
+
+
+def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
+    """int64 [n], how many of the rows of each range are of a kind."""
+    of_kind = np.concatenate(([0], np.cumsum(table.kind == kind)))
+    bounds = np.concatenate(([0], np.cumsum(events)))
+    counts: Ints = of_kind[bounds[1:]] - of_kind[bounds[:-1]]
+    return counts
+
+
+_ESCAPED = re.compile("<+(?:unk|/?s)>+")
+
+
+def _written_length(token: str) -> int:
+    """Bytes of a token in the text: one that looks like a reserved one has a bracket more on each side than there."""
+    escaped = token.startswith("<<") and _ESCAPED.fullmatch(token)
+    return len(token.encode("utf-8", "surrogatepass")) - (2 if escaped else 0)
+
+
+def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:
+    """Rows of words whose span is not the word and one space before it: they lose what they cannot spell.
+
+    The first word of a segment has no space before it, `</s>` nothing but the line end.
+
+    Args:
+        table: scores of words.
+        block: the text of the same segments; without it any white space of one byte passes for a space.
+        spaced: whether words are given back with a space between them, or one right behind the other.
+    """
+    lengths = np.array([_written_length(token) for token in table.strings.tokens], np.int64)
+    before = np.full(len(table), int(spaced))
+    before[(np.cumsum(table.segment_events) - table.segment_events)[table.segment_events > 0]] = 0
+    expected = lengths[table.token_ids] + before
+    is_end = table.kind == EOS_KIND
+    expected[is_end] = 0
+    starts = table.starts()
+    inexact: NDArray[np.bool_] = (table.ends - starts) != expected
+    if block is not None and spaced:
+        rows = np.flatnonzero(~inexact & ~is_end & (before > 0))
+        inexact[rows] = block.data[block.starts[table.row_segments()[rows] - block.first] + starts[rows]] != ord(" ")
+    return inexact

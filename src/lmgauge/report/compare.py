@@ -1,0 +1,165 @@
+"""A comparison as people read it: what agrees, what may be compared, whether the difference is real, where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lmgauge.evaluation.comparability import EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
+from lmgauge.evaluation.comparison import Comparison, Comparisons, Difference
+from lmgauge.report.slices import print_examples, print_slices
+from lmgauge.report.terminal import console, number, sign
+
+_YES_NO = {True: "yes", False: "NO", None: "?"}
+_COLOURS = {True: "green", False: "red", None: "yellow"}
+_NAMES = {
+    "perplexity": "perplexity",
+    "bits_per_byte": "bits per byte",
+    "bits_per_character": "bits per character",
+    "bits_per_word": "bits per word",
+}
+
+
+def print_comparisons(comparisons: Comparisons, *, details: bool) -> None:
+    """Prints everything.
+
+    Args:
+        comparisons: what was found.
+        details: also slices and examples.
+    """
+    out = console()
+    _print_agreements(comparisons.runs, comparisons.agreements)
+    for comparison in comparisons:
+        out.print(f"{comparison.second} beside {comparison.first}", style="bold")
+        for line in _verdict_lines(comparison):
+            out.print(line)
+        if comparison.differences:
+            _print_differences(comparison)
+        for line in _conclusion(comparison, len(comparisons)):
+            out.print(line)
+        for note in comparison.notes:
+            out.print(note, style="dim")
+        out.print()
+        if details:
+            _print_details(comparison)
+
+
+def _print_agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("what has to agree", style="bold", no_wrap=True)
+    for name in names:
+        table.add_column(Text(name), overflow="fold")
+    table.add_column("agrees")
+    for agreement in agreements:
+        cells = (Text(value) for value in agreement.values)
+        table.add_row(agreement.what, *cells, Text(_YES_NO[agreement.agrees], style=_COLOURS[agreement.agrees]))
+    console().print(table)
+
+
+def _verdict_lines(comparison: Comparison) -> Iterator[str]:
+    """One line for metrics with the same verdict and reasons."""
+    told: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    for verdict in comparison.verdicts:
+        told.setdefault((verdict.comparable, verdict.reasons), []).append(_NAMES[verdict.metric])
+    for (comparable, reasons), names in told.items():
+        which = ", ".join(names)
+        yield f"{which}: comparable" if comparable else f"{which}: NOT comparable: {'; '.join(reasons)}"
+    nearest = next((verdict.nearest for verdict in comparison.verdicts if verdict.nearest), None)
+    if nearest and not any(verdict.comparable for verdict in comparison.verdicts):
+        yield f"nearest comparable figure: {nearest}"
+    if comparison.part == EXACT_PART and comparison.bytes is not None and comparison.bytes_in_all:
+        share = 100 * comparison.bytes / comparison.bytes_in_all
+        yield f"compared below: {comparison.bytes:,} of {comparison.bytes_in_all:,} bytes ({share:.1f} %)"
+    if comparison.part == SHARED_EVENTS:
+        yield f"compared below: {comparison.events:,} events"
+
+
+def _print_differences(comparison: Comparison) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("figure", style="bold", no_wrap=True)
+    for name in (comparison.first, comparison.second):
+        table.add_column(Text(name), justify="right")
+    table.add_column("difference", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", no_wrap=True)
+    rows = [(_name(d, comparison), d) for d in comparison.differences]
+    rows += [(f"{_name(d, comparison)}, without p = 0", d) for d in comparison.without_zeros]
+    for name, difference in rows:
+        table.add_row(name, *_cells(difference, comparison.lower_bounds))
+    console().print(table)
+
+
+def _name(difference: Difference, comparison: Comparison) -> str:
+    of_part = {WHOLE: "", EXACT_PART: " (exact part)", SHARED_EVENTS: " (shared events)"}
+    return _NAMES[difference.metric] + of_part.get(comparison.part, "")
+
+
+def _cells(difference: Difference, lower_bounds: tuple[bool, bool]) -> tuple[str, str, str, str]:
+    if difference.metric == "perplexity":
+        first, second = number(difference.first, 2), number(difference.second, 2)
+        interval = difference.interval
+        between = None if interval is None else (_percent(interval.low), _percent(interval.high))
+        gap = _percent(difference.difference)
+    else:
+        marks = [sign("≥", ">=") + " " if bound else "" for bound in lower_bounds]
+        first, second = marks[0] + number(difference.first), marks[1] + number(difference.second)
+        interval = difference.interval
+        between = None if interval is None else (signed(interval.low), signed(interval.high))
+        gap = signed(difference.difference)
+    return first, second, gap, number(None) if between is None else f"{between[0]} .. {between[1]}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.2f} %" if ratio < 1e6 else number(ratio)
+
+
+def signed(value: float) -> str:
+    """A difference, with its sign."""
+    return ("+" if value > 0 else "") + number(value)
+
+
+def p_text(p_value: float) -> str:
+    """A p-value for people."""
+    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}"
+
+
+def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
+    p = comparison.p_value_holm
+    if not comparison.differences:
+        yield "nothing of the two can be compared"
+        return
+    if p is None:
+        return
+    adjusted = f", adjusted for {models} models (Holm)" if models > 1 else ""
+    tested = f"{p_text(p)}{adjusted}, {comparison.segments:,} paired segments"
+    lead = comparison.differences[0]
+    if comparison.significant:
+        better = comparison.second if lead.second < lead.first else comparison.first
+        yield f"The difference is real: {better} is better ({tested})."
+        return
+    yield f"The difference is not told from chance ({tested})."
+    needed = comparison.segments_needed
+    if needed is not None:
+        yield (
+            f"To find a difference of this size about {needed:,} such segments are needed, "
+            f"{needed / max(1, comparison.segments):,.1f} times this text (80 % power)."
+        )
+
+
+def _print_details(comparison: Comparison) -> None:
+    names = (comparison.first, comparison.second)
+    for slices in comparison.slices:
+        print_slices(slices, names)
+    for title, examples in (
+        (f"Tokens where {comparison.second} loses most", comparison.tokens_lost),
+        (f"Tokens where {comparison.second} wins most", comparison.tokens_won),
+        (f"Segments where {comparison.second} loses most", comparison.segments_lost),
+        (f"Segments where {comparison.second} wins most", comparison.segments_won),
+    ):
+        print_examples(title, examples, names)
