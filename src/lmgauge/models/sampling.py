@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,10 @@ from lmgauge.models.model import LanguageModel
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK
+from lmgauge.threads import map_in_order, thread_count
+
+# Ids a running text is drawn from at most, so that a long piece costs no more an id than a short one.
+_LONGEST_CONTEXT = 1 << 13
 
 
 def sample(
@@ -65,6 +69,43 @@ def sample(
         text = model.tokenizer.detokenize(tokens)
         separator = " " if prompt and text and model.tokenizer.unit == "word" else ""
         yield prompt + separator + text
+
+
+def sample_ids(
+    model: LanguageModel, lengths: Sequence[int], *, seed: int = 12345, threads: int | None = None
+) -> list[NDArray[np.uint32]]:
+    """Draws token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
+
+    Args:
+        model: any language model.
+        lengths: how many ids each piece shall have; the pieces do not depend on each other.
+        seed: same seed, same ids.
+        threads: pieces drawn at a time; no id depends on it.
+
+    Returns:
+        For each length uint32 [length]. Where nothing can follow a context, a new segment begins.
+
+    Raises:
+        UsageError: nothing can begin a segment.
+    """
+
+    def draw(piece: int) -> NDArray[np.uint32]:
+        generator = np.random.default_rng([seed, piece])
+        ids = np.empty(lengths[piece] + 1, np.uint32)
+        ids[0], first = BOS, 0
+        begin = ids[:1].copy()
+        for i in range(1, len(ids)):
+            context = np.concatenate((begin, ids[first + 1 : i])) if first else ids[max(0, i - _LONGEST_CONTEXT) : i]
+            logprob = model.log_distribution(context)
+            if float(np.max(logprob)) == -np.inf and len(context) > 1:
+                first = i - 1
+                logprob = model.log_distribution(begin)
+            ids[i] = _draw(logprob, generator, 1.0, None)
+            if ids[i] == EOS and model.context_policy == "sentence":
+                first = i
+        return ids[1:]
+
+    return list(map_in_order(draw, range(len(lengths)), thread_count(threads)))
 
 
 def _prompt_ids(model: LanguageModel, prompt: str) -> list[int]:

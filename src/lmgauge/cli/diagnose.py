@@ -1,0 +1,80 @@
+"""`lmgauge diagnose`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lmgauge.cli.options import json_option, seed_option, threads_option
+
+SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+
+
+@click.command(name="diagnose")
+@click.argument("run", type=click.Path())
+@click.option(
+    "--text",
+    "texts",
+    multiple=True,
+    type=click.Path(),
+    help="The text that was scored, if it is not where the run remembers it; may be given several times.",
+)
+@click.option(
+    "--train",
+    "train",
+    multiple=True,
+    type=click.Path(),
+    help="Training text: adds slices by how often words, and how long n-grams, occur in it.",
+)
+@click.option("-m", "--model", type=click.Path(), help="The model behind the run: adds calibration and sampled text.")
+@click.option(
+    "--contexts",
+    type=click.IntRange(min=1),
+    default=2000,
+    show_default=True,
+    help="How many contexts to draw for calibration.",
+)
+@click.option("--exhaustive", is_flag=True, help="Calibration over all contexts; slow.")
+@click.option(
+    "--sample-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tokens to sample for the mutual-information curve; what takes seconds if not given.",
+)
+@click.option(
+    "--examples", type=click.IntRange(min=0), default=10, show_default=True, help="Tokens, segments and words to show."
+)
+@click.option("--only", multiple=True, type=click.Choice(SECTIONS), help="Work out only this; may be given several times.")
+@seed_option
+@threads_option
+@json_option
+def diagnose(
+    run: str, texts: tuple[str, ...], train: tuple[str, ...], only: tuple[str, ...], as_json: bool, **options: Any
+) -> None:
+    """Show where a model fails.
+
+    RUN is a folder that `lmgauge eval -o` wrote, or a score table (Parquet, JSONL).
+
+    \b
+    lmgauge eval -m kn5/ test.txt -o run-kn5/
+    lmgauge diagnose run-kn5/ --train train.txt -m kn5/
+    """
+    from lmgauge.report.diagnose import print_diagnosis
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.terminal import progress
+    from lmgauge.verdicts import diagnose as run_diagnosis
+
+    with progress() as status:
+        found = run_diagnosis(
+            run,
+            text=list(texts) or None,
+            train=list(train) or None,
+            only=only or SECTIONS,
+            progress=status.update,
+            **options,
+        )
+    if as_json:
+        click.echo(to_json(found.to_dict()))
+    else:
+        print_diagnosis(found)

@@ -1,0 +1,235 @@
+"""`lmgauge diagnose` as users meet it: what it shows at any width, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import lmgauge
+from lmgauge import Corpus
+from lmgauge.cli.diagnose import SECTIONS
+from lmgauge.cli.main import cli
+from lmgauge.evaluation.diagnose import SECTIONS as EVALUATED
+from lmgauge.evaluation.examples import Example
+from lmgauge.evaluation.slicing import Slice, Slices
+from lmgauge.report.slices import print_examples, print_slices, readable
+
+
+def run(*arguments: object, **options: Any) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], **options)
+
+
+def ok(*arguments: object) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(*arguments: object) -> str:
+    """One line on standard error, and no traceback."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert len(result.stderr.strip().split("\n")) == 1
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training text, a test text, a model of each kind, and their runs."""
+    folder = tmp_path_factory.mktemp("diagnose")
+    lines = (data / "tinyshakespeare.txt").read_text(encoding="utf-8").split("\n")
+    for name, part in {"train": lines[:600], "test": [*lines[600:700], "unheard-of words \x1b[31m{x}"]}.items():
+        (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in part), encoding="utf-8", newline="\n")
+    for name, kind in (("kn2", "kneser-ney"), ("mle2", "mle")):
+        lmgauge.train(kind, folder / "train.txt", order=2).save(folder / name)  # type: ignore[arg-type]
+        lmgauge.evaluate(folder / name, folder / "test.txt", output=folder / f"run-{name}")
+    return folder
+
+
+# -- what it shows ------------------------------------------------------------------------------------------------------
+
+
+def test_everything_in_a_readable_order(folder: Path) -> None:
+    shown = ok("diagnose", folder / "run-kn2", "--train", folder / "train.txt", "-m", folder / "kn2")
+    titles = [
+        "what the number is worth", "by class", "by occurrences in training", "by longest n-gram seen in training",
+        "by kind of event", "by matched order", "by position in the segment", "by length of the segment",
+        "tokens that cost most in all", "events with the least probability", "segments, bits", "unseen words",
+        "calibration", "how sure it is", "how far back the text tells",
+    ]  # fmt: skip
+    places = [re.search(f"^{re.escape(title)}", shown, re.M) for title in titles]
+    assert all(places)
+    assert [place.start() for place in places if place] == sorted(place.start() for place in places if place)
+    assert re.search(r"^kn2 +≥ \d\.\d{3} ", shown, re.M)
+    assert re.search(r"^gzip -9 +\d\.\d{3} +\d\.\d\d × ", shown, re.M)
+    assert "\x1b" not in shown
+
+
+def test_what_is_missing_is_said(folder: Path) -> None:
+    shown = ok("diagnose", folder / "run-kn2")
+    assert "need the training text: --train TRAIN" in shown
+    assert "needs the model's distributions: -m MODEL" in shown
+    assert "calibration:" not in shown
+
+
+def test_events_of_probability_zero_are_shown_beside_the_slices(folder: Path) -> None:
+    shown = ok("diagnose", folder / "run-mle2", "-m", folder / "mle2")
+    assert re.search(r"events +bytes +bits/byte +perplexity +p = 0 +ppl without", shown)
+    assert "events of probability zero, the first" in shown
+    assert re.search(r"^0 +[\d,]+ +0 +\S+ +\d+ +0 +∞$", shown, re.M)
+    assert re.search(r"^mle2 +∞ +the model", shown, re.M)
+
+
+def test_json_has_full_precision_and_all_parts(folder: Path) -> None:
+    arguments = "diagnose", folder / "run-kn2", "-m", folder / "kn2", "--contexts", 20, "--json"
+    found = json.loads(ok(*arguments))
+    evaluation = json.loads((folder / "run-kn2" / "evaluation.json").read_text())["evaluation"]
+    assert found["evaluation"]["bits_per_byte"] == evaluation["bits_per_byte"]
+    assert found["evaluation"]["signature"] == evaluation["signature"]
+    assert found["calibration"]["contexts"] == 20
+    assert found["calibration"]["seed"] == 12345
+    rows = {row["slice"]: row for row in found["slices"][1]["rows"]}
+    assert set(rows["word"]) >= {"events", "bytes", "bits", "share_of_bits", "bits_per_byte", "perplexity"}
+    assert found == json.loads(ok(*arguments, "--threads", 1))
+    infinite = json.loads(ok("diagnose", folder / "run-mle2", "--json"))
+    assert infinite["slices"][1]["rows"][0]["bits"] == "inf"
+
+
+def test_exhaustive_looks_at_every_context(folder: Path) -> None:
+    found = json.loads(
+        ok("diagnose", folder / "run-kn2", "-m", folder / "kn2", "--exhaustive", "--only", "calibration", "--json")
+    )
+    assert found["calibration"]["contexts"] == found["evaluation"]["events"]
+    assert found["calibration"]["seed"] is None
+    assert (found["slices"], found["baselines"]) == ([], [])
+
+
+def test_sampled_text_has_the_size_asked_for(folder: Path) -> None:
+    arguments = "diagnose", folder / "run-kn2", "-m", folder / "kn2", "--only", "information", "--json"
+    found = json.loads(ok(*arguments, "--sample-tokens", 512))["information"]
+    assert found["tokens"] == 512
+    assert len(found["sampled_bits"]) == len(found["distances"])
+
+
+def test_another_place_of_the_text(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "moved.txt").write_bytes((folder / "test.txt").read_bytes())
+    assert "by class" in ok("diagnose", folder / "run-kn2", "--text", tmp_path / "moved.txt", "--only", "slices")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals are different on Windows")
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_lines_fit_the_terminal(folder: Path, width: int) -> None:
+    import pty
+
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "lmgauge", "diagnose", str(folder / "run-kn2"), "-m", str(folder / "kn2")]
+    environment = os.environ | {"COLUMNS": str(width), "NO_COLOR": "1", "TERM": "xterm"}
+    process = subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL, env=environment)
+    os.close(follower)
+    shown = io.BytesIO()
+    while True:
+        try:
+            part = os.read(leader, 1 << 16)
+        except OSError:  # Linux says so that the other end is closed
+            break
+        if not part:
+            break
+        shown.write(part)
+    os.close(leader)
+    assert process.wait() == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue().decode()).replace("\r", "").split("\n")
+    assert len(lines) > 50
+    assert [line for line in lines if len(line) > width] == []
+
+
+# -- what it refuses ----------------------------------------------------------------------------------------------------
+
+
+def test_another_model_is_refused(folder: Path) -> None:
+    assert "was made by the model" in refused("diagnose", folder / "run-kn2", "-m", folder / "mle2")
+
+
+def test_another_text_is_refused(folder: Path) -> None:
+    assert "scored another text" in refused("diagnose", folder / "run-kn2", "--text", folder / "train.txt")
+
+
+def test_no_run_is_refused(folder: Path) -> None:
+    assert "no such run" in refused("diagnose", folder / "nothing")
+    assert "is no run" in refused("diagnose", folder / "kn2")
+
+
+def test_training_text_without_the_text_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"segment": 0, "logprob": -1.0}\n')
+    assert "name it (--text)" in refused("diagnose", tmp_path / "t.jsonl", "--train", folder / "train.txt")
+
+
+def test_a_run_that_was_edited_is_refused(folder: Path, tmp_path: Path) -> None:
+    lmgauge.evaluate(folder / "kn2", folder / "test.txt", output=tmp_path / "run")
+    file = tmp_path / "run" / "evaluation.json"
+    file.write_text(file.read_text().replace('"tokens": ', '"tokens": 1'))
+    assert "was changed after it was written" in refused("diagnose", tmp_path / "run")
+
+
+def test_bad_options_are_refused(folder: Path) -> None:
+    assert "is not one of" in run("diagnose", folder / "run-kn2", "--only", "nothing").stderr
+    assert run("diagnose", folder / "run-kn2", "--contexts", 0).exit_code == 2
+
+
+def test_sections_are_those_that_are_worked_out() -> None:
+    assert SECTIONS == EVALUATED
+
+
+# -- pieces that comparisons share --------------------------------------------------------------------------------------
+
+
+def example(text: str, before: str = "", after: str = "", bits: tuple[float, ...] = (3.0,), value: float = 3.0) -> Example:
+    return Example("a/b.txt", 7, 6, before, text, after, bits, value)
+
+
+def test_slices_of_two_models(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (
+        Slice("word", 2, 3, 4, (5.0, 6.0), (1.25, 1.5), 0.25, (-0.1, 0.6), 0.2, (0, 0), (5.0, 6.0)),
+        Slice("[URL]", 1, 1, 2, (float("inf"), 1.0), (float("inf"), 0.5), None, None, None, (1, 0), (0.0, 1.0)),
+    )
+    print_slices(Slices("class", "byte", rows), ["kn5", "a/very/long/name/of/a/run"])
+    shown = capsys.readouterr().out
+    assert re.search(r"^ +bytes +kn5 +…\S+/of/a/run +difference +95 % interval +p$", shown, re.M)
+    assert re.search(r"^word +4 +1.250 +1.500 +\+0.250 +-0.100 .. \+0.600 +0.2000$", shown, re.M)
+    assert re.search(r"^\[URL\] +2 +∞ +0.500( +–){3}$", shown, re.M)
+    print_slices(Slices("class", "byte", ()), ["kn5"])
+    assert capsys.readouterr().out == ""
+
+
+def test_examples_mark_what_stands_out(capsys: pytest.CaptureFixture[str]) -> None:
+    print_examples("title", [example(" dog", "the", " barks"), example("a whole line")], ["kn5"])
+    assert capsys.readouterr().out.split("\n") == [
+        "title", "  3.0  b.txt:7  the »dog« barks", "  3.0  b.txt:7  a whole line", "", "",
+    ]  # fmt: skip
+    print_examples("title", [example("dog", "the ", "", (1.0, 3.5), 2.5)], ["kn5", "wb5"])
+    assert re.search(r"1.0 +3.5 +\+2.5  b.txt:7  the »dog«", capsys.readouterr().out)
+    print_examples("title", [], ["kn5"])
+    assert capsys.readouterr().out == ""
+
+
+def test_text_cannot_drive_the_terminal() -> None:
+    assert readable("a\x1b[31mb\tc\u2028d") == "a\N{REPLACEMENT CHARACTER}[31mb⇥c d"
+
+
+def test_a_corpus_of_one_segment_has_no_worst_one(tmp_path: Path) -> None:
+    model = lmgauge.train("laplace", Corpus.from_strings(["a b"]), order=1)
+    model.save(tmp_path / "m")
+    (tmp_path / "t.txt").write_text("a b c\n")
+    lmgauge.evaluate(tmp_path / "m", tmp_path / "t.txt", output=tmp_path / "run")
+    shown = ok("diagnose", tmp_path / "run")
+    assert "segments, bits" not in shown
+    assert "mutual information needs" in shown
