@@ -1,0 +1,144 @@
+"""Models of one's own: from a function over token ids to what evaluation and audits take.
+
+>>> import numpy as np
+>>> from lmgauge.text.documents import Corpus
+>>> class Uniform(CustomModel):
+...     label = "uniform"
+...     def log_distribution(self, context_ids):
+...         logprob = np.full(len(self.vocabulary), -np.log(len(self.vocabulary) - 1))
+...         logprob[1] = -np.inf  # <s> is never predicted
+...         return logprob
+>>> model = Uniform(["a", "b"])
+>>> [batch.logprob.round(4).tolist() for batch in model.score(Corpus.from_strings(["a b"]))]
+[[-1.3863, -1.3863, -1.3863]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.text.encoding import ReservedPolicy, encode
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
+
+ScoreIds = Callable[[NDArray[np.uint32]], NDArray[np.float64]]
+
+
+def score_segments(
+    segments: Iterable[Segments],
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    score_ids: ScoreIds,
+    *,
+    reserved: ReservedPolicy = "refuse",
+) -> Iterator[ScoreBatch]:
+    """The score table of a model that is a function over token ids: spans, kinds and strings come from here.
+
+    Args:
+        segments: blocks of text.
+        tokenizer: how text becomes tokens.
+        vocabulary: what their ids are; other tokens are `<unk>`.
+        score_ids: from the ids of a segment, uint32 [n], `<s>` first and `</s>` last, to the natural log-probabilities of
+            all but the first, each given those before it: float64 [n - 1].
+        reserved: what a `<unk>`, `<s>` or `</s>` in the text means (see `lmgauge.train`).
+
+    Yields:
+        A batch for each block.
+
+    Raises:
+        UsageError: `score_ids` returns an array of another length.
+        InputError: the text has a reserved token and `reserved` is "refuse".
+    """
+    for block in segments:
+        encoded = encode(block, tokenizer, vocabulary, bos=True, reserved=reserved, spans=True)
+        firsts = np.flatnonzero(encoded.ids == BOS)
+        parts = [_scored(score_ids, ids) for ids in np.split(encoded.ids, firsts[1:])] if len(firsts) else []
+        kept = encoded.ids != BOS
+        ids = encoded.ids[kept]
+        kind = np.full(len(ids), TOKEN, np.uint8)
+        kind[ids == UNK] = OOV
+        kind[ids == EOS] = EOS_KIND
+        yield ScoreBatch(
+            segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
+            segment_events=np.array([len(part) for part in parts], np.int64),
+            token_ids=ids,
+            strings=vocabulary,
+            logprob=np.concatenate(parts) if parts else np.zeros(0, np.float64),
+            kind=kind,
+            ends=encoded.span_ends[kept],
+            lossy=encoded.lossy,
+        )
+
+
+def _scored(score_ids: ScoreIds, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+    logprob = np.asarray(score_ids(ids), np.float64)
+    if logprob.shape != (len(ids) - 1,):
+        raise UsageError(
+            f"the scores of {len(ids)} ids have shape {logprob.shape}; there must be one for each id but the first, <s>"
+        )
+    return logprob
+
+
+class CustomModel:
+    """A base for models of one's own: give `log_distribution`, and what is faster than one call of it an event.
+
+    Args:
+        vocabulary: the tokens, or a ready `Vocabulary`.
+        tokenizer: a name as in `lmgauge.train`, or a tokenizer.
+        reserved: what a `<unk>`, `<s>` or `</s>` in the text means (see `lmgauge.train`).
+
+    Attributes:
+        label: short name for signatures.
+        fingerprint: hexadecimal digest of all that determines the probabilities, if there is one.
+        context_policy: segments are contexts of their own.
+        tolerance: by how many nats rows may differ when they are scored again, for models that compute in float32.
+    """
+
+    label = "custom"
+    fingerprint = "custom"
+    context_policy = "sentence"
+    tolerance = 0.0
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary | Iterable[str],
+        tokenizer: str | Tokenizer = "whitespace",
+        *,
+        reserved: ReservedPolicy = "refuse",
+    ) -> None:
+        self.vocabulary = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.from_tokens(vocabulary)
+        self.tokenizer = make_tokenizer(tokenizer)
+        self.reserved: ReservedPolicy = reserved
+
+    def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Natural log-probabilities of all tokens after a context that begins with `<s>`: float64 [vocabulary].
+
+        Raises:
+            UsageError: a model does not say.
+        """
+        raise UsageError(f"{type(self).__name__} has no log_distribution of its own")
+
+    def score_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Natural log-probabilities of all ids but the first, `<s>`, each given those before it: float64 [n - 1]."""
+        found = [self.log_distribution(ids[:i])[ids[i]] for i in range(1, len(ids))]
+        return np.array(found, np.float64)
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """One batch of the score table for each block of segments, in order."""
+        return score_segments(segments, self.tokenizer, self.vocabulary, self.score_ids, reserved=self.reserved)
+
+    @property
+    def blocks_are_independent(self) -> bool:
+        """False: blocks are scored one after another, as a model of one's own need not be safe to call from threads."""
+        return False
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """The batch of one block."""
+        return next(self.score([block], spans=spans))

@@ -1,0 +1,179 @@
+"""`lmgauge audit` as users and pipes meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lmgauge.cli.main import cli
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
+MANUAL = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
+
+
+def run(*arguments: object, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=stdin)
+
+
+@pytest.fixture(scope="module")
+def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training text, a test text, a model and a run."""
+    folder = tmp_path_factory.mktemp("audit")
+    lines = (data / "tinyshakespeare.txt").read_text(encoding="utf-8").split("\n")
+    (folder / "train.txt").write_text("\n".join(lines[:600]) + "\n", encoding="utf-8", newline="\n")
+    (folder / "test.txt").write_text("\n".join(lines[600:660]) + "\n", encoding="utf-8", newline="\n")
+    assert run("train", "witten-bell", "--order", 3, folder / "train.txt", "-o", folder / "wb3").exit_code == 0
+    assert run("eval", "-m", folder / "wb3", folder / "test.txt", "-o", folder / "run").exit_code == 0
+    return folder
+
+
+def test_a_model_that_passes(folder: Path) -> None:
+    result = run("audit", "-m", folder / "wb3", folder / "test.txt")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"1 coverage +PASS", result.stdout)
+    assert re.search(r"code length +PASS +[\d,]+ bytes \(60 segments", result.stdout)
+    assert re.search(r"training text +NOT CHECKED +the training text was not named \(--train\)", result.stdout)
+    assert result.stdout.splitlines()[-1] == "PASS: nothing found to be wrong; leak not checked."
+    assert "\x1b" not in result.stdout
+
+
+def test_a_leak_exits_with_1(folder: Path) -> None:
+    arguments = ("audit", "-m", folder / "wb3", folder / "train.txt", "--levels", "leak", "--train", folder / "train.txt")
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert "100.00 % of the bytes" in result.stdout
+    assert result.stdout.splitlines()[-1] == "FAIL at leak: the text is no test of this model."
+    assert run(*arguments, "--max-overlap", 1).exit_code == 0
+    clean = run("audit", "-m", folder / "wb3", folder / "test.txt", "--levels", "leak", "--train", folder / "train.txt")
+    assert clean.exit_code == 0, clean.output
+
+
+def test_json(folder: Path) -> None:
+    result = run("audit", "-m", folder / "wb3", folder / "test.txt", "--json", "--contexts", 7, "--seed", 3)
+    found = json.loads(result.stdout)
+    assert found["passed"] is True
+    assert found["model"] == "wb3"
+    assert found["levels"]["proof"] == "PASS"
+    assert found["settings"]["seed"] == 3
+    assert next(check for check in found["checks"] if check["name"] == "sums")["details"]["contexts"] == 7
+
+
+def test_a_run(folder: Path) -> None:
+    result = run("audit", folder / "run")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"claims +PASS +\d+ numbers of evaluation.json come out the same", result.stdout)
+    assert result.stdout.splitlines()[-1].endswith("normalisation, causality, leak and proof not checked.")
+    other = run("audit", folder / "run", "--text", folder / "train.txt")
+    assert other.exit_code == 1
+    assert "FAIL at coverage" in other.stdout
+
+
+def test_a_run_and_its_model(folder: Path) -> None:
+    result = run("audit", folder / "run", "-m", folder / "wb3", "--contexts", 20)
+    assert result.exit_code == 0, result.output
+    assert re.search(r"stored rows +PASS +[\d,]+ rows of the table are what the model gives", result.stdout)
+    assert re.search(r"5 proof +PASS", result.stdout)
+    assert run("train", "witten-bell", "--order", 2, folder / "train.txt", "-o", folder / "wb2").exit_code == 0
+    other = run("audit", folder / "run", "-m", folder / "wb2", "--levels", "coverage")
+    assert other.exit_code == 1
+    assert re.search(r"model +FAIL +The run was made by a model with fingerprint", other.stdout)
+    assert re.search(r"stored rows +FAIL +The table is not what the model gives: segment 1, event", other.stdout)
+
+
+def test_standard_input(folder: Path) -> None:
+    text = (folder / "test.txt").read_bytes()
+    assert run("audit", "-m", folder / "wb3", stdin=text).exit_code == 0
+    assert run("audit", "-m", folder / "wb3", "-", stdin=text).exit_code == 0
+    twice = run("audit", "-m", folder / "wb3", "-", "--train", folder / "train.txt", stdin=text)
+    assert twice.exit_code == 2
+    assert "save it in a file" in twice.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-m", "none", "{folder}/test.txt"], "none: no such model"),
+        (["-m", "{folder}/wb3", "none.txt"], "none.txt"),
+        (["-m", "{folder}/wb3", "{folder}/empty.txt"], "nothing to audit"),
+        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", "truth"], "'truth' is no level"),
+        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", ","], "choose from coverage"),
+        (["-m", "{folder}/wb3", "{folder}/test.txt", "--text", "x"], "--text belongs to a RUN"),
+        ([], "name a model with -m"),
+        (["a", "b"], "name a model with -m"),
+        (["none"], "no such run"),
+        (["{folder}/wb3"], "is no run"),
+    ],
+)
+def test_bad_usage_exits_with_2(folder: Path, arguments: list[str], message: str) -> None:
+    (folder / "empty.txt").touch()
+    result = run("audit", *(argument.format(folder=folder) for argument in arguments))
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+    assert len([line for line in result.stderr.splitlines() if "rror" in line]) == 1
+
+
+@POSIX
+def test_an_interrupt_ends_it_soon(folder: Path) -> None:
+    """Also while threads are coding: no trace, no waiting for them."""
+    (folder / "long.txt").write_bytes((folder / "train.txt").read_bytes() * 1000)
+    command = [sys.executable, "-m", "lmgauge", "audit", "-m", "wb3", "long.txt", "--levels", "proof", "--exhaustive"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors.decode().splitlines()[-1] == "lmgauge: interrupted; nothing was left half-written"
+    assert b"Traceback" not in errors
+
+
+def test_the_manual_runs() -> None:
+    """The model of docs/audit.md, as it stands there, and the output shown below it."""
+    text = MANUAL.read_text(encoding="utf-8")
+    block = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    shown = re.search(r"```text\n(.*?)```", text[block.end() :] if block else "", re.DOTALL)
+    assert block is not None
+    assert shown is not None
+    assert len([line for line in block[1].splitlines() if line.strip()]) <= 30
+    done = subprocess.run(
+        [sys.executable, "-c", block[1]],
+        cwd=MANUAL.parents[1],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Sizes of gzip and the last digits of sums are the machine's own.
+    assert re.sub(r"[\d.,e-]+", "#", done.stdout) == re.sub(r"[\d.,e-]+", "#", shown[1])
+
+
+def test_the_manual_names_every_option() -> None:
+    text = MANUAL.read_text(encoding="utf-8")
+    options = {
+        "--train",
+        "--max-overlap",
+        "--levels",
+        "--contexts",
+        "--proof-bytes",
+        "--exhaustive",
+        "--text",
+        "--json",
+        "--seed",
+    }
+    assert {option for option in options if option not in text} == set()
+
+
+def test_the_command_knows_all_levels() -> None:
+    from lmgauge.cli.audit import LEVELS as named
+    from lmgauge.evaluation.audit import LEVELS
+
+    assert named == LEVELS

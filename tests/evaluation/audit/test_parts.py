@@ -1,0 +1,235 @@
+"""The parts of an audit on their own: sums, sampling, spelling, what is asked of a model, and how results read."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.evaluation.audit.gallery import OtherTemperature, Sound
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Check, audit, check_leak
+from lmgauge.evaluation.audit.coverage import recount
+from lmgauge.evaluation.audit.normalisation import log_sum_exp, sampled_events
+from lmgauge.evaluation.audit.rows import Portion, Rows, Subject, blocks_of, rows_of
+from lmgauge.evaluation.audit.spelling import Spelling
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, Strings
+from lmgauge.text.documents import Corpus
+
+LINES = ["to be or not to be", "that is the question", "to sleep", "", "perchance to dream"]
+
+
+@given(st.lists(st.floats(-700, 5), min_size=1, max_size=50))
+def test_log_sum_exp_is_the_log_of_the_sum(values: list[float]) -> None:
+    expected = math.log(math.fsum(math.exp(v + 300) for v in values)) - 300
+    assert log_sum_exp(np.array(values)) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_log_sum_exp_of_nothing_possible() -> None:
+    assert log_sum_exp(np.array([-np.inf, -np.inf])) == -np.inf
+    assert log_sum_exp(np.array([-np.inf, 0.0])) == 0
+
+
+@given(st.integers(1, 200), st.integers(1, 300))
+def test_sampled_events_are_distinct_and_in_order(events: int, wanted: int) -> None:
+    drawn = sampled_events(events, wanted, 1)
+    assert drawn == sorted(set(drawn))
+    assert len(drawn) == min(events, wanted)
+    assert drawn[0] >= 0
+    assert drawn[-1] < events
+
+
+def rows(segment: int, text: str, tokens: list[str], ends: list[int], kinds: list[int] | None = None) -> Rows:
+    n = len(tokens)
+    kind = np.array(kinds or [0] * n, np.uint8)
+    return Rows(segment, tokens, np.arange(n, dtype=np.uint32), np.zeros(n), kind, np.array(ends, np.int64), text.encode())
+
+
+def test_a_portion_is_spread_over_the_text_and_of_the_size_asked_for() -> None:
+    portion = Portion(500, beginning=False, seed=1)
+    for i in range(10_000):
+        portion.offer(rows(i, "x" * 9, ["x"], [9]))
+    drawn = [part.segment for part in portion.segments()]
+    assert drawn == sorted(set(drawn))
+    assert len(drawn) == 50
+    assert max(drawn) > 8000
+    assert min(drawn) < 2000
+    fewer = {part.segment for part in portion.segments(100)}
+    assert len(fewer) == 10
+    assert fewer < set(drawn)
+
+
+def test_a_portion_of_a_stream_is_its_beginning() -> None:
+    portion = Portion(50, beginning=True, seed=1)
+    for i in range(100):
+        portion.offer(rows(i, "x" * 9, ["x"], [9]))
+    assert [part.segment for part in portion.segments()] == [0, 1, 2, 3, 4]
+
+
+def test_rows_that_came_in_two_batches_are_one_segment() -> None:
+    def batch(segments: list[int], events: list[int], tokens: list[str]) -> ScoreBatch:
+        n = len(tokens)
+        ids = np.arange(n, dtype=np.uint32)
+        arrays = (np.array(segments, np.int64), np.array(events, np.int64), ids)
+        return ScoreBatch(*arrays, Strings(tokens), np.zeros(n), np.zeros(n, np.uint8), np.arange(n, dtype=np.int64))
+
+    found = list(rows_of([batch([0, 1], [1, 2], ["a", "b", "c"]), batch([1, 2], [1, 1], ["d", "e"])]))
+    assert [part.segment for part in found] == [0, 1, 2]
+    assert [part.tokens() for part in found] == [["a"], ["b", "c", "d"], ["e"]]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n"), max_size=8), max_size=6))
+def test_denominators_counted_the_plain_way(lines: list[str]) -> None:
+    """Against the kernel, which counts by looking at bytes."""
+    from lmgauge.evaluation.evaluate import count_denominators
+
+    for block in blocks_of([line.encode() for line in lines], 2):
+        assert recount(block) == count_denominators(block)
+
+
+# -- spelling -----------------------------------------------------------------------------------------------------------
+
+
+def spelled(unit: str, *parts: Rows, oov: int = 0) -> Check:
+    spelling = Spelling(unit)
+    for part in parts:
+        spelling.add(part)
+    return spelling.check(oov)
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "tokens", "ends", "kinds"),
+    [
+        ("word", " a  b ", ["a", "b", "</s>"], [2, 5, 6], [0, 0, EOS_KIND]),
+        ("word", "a zz", ["a", "<unk>", "</s>"], [1, 4, 4], [0, OOV, EOS_KIND]),
+        ("word", "<unk>", ["<<unk>>"], [5], [0]),
+        ("character", "ä日", ["ä", "日", "</s>"], [2, 5, 5], [0, 0, EOS_KIND]),
+        ("byte", "ä", ["<0xC3>", "<0xA4>"], [1, 2], [0, 0]),
+        ("subword", "the ä", ["the", "Ġ", "Ã", "¤"], [3, 4, 6, 6], [0, 0, 0, 0]),
+        ("subword", "the ä", ["▁the", "▁", "<0xC3>", "<0xA4>"], [3, 4, 6, 6], [0, 0, 0, 0]),
+        ("token", "the cat", ["the", "Ġcat"], [3, 7], [0, 0]),
+    ],
+)
+def test_tokens_that_spell_their_bytes(unit: str, text: str, tokens: list[str], ends: list[int], kinds: list[int]) -> None:
+    assert spelled(unit, rows(0, text, tokens, ends, kinds)).verdict == PASS
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "tokens", "ends", "kinds"),
+    [
+        ("word", "a b c", ["a", "c"], [1, 5], [0, 0]),
+        ("word", "a b c", ["a", "<unk>"], [1, 5], [0, OOV]),
+        ("word", "a b", ["a", "</s>"], [1, 3], [0, EOS_KIND]),
+        ("character", "ab", ["a", "</s>"], [1, 2], [0, EOS_KIND]),
+        ("byte", "ab", ["<0x61>"], [2], [0]),
+        ("byte", "a", ["<0x62>"], [1], [0]),
+    ],
+)
+def test_tokens_that_do_not(unit: str, text: str, tokens: list[str], ends: list[int], kinds: list[int]) -> None:
+    found = spelled(unit, rows(0, text, tokens, ends, kinds))
+    assert found.verdict == FAIL
+    assert "segment 1, event" in found.evidence
+
+
+def test_a_spelling_that_is_not_known_is_not_checked() -> None:
+    assert spelled("subword", rows(0, "the cat", ["TH##", "##E", "C", "AT"], [2, 3, 4, 7])).verdict == NOT_CHECKED
+
+
+# -- what is asked of a model, and how results read ------------------------------------------------------------------------
+
+
+def test_two_methods_are_enough() -> None:
+    model = Sound(LINES)
+    bare: Any = SimpleNamespace(
+        vocabulary=model.vocabulary,
+        tokenizer=model.tokenizer,
+        score=lambda segments: model.score(segments),
+        log_distribution=model.log_distribution,
+    )
+    found = audit(bare, Corpus.from_strings(LINES))
+    assert found.passed
+    assert found.model == "SimpleNamespace"
+    del bare.log_distribution
+    with pytest.raises(UsageError, match="has no log_distribution; an audit needs vocabulary"):
+        audit(bare, Corpus.from_strings(LINES))
+
+
+def test_distributions_of_another_size_are_refused() -> None:
+    model: Any = Sound(LINES)
+    model.log_distribution = lambda context: np.zeros(3)
+    with pytest.raises(UsageError, match=r"array of shape \(3,\)"):
+        audit(model, Corpus.from_strings(LINES))
+
+
+def test_a_tolerance_has_its_limits() -> None:
+    model: Any = Sound(LINES)
+    model.tolerance = 5.0
+    assert Subject(model).tolerance == 0.01
+    model.tolerance = -1.0
+    with pytest.raises(UsageError, match="tolerance"):
+        Subject(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"levels": ["coverage", "truth"]}, "level 'truth' is not known"),
+        ({"contexts": 0}, "at least 1 context"),
+        ({"proof_bytes": 0}, "at least 1 context"),
+        ({"max_overlap": 2}, "between 0 and 1"),
+        ({"sum_tolerance": 0.5}, "no rounding"),
+    ],
+)
+def test_arguments_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        audit(Sound(LINES), Corpus.from_strings(LINES), **options)
+
+
+def test_an_empty_text_is_no_text() -> None:
+    with pytest.raises(InputError, match="nothing to audit"):
+        audit(Sound(LINES), Corpus.from_strings([]))
+
+
+def test_levels_that_were_not_asked_for_say_so() -> None:
+    found = audit(Sound(LINES), Corpus.from_strings(LINES), levels=["coverage"])
+    assert [found.verdict(level) for level in LEVELS] == [PASS] + [NOT_CHECKED] * 4
+    assert {check.evidence for check in found.checks if check.level != "coverage"} == {"not asked for"}
+
+
+def test_a_text_that_can_be_read_only_once() -> None:
+    corpus = Corpus.from_strings(iter(LINES))
+    assert not corpus.rereadable
+    assert audit(Sound(LINES), corpus).passed
+
+
+@dataclass
+class Compared:
+    segments: int = 10
+    touched_segments: int = 1
+    bytes: int = 1000
+    touched_bytes: int = 20
+
+
+def test_leak() -> None:
+    assert check_leak(None).verdict == NOT_CHECKED
+    assert check_leak(Compared()).verdict == FAIL
+    assert check_leak(lambda: Compared(), 0.02).verdict == PASS
+    found = check_leak(Compared())
+    assert found.evidence.startswith("2.00 % of the bytes (20 of 1,000)")
+    assert audit(Sound(LINES), Corpus.from_strings(LINES), overlap=Compared()).verdict("leak") == FAIL
+
+
+def test_results_print_and_turn_into_json() -> None:
+    found = audit(OtherTemperature(LINES), Corpus.from_strings(LINES), name="mine")
+    assert str(found).startswith("mine: FAILED\nPASS         coverage, segments: 5 segments")
+    content = json.loads(json.dumps(found.to_dict()))
+    assert content["passed"] is False
+    assert content["levels"]["normalisation"] == "FAIL"
+    assert {check["level"] for check in content["checks"]} == set(LEVELS)
