@@ -40,7 +40,8 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.metrics", "lmgauge.scores"},
     "report": FOR_ALL | {"lmgauge.metrics", "lmgauge.scores", "lmgauge.evaluation"},
     "api": FOR_ALL | EVERY_ROOM,
-    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "verdicts": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.verdicts"},
     "__main__": {"lmgauge.cli"},
 }
 """Room (folder or module right under the package; "" for the other modules there) -> prefixes of what it may import."""
@@ -49,7 +50,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "evaluation": {"lmgauge.models.model"},
     "scores": {"lmgauge.text"},
-    "report": SOURCE_TEXT,
+    "report": SOURCE_TEXT | {"lmgauge.text.overlap_result"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 
@@ -57,18 +58,19 @@ LIBRARIES: dict[str, set[str]] = {
     "": {"numpy"},
     "_kernels": {"numpy"},
     "metrics": {"numpy"},
-    "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers"},
+    "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "models": {"numpy", "pyarrow", "safetensors"},
-    "evaluation": {"numpy", "pyarrow", "pandas"},
+    "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "report": {"numpy", "rich"},
     "api": {"numpy"},
+    "verdicts": {"numpy"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }
 """Room -> libraries it may import."""
 
-EXTRAS = {"zstandard", "icu4py", "tokenizers", "pandas"}
+EXTRAS = {"zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"}
 """Libraries that may be absent: only ever imported inside the function that needs them."""
 
 

@@ -17,40 +17,55 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge.api import evaluate, evaluate_scores, sample, train
-    from lmgauge.errors import (
-        CheckFailedError,
-        InputError,
-        LmgaugeError,
-        MissingExtraError,
-        ModelFileError,
-        UsageError,
-    )
+    from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
+    from lmgauge.evaluation.audit import Audit
+    from lmgauge.evaluation.comparison import Comparison, Comparisons
+    from lmgauge.evaluation.diagnosis import Diagnosis
+    from lmgauge.evaluation.divergence import Divergence
     from lmgauge.evaluation.results import Evaluation, Evaluations
+    from lmgauge.models.custom import CustomModel
+    from lmgauge.models.mixture import MixtureModel
     from lmgauge.models.model import LanguageModel
     from lmgauge.models.ngram.arpa import read_arpa, write_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.scores import ScoreBatch, read_scores
     from lmgauge.text.documents import Corpus
+    from lmgauge.text.overlap_result import Overlap
     from lmgauge.text.vocabulary import Vocabulary
+    from lmgauge.verdicts import audit, compare, diagnose, divergence, mix, overlap
 
 _HOMES = {
+    "Audit": "lmgauge.evaluation.audit",
     "CheckFailedError": "lmgauge.errors",
+    "Comparison": "lmgauge.evaluation.comparison",
+    "Comparisons": "lmgauge.evaluation.comparison",
     "Corpus": "lmgauge.text.documents",
+    "CustomModel": "lmgauge.models.custom",
+    "Diagnosis": "lmgauge.evaluation.diagnosis",
+    "Divergence": "lmgauge.evaluation.divergence",
     "Evaluation": "lmgauge.evaluation.results",
     "Evaluations": "lmgauge.evaluation.results",
     "InputError": "lmgauge.errors",
     "LanguageModel": "lmgauge.models.model",
     "LmgaugeError": "lmgauge.errors",
     "MissingExtraError": "lmgauge.errors",
+    "MixtureModel": "lmgauge.models.mixture",
     "ModelFileError": "lmgauge.errors",
     "NgramModel": "lmgauge.models.ngram.model",
+    "Overlap": "lmgauge.text.overlap_result",
     "ScoreBatch": "lmgauge.scores",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
+    "audit": "lmgauge.verdicts",
+    "compare": "lmgauge.verdicts",
+    "diagnose": "lmgauge.verdicts",
+    "divergence": "lmgauge.verdicts",
     "evaluate": "lmgauge.api",
     "evaluate_scores": "lmgauge.api",
     "load_model": "lmgauge.models.registry",
+    "mix": "lmgauge.verdicts",
+    "overlap": "lmgauge.verdicts",
     "read_arpa": "lmgauge.models.ngram.arpa",
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api",
@@ -59,23 +74,37 @@ _HOMES = {
 }
 
 __all__ = [
+    "Audit",
     "CheckFailedError",
+    "Comparison",
+    "Comparisons",
     "Corpus",
+    "CustomModel",
+    "Diagnosis",
+    "Divergence",
     "Evaluation",
     "Evaluations",
     "InputError",
     "LanguageModel",
     "LmgaugeError",
     "MissingExtraError",
+    "MixtureModel",
     "ModelFileError",
     "NgramModel",
+    "Overlap",
     "ScoreBatch",
     "UsageError",
     "Vocabulary",
     "__version__",
+    "audit",
+    "compare",
+    "diagnose",
+    "divergence",
     "evaluate",
     "evaluate_scores",
     "load_model",
+    "mix",
+    "overlap",
     "read_arpa",
     "read_scores",
     "sample",

@@ -20,6 +20,12 @@ from lmgauge.version import __version__
 COMMANDS = {
     "train": ("lmgauge.cli.train:train", "Train an n-gram model on text."),
     "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+    "compare": ("lmgauge.cli.compare:compare", "Say whether results may be compared, and whether their difference is real."),
+    "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+    "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+    "audit": ("lmgauge.cli.audit:audit", "Prove a result, or show what is wrong with it."),
+    "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+    "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far two models' predictions are apart."),
     "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
     "info": ("lmgauge.cli.info:info", "Show what is in a model."),
     "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),

@@ -1,0 +1,108 @@
+"""`lmgauge divergence`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lmgauge.cli.options import corpus_of, json_option, seed_option, text_options, threads_option
+
+
+def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        ranks = tuple(int(part) for part in value.split(","))
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a list of whole numbers like 1,5,10") from error
+    if min(ranks) < 1:
+        raise click.BadParameter(f"{value!r}: give whole numbers from 1")
+    return ranks
+
+
+@click.command()
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path())
+@click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
+@click.option(
+    "--events",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="About how many events to look at, in whole segments drawn at random.",
+)
+@click.option("--exhaustive", is_flag=True, help="Look at every event of the text.")
+@click.option(
+    "--top-k",
+    default="1,5,10",
+    show_default=True,
+    metavar="K[,K...]",
+    callback=_ranks,
+    help="Which share of A's K most probable tokens is among B's.",
+)
+@click.option(
+    "--resamples",
+    type=click.IntRange(min=100),
+    default=1000,
+    show_default=True,
+    help="Of the bootstrap behind the 95 % intervals.",
+)
+@click.option(
+    "--reserved",
+    type=click.Choice(["refuse", "escape", "unk"]),
+    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as the models were trained.",
+)
+@seed_option
+@text_options
+@threads_option
+@json_option
+def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Measure how far two models' predictions are apart.
+
+    A and B are model folders or ARPA files over the same words, e.g. before and after pruning or quantising. TEXTS are
+    files, globs or - (standard input, also if none is named): at each of their events the two distributions over the whole
+    vocabulary are compared.
+
+    \b
+    lmgauge divergence kn5/ kn5-pruned/ test.txt
+    lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .kl_ab_nats
+    """
+    from lmgauge.evaluation.divergence import divergence as run
+    from lmgauge.models.alignment import aligned
+    from lmgauge.models.mixture import with_reserved
+    from lmgauge.models.registry import load_model
+    from lmgauge.report.divergence import print_divergence
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.terminal import progress
+
+    corpus = corpus_of(texts, options)
+    with progress() as status:
+        status.update("loading")
+        models = [load_model(path) for path in (a, b)]
+        if options["reserved"]:
+            models = with_reserved(models, options["reserved"])
+        first, second = models[0], aligned(models[1], models[0], names=(b, a))
+        status.update("scoring")
+        result = run(
+            first,
+            second,
+            corpus,
+            names=_names(a, b),
+            events=options["events"],
+            exhaustive=options["exhaustive"],
+            top_k=options["top_k"],
+            seed=options["seed"],
+            resamples=options["resamples"],
+            threads=options["threads"],
+            progress=lambda done, total: status.update(f"compared {done:,} of {total:,} events"),
+        )
+    if as_json:
+        click.echo(to_json(result.to_dict()))
+    else:
+        print_divergence(result)
+
+
+def _names(a: str, b: str) -> tuple[str, str]:
+    """The last part of each path; the whole path where that is the same."""
+    short = Path(a).name or a, Path(b).name or b
+    return short if short[0] != short[1] else (a.rstrip("/"), b.rstrip("/"))

@@ -1,0 +1,123 @@
+"""The events at which two models are compared: all of a text, or those of segments drawn at random."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.scores import ScoreBatch, TokenStrings
+
+if TYPE_CHECKING:
+    from lmgauge.models.model import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEvents:
+    """The events of a segment.
+
+    Attributes:
+        index: the segment in reading order, from 0.
+        before: events of the text before it.
+        ids: uint32 [n], the true tokens.
+        kind: uint8 [n], as in a score table.
+        logprob: for either model float64 [n], of the true tokens, nats.
+    """
+
+    index: int
+    before: int
+    ids: NDArray[np.uint32]
+    kind: NDArray[np.uint8]
+    logprob: tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Segments in reading order, what they were drawn from, and the ids of the whole text where a model sees them."""
+
+    chosen: list[SegmentEvents]
+    total_events: int
+    total_segments: int
+    history: NDArray[np.uint32] | None
+
+    def batch(self, which: int, strings: TokenStrings) -> ScoreBatch:
+        """The rows that one of the models gave the segments."""
+        none = np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.float64)
+        return ScoreBatch(
+            segments=np.array([segment.index for segment in self.chosen], np.int64),
+            segment_events=np.array([len(segment.ids) for segment in self.chosen], np.int64),
+            token_ids=np.concatenate([none[0], *(segment.ids for segment in self.chosen)]),
+            strings=strings,
+            logprob=np.concatenate([none[2], *(segment.logprob[which] for segment in self.chosen)]),
+            kind=np.concatenate([none[1], *(segment.kind for segment in self.chosen)]),
+            ends=np.zeros(0, np.int64),
+        )
+
+
+def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None, seed: int, threads: int | None) -> Drawn:
+    """Segments at random until they have so many events (all if None), in reading order.
+
+    Every segment gets a random number; those with the lowest are kept. The numbers depend on the seed and the order of the
+    segments alone, so that the sample does not depend on blocks or threads.
+    """
+    generator = np.random.default_rng(seed)
+    heap: list[tuple[float, int, SegmentEvents]] = []  # negated: the highest number first
+    kept = total_events = total_segments = 0
+    sees_text = any(model.context_policy != "sentence" for model in (a, b))
+    history = [np.array([a.vocabulary.id("<s>")], np.uint32)]
+    for one, other in _score_both(a, b, corpus, threads):
+        keys = generator.random(len(one.segments))
+        full = events is not None and kept >= events
+        candidates = np.flatnonzero(keys < -heap[0][0]) if full else np.arange(len(keys))
+        begins = np.cumsum(one.segment_events) - one.segment_events
+        for i in candidates.tolist():
+            rows = slice(int(begins[i]), int(begins[i] + one.segment_events[i]))
+            segment = _segment(int(one.segments[i]), total_events, rows, one, other)
+            heapq.heappush(heap, (-float(keys[i]), -segment.index, segment))
+            kept += len(segment.ids)
+            while events is not None and kept - len(heap[0][2].ids) >= events:
+                kept -= len(heapq.heappop(heap)[2].ids)
+        if sees_text:
+            history.append(one.token_ids)
+        total_events += len(one)
+        total_segments += len(one.segments)
+    if not total_events:
+        raise InputError("there is nothing to compare: the text has no event; name a text that is not empty")
+    chosen = sorted((item[2] for item in heap), key=lambda segment: segment.index)
+    return Drawn(chosen, total_events, total_segments, np.concatenate(history) if sees_text else None)
+
+
+def _segment(index: int, before: int, rows: slice, one: ScoreBatch, other: ScoreBatch) -> SegmentEvents:
+    # Copies: a view would hold the whole batch in memory.
+    logprob = one.logprob[rows].copy(), other.logprob[rows].copy()
+    return SegmentEvents(index, before + rows.start, one.token_ids[rows].copy(), one.kind[rows].copy(), logprob)
+
+
+def _score_both(
+    a: LanguageModel, b: LanguageModel, corpus: Corpus, threads: int | None
+) -> Iterator[tuple[ScoreBatch, ScoreBatch]]:
+    first, second = itertools.tee(corpus)
+    tables = a.score(first, spans=False, threads=threads), b.score(second, spans=False, threads=threads)
+    for one, other in zip(*tables, strict=True):
+        if not (np.array_equal(one.segment_events, other.segment_events) and np.array_equal(one.token_ids, other.token_ids)):
+            raise InputError(
+                f"the models cut the text into different events, near segment {_first_difference(one, other) + 1:,}: they "
+                "take unseen or reserved words differently; give both the same --reserved"
+            )
+        yield one, other
+
+
+def _first_difference(one: ScoreBatch, other: ScoreBatch) -> int:
+    size = min(len(one), len(other))
+    differs = np.flatnonzero(one.token_ids[:size] != other.token_ids[:size])
+    row = int(differs[0]) if len(differs) else size - 1
+    return int(one.row_segments()[row]) if size else 0

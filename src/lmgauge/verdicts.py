@@ -1,0 +1,294 @@
+"""Verdicts, from `import lmgauge`: whether numbers may be compared, are real, can be proved; the command line's words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.api import Model, PathLike, Text, corpus_of, loaded
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.audit import LEVELS, Audit
+from lmgauge.evaluation.audit import audit as _audit
+from lmgauge.evaluation.calibration import DEFAULT_CONTEXTS
+from lmgauge.evaluation.compare import WordCounts
+from lmgauge.evaluation.compare import compare as _compare
+from lmgauge.evaluation.comparison import Comparisons
+from lmgauge.evaluation.diagnose import SECTIONS
+from lmgauge.evaluation.diagnose import diagnose as _diagnose
+from lmgauge.evaluation.diagnosis import Diagnosis
+from lmgauge.evaluation.divergence import Divergence
+from lmgauge.evaluation.divergence import divergence as _divergence
+from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
+from lmgauge.evaluation.runs import Run, open_run, remembered
+from lmgauge.models.alignment import aligned
+from lmgauge.models.interpolation import mix as _mix
+from lmgauge.models.mixture import MixtureModel
+from lmgauge.models.sampling import sample_ids
+from lmgauge.text.documents import Corpus
+from lmgauge.text.overlap import find_overlap
+from lmgauge.text.overlap_result import Overlap
+from lmgauge.text.seen import seen_in_training
+from lmgauge.text.segments import Segments
+
+
+def compare(
+    runs: Sequence[PathLike],
+    *,
+    text: Text | None = None,
+    train: Text | None = None,
+    resamples: int = 10_000,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    examples: int = 5,
+) -> Comparisons:
+    """Says whether results may be compared, whether their difference is real, and where it comes from.
+
+    Args:
+        runs: run folders (of `evaluate(..., output=...)`) or score tables; each is held against the first.
+        text: what they scored; if not given, where the runs remember it.
+        train: training text, for slices by how often words occur in it.
+        resamples: of the bootstrap and of the permutation test.
+        seed: of both.
+        threads: how many; no number depends on it.
+        examples: how many tokens and segments to keep of each kind.
+
+    Raises:
+        InputError: a run is damaged or was changed, or the text is not the one it scored.
+        UsageError: fewer than two runs.
+    """
+    opened = [open_run(Path(run)) for run in runs]
+    if len(opened) < 2:
+        raise UsageError("a comparison needs two runs or more")
+    corpus = None if text is None else _text_of(opened, text)
+    counts: WordCounts | None = None
+    if train is not None:
+        scored = corpus or remembered(*opened)
+        if scored is None:
+            raise UsageError("occurrences in training need the text that was scored: name it (--text)")
+        seen = seen_in_training(corpus_of(train), scored, max_order=1, threads=threads)
+
+        def counts(block: Segments) -> NDArray[np.int64]:
+            return seen.of(block)[0]
+
+    return _compare(opened, corpus=corpus, counts=counts, resamples=resamples, seed=seed, threads=threads, examples=examples)
+
+
+def diagnose(
+    run: PathLike,
+    *,
+    text: Text | None = None,
+    train: Text | None = None,
+    model: Model | None = None,
+    contexts: int = DEFAULT_CONTEXTS,
+    exhaustive: bool = False,
+    sample_tokens: int | None = None,
+    examples: int = 10,
+    only: Collection[str] = SECTIONS,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Diagnosis:
+    """Shows where a model fails: slices of the text, worst tokens and segments, calibration, memory, and baselines.
+
+    Args:
+        run: a run folder (of `evaluate(..., output=...)`) or a score table.
+        text: what it scored; if not given, where the run remembers it.
+        train: training text, for slices by how often words, and how long n-grams, occur in it.
+        model: the model behind the run, for calibration and for text sampled from it.
+        contexts: how many contexts to draw for calibration.
+        exhaustive: all of them.
+        sample_tokens: how many tokens to sample for the mutual-information curve; what takes seconds if None.
+        examples: how many tokens, segments and words to keep of each kind.
+        only: which sections to work out: baselines, slices, tokens, segments, unseen, calibration, information.
+        seed: of whatever is drawn.
+        threads: how many; no number depends on it.
+        progress: told in words what is being done.
+
+    Raises:
+        InputError: the run is damaged or was changed, or text or model are not those behind it.
+        UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
+    """
+    opened = open_run(Path(run))
+    corpus = remembered(opened) if text is None else _text_of([opened], text)
+    counts = longest = sample = behind = None
+    if train is not None and "slices" in only:
+        if corpus is None:
+            raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
+        progress("reading the training text")
+        seen = seen_in_training(corpus_of(train), corpus, threads=threads)
+        counts, longest = (lambda block: seen.of(block)[0]), (lambda block: seen.of(block)[1])
+    if model is not None:
+        progress("loading the model")
+        behind = loaded(model)
+        sample = partial(sample_ids, behind, seed=seed, threads=threads)
+    return _diagnose(
+        opened,
+        corpus,
+        counts=counts,
+        longest=longest,
+        model=behind,
+        sample=sample,
+        sample_tokens=sample_tokens,
+        contexts=None if exhaustive else contexts,
+        seed=seed,
+        examples=examples,
+        only=only,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _text_of(runs: Sequence[Run], text: Text) -> Corpus:
+    """The text of runs, read as it was when it was scored: unit, field, groups."""
+    if isinstance(text, Corpus):
+        return text
+    paths = [str(path) for path in ([text] if isinstance(text, (str, os.PathLike)) else text)]
+    run = next((run for run in runs if run.settings), runs[0])
+    corpus = run.corpus(paths)
+    return corpus_of(paths) if corpus is None else corpus
+
+
+def mix(models: Sequence[Model], held_out: Text, *, threads: int | None = None) -> MixtureModel:
+    """Mixes models over one vocabulary: linear interpolation, weights by EM on held-out text.
+
+    Args:
+        models: two or more, or the paths of them.
+        held_out: text that no component was trained on: a path, several, or a `Corpus`.
+        threads: how many; no weight depends on it.
+
+    Returns:
+        A model like any other, with `weights` and how they were found in `estimation`.
+
+    Raises:
+        InputError: the vocabularies or tokenizers differ, or the text is empty.
+        UsageError: fewer than two models.
+    """
+    return _mix([loaded(m) for m in models], corpus_of(held_out), threads=threads)
+
+
+def divergence(
+    a: Model,
+    b: Model,
+    text: Text,
+    *,
+    events: int = 10_000,
+    exhaustive: bool = False,
+    top_k: Sequence[int] = (1, 5, 10),
+    seed: int = DEFAULT_SEED,
+    resamples: int = DEFAULT_RESAMPLES,
+    threads: int | None = None,
+) -> Divergence:
+    """Measures how far the predictions of two models are apart in the contexts of a text.
+
+    Args:
+        a: the model to stay close to, e.g. before pruning or quantising.
+        b: the other one, over the same tokens.
+        text: a path, several, or a `Corpus`.
+        events: about how many events to look at, in whole segments drawn at random.
+        exhaustive: all of them.
+        top_k: for how many most probable tokens to count the agreement.
+        seed: of the draw and of the bootstrap.
+        resamples: of the bootstrap behind the 95 % intervals.
+        threads: how many; no number depends on it.
+
+    Raises:
+        InputError: the vocabularies or tokenizers differ, or the text is empty.
+    """
+    first = loaded(a)
+    return _divergence(
+        first,
+        aligned(loaded(b), first),
+        corpus_of(text),
+        events=events,
+        exhaustive=exhaustive,
+        top_k=top_k,
+        seed=seed,
+        resamples=resamples,
+        threads=threads,
+    )
+
+
+def audit(
+    model: Model,
+    text: Text,
+    *,
+    train: Text | None = None,
+    levels: Sequence[str] = LEVELS,
+    exhaustive: bool = False,
+    contexts: int = 1000,
+    proof_bytes: int = 100_000,
+    seed: int = DEFAULT_SEED,
+    max_overlap: float = 0.01,
+    threads: int | None = None,
+) -> Audit:
+    """Audits a model on a text: coverage, normalisation, causality, leak, and the proof by an entropy coder.
+
+    Args:
+        model: a model, the path of one, or any object with `vocabulary`, `tokenizer`, `score` and `log_distribution`.
+        text: a path, several, or a `Corpus`.
+        train: training text, for the leak.
+        levels: which to look at.
+        exhaustive: every context and all of the text instead of a sample.
+        contexts: how many to sample.
+        proof_bytes: how much of the text to code.
+        seed: of the samples.
+        max_overlap: largest share of the text's bytes that may lie in 13-grams of the training text.
+        threads: how many; no verdict depends on it.
+
+    Returns:
+        The checks with their evidence; `.require()` raises `CheckFailedError` where one failed.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    corpus = corpus_of(text)
+    known = None if train is None else corpus_of(train)
+    return _audit(
+        loaded(model),
+        corpus,
+        levels=levels,
+        exhaustive=exhaustive,
+        contexts=contexts,
+        proof_bytes=proof_bytes,
+        seed=seed,
+        overlap=None if known is None else lambda: find_overlap(known, corpus, near=0, passages=0, threads=threads),
+        max_overlap=max_overlap,
+        threads=threads,
+    )
+
+
+def overlap(
+    train: Text,
+    test: Text,
+    *,
+    unit: Literal["word", "character"] = "word",
+    n: int | None = None,
+    near: float = 0.8,
+    fold: bool = False,
+    passages: int = 100,
+    threads: int | None = None,
+) -> Overlap:
+    """Finds test text inside training text, exactly, with both places.
+
+    Args:
+        train: training text, read once, block by block: a path, several, or a `Corpus`.
+        test: test text, held in memory.
+        unit: what n-grams are made of; characters where words are not set apart by spaces.
+        n: how long a run must be; 13 words or 25 characters if not given.
+        near: Jaccard index from which segments are near duplicates; 0 does not look for them.
+        fold: lower case, and punctuation left out, on both sides.
+        passages: how many of the longest to keep.
+        threads: how many; nothing found depends on it.
+
+    Raises:
+        InputError: the test text is empty or cannot be used.
+    """
+    return find_overlap(
+        corpus_of(train), corpus_of(test), unit=unit, n=n, near=near, fold=fold, passages=passages, threads=threads
+    )
