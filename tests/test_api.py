@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import io
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,23 @@ def test_defaults_are_those_of_the_command_line() -> None:
     assert {name: told[name] for name in ("seed", "resamples", "threads")} == {
         name: of_evaluate[name].default for name in ("seed", "resamples", "threads")
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "shared"),
+    [
+        ("compare", ["a", "b"], {"resamples", "seed", "threads", "examples"}),
+        ("diagnose", ["run"], {"contexts", "exhaustive", "sample_tokens", "examples", "seed", "threads"}),
+        ("overlap", ["a", "b"], {"n", "near", "fold", "threads"}),
+        ("audit", ["-m", "a", "b"], {"exhaustive", "contexts", "proof_bytes", "seed", "max_overlap", "threads"}),
+        ("divergence", ["a", "b"], {"events", "exhaustive", "top_k", "seed", "resamples", "threads"}),
+    ],
+)
+def test_defaults_of_verdicts_are_those_of_the_command_line(name: str, arguments: list[str], shared: set[str]) -> None:
+    command = getattr(import_module(f"lmgauge.cli.{name}"), name)
+    told = command.make_context(name, arguments).params
+    own = inspect.signature(getattr(lmgauge, name)).parameters
+    assert {option: told[option] for option in shared} == {option: own[option].default for option in shared}
 
 
 def test_order_3_modified_kneser_ney(text: Path) -> None:

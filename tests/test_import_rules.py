@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
-FOR_ALL = {"lmgauge", "lmgauge.errors", "lmgauge.files", "lmgauge.threads", "lmgauge.version"}
+FOR_ALL = {f"lmgauge{name}" for name in ("", ".errors", ".files", ".history", ".threads", ".version")}
 """What every room but `_kernels` and `metrics` may import."""
 
 KERNELS = "lmgauge._kernels"

@@ -1,4 +1,4 @@
-"""The score table: its schema (DESIGN.md, section 3), the way to disk and back, and tables from elsewhere."""
+"""The score table: its schema, the way to disk and back, and tables from elsewhere."""
 
 from __future__ import annotations
 
@@ -170,6 +170,12 @@ GOOD = {"segment": 0, "start": 0, "end": 1, "token": "a", "logprob": -1.0, "kind
         ([{**GOOD, "segment": -1}], "segment"),
         ([GOOD, {**GOOD, "segment": None}], "segment"),
         ([GOOD, {**GOOD, "end": None}], "end"),
+        ([{**GOOD, "start": "a"}], "wrong type"),
+        ([{**GOOD, "context": "a"}], "wrong type"),
+        ([{**GOOD, "context": -1}], "'context' holds -1"),
+        ([{**GOOD, "rank": 0}], "'rank' holds 0"),
+        ([GOOD | {"rank": 1}, GOOD | {"rank": None}], "rank"),
+        ([{**GOOD, "entropy": "a"}], "wrong type"),
         ([GOOD, {**GOOD, "token": None}], "token"),
         ([{**GOOD, "logprob": -1e300}], "log-probability"),
         ([], "cannot be read|nothing|no column"),
@@ -337,3 +343,11 @@ def test_spans_that_do_not_tile_the_text_are_not_silent(tmp_path: Path, rows: li
     except InputError:
         return
     assert any("span" in note or "not scored" in note or "twice" in note for note in seen.notes)
+
+
+def test_a_context_beyond_a_byte_is_counted_as_the_longest(tmp_path: Path) -> None:
+    found = lmgauge.evaluate_scores(
+        jsonl(tmp_path, [{**GOOD, "context": 1024}, {**GOOD, "start": 1, "end": 2, "context": 2}])
+    )
+    assert [n for n in found.events_by_matched_order if n] == [1, 1]
+    assert len(found.events_by_matched_order) == 255

@@ -54,7 +54,7 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
     """A folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced.
 
     Args:
-        path: where; its parent must exist.
+        path: where; folders that lead there are made.
         is_ours: whether an existing folder is of this kind; any other that is not empty is left alone.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The score table: what every model makes of a text, and all that numbers are made from (DESIGN.md, section 3).
+"""The score table: what every model makes of a text, and all that numbers are made from.
 
 In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and towards other programs it is Arrow. Columns:
 
@@ -276,6 +276,8 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
                 continue
             try:
                 row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError(f"a row is an object, not {type(row).__name__}")
                 if row.get("logprob") == "-inf":
                     row["logprob"] = -float("inf")
             except (ValueError, AttributeError, RecursionError) as error:
@@ -288,6 +290,9 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows)
 
 
+_INTEGERS = ("segment", "start", "end", "context", "rank")
+
+
 def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> ScoreBatch:
     """Checks the rows of a table that follow one of segment `last`, whose span ended at byte `reach`."""
     import pyarrow as pa
@@ -297,24 +302,28 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     for name in ("segment", "logprob"):
         if name not in names:
             raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names)}")
-    for name in ("segment", "logprob", "start", "end", "token", "kind"):
+    for name in (*_INTEGERS, "logprob", "token", "kind", "entropy"):
         if name in names and rows[name].null_count:
             raise InputError(f"{path}: column {name!r} of the score table has rows without a value")
     try:
         logprob = np.array(rows["logprob"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-        row_segments = rows["segment"].cast(pa.int64()).to_numpy(zero_copy_only=False)
         kind = _kinds(rows["kind"]) if "kind" in names else np.full(len(logprob), TOKEN, np.uint8)
         token = pc.dictionary_encode(rows["token"].cast(pa.string())) if "token" in names else None
-        ends = rows["end"].cast(pa.int64()).to_numpy(zero_copy_only=False) if "end" in names else np.zeros(0, np.int64)
+        integers = {name: rows[name].cast(pa.int64()).to_numpy(zero_copy_only=False) for name in _INTEGERS if name in names}
+        extra = {name: integers[name] for name in ("context", "rank") if name in names}
+        if "entropy" in names:
+            extra["entropy"] = rows["entropy"].cast(pa.float64()).to_numpy(zero_copy_only=False)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{path}: the score table holds a value of the wrong type: {str(error).splitlines()[0]}") from error
+    row_segments, ends = integers["segment"], integers.get("end", np.zeros(0, np.int64))
     if np.isnan(logprob).any() or (logprob > 0).any():
         row = int(np.flatnonzero(np.isnan(logprob) | (logprob > 0))[0])
         raise InputError(
             f"{path}: logprob is {logprob[row]} in segment {row_segments[row]}; it must be the natural log of a probability"
         )
-    if len(row_segments) and row_segments.min() < 0:
-        raise InputError(f"{path}: column 'segment' holds {row_segments.min()}; segments count from 0")
+    for name, lowest in (("segment", 0), ("context", 0), ("rank", 1)):
+        if name in integers and len(logprob) and integers[name].min() < lowest:
+            raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
     segments, counts = _runs(row_segments)
     ids = (
         np.zeros(len(logprob), np.uint32)
@@ -322,10 +331,9 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         else token.indices.to_numpy(zero_copy_only=False).astype(np.uint32)
     )
     strings = Strings([""] if token is None else token.dictionary.to_pylist())
-    extra = {n: rows[n].to_numpy(zero_copy_only=False) for n in ("context", "entropy", "rank") if n in names}
     batch = ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
     if "start" in names and len(ends):
-        starts = rows["start"].cast(pa.int64()).to_numpy(zero_copy_only=False)
+        starts = integers["start"]
         expected = batch.starts()
         if row_segments[0] == last:
             expected[0] = reach
@@ -339,7 +347,11 @@ def _kinds(column: pa.Array) -> NDArray[np.uint8]:
     import pyarrow.compute as pc
 
     encoded = pc.dictionary_encode(column.cast(pa.string()))
-    codes = np.array([KINDS.index(name) for name in encoded.dictionary.to_pylist()], np.uint8)
+    names = encoded.dictionary.to_pylist()
+    unknown = [name for name in names if name not in KINDS]
+    if unknown:
+        raise ValueError(f"kind {unknown[0]!r} is none of {', '.join(KINDS)}")
+    codes = np.array([KINDS.index(name) for name in names], np.uint8)
     kinds: NDArray[np.uint8] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
     return kinds
 

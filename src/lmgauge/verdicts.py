@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api import Model, PathLike, Text, corpus_of, loaded
-from lmgauge.errors import UsageError
-from lmgauge.evaluation.audit import LEVELS, Audit
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.audit import DEFAULT_CONTEXTS as AUDIT_CONTEXTS
+from lmgauge.evaluation.audit import DEFAULT_MAX_OVERLAP, DEFAULT_PROOF_BYTES, LEVELS, Audit
 from lmgauge.evaluation.audit import audit as _audit
+from lmgauge.evaluation.audit.leak import NothingToCompareError, OverlapSource
 from lmgauge.evaluation.calibration import DEFAULT_CONTEXTS
 from lmgauge.evaluation.compare import WordCounts
 from lmgauge.evaluation.compare import compare as _compare
@@ -22,16 +24,18 @@ from lmgauge.evaluation.comparison import Comparisons
 from lmgauge.evaluation.diagnose import SECTIONS
 from lmgauge.evaluation.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis import Diagnosis
-from lmgauge.evaluation.divergence import Divergence
+from lmgauge.evaluation.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
 from lmgauge.evaluation.divergence import divergence as _divergence
 from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
+from lmgauge.evaluation.paired import DEFAULT_RESAMPLES as COMPARE_RESAMPLES
 from lmgauge.evaluation.runs import Run, open_run, remembered
 from lmgauge.models.alignment import aligned
+from lmgauge.models.interpolation import measure_weights
 from lmgauge.models.interpolation import mix as _mix
 from lmgauge.models.mixture import MixtureModel
 from lmgauge.models.sampling import sample_ids
 from lmgauge.text.documents import Corpus
-from lmgauge.text.overlap import find_overlap
+from lmgauge.text.overlap import DEFAULT_NEAR, DEFAULT_PASSAGES, find_overlap
 from lmgauge.text.overlap_result import Overlap
 from lmgauge.text.seen import seen_in_training
 from lmgauge.text.segments import Segments
@@ -42,7 +46,7 @@ def compare(
     *,
     text: Text | None = None,
     train: Text | None = None,
-    resamples: int = 10_000,
+    resamples: int = COMPARE_RESAMPLES,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
     examples: int = 5,
@@ -62,6 +66,8 @@ def compare(
         InputError: a run is damaged or was changed, or the text is not the one it scored.
         UsageError: fewer than two runs.
     """
+    if isinstance(runs, (str, os.PathLike)):
+        raise UsageError("a comparison needs a list of two runs or more, not one path")
     opened = [open_run(Path(run)) for run in runs]
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs or more")
@@ -114,6 +120,7 @@ def diagnose(
         InputError: the run is damaged or was changed, or text or model are not those behind it.
         UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
     """
+    only = [only] if isinstance(only, str) else only
     opened = open_run(Path(run))
     corpus = remembered(opened) if text is None else _text_of([opened], text)
     counts = longest = sample = behind = None
@@ -154,22 +161,40 @@ def _text_of(runs: Sequence[Run], text: Text) -> Corpus:
     return corpus_of(paths) if corpus is None else corpus
 
 
-def mix(models: Sequence[Model], held_out: Text, *, threads: int | None = None) -> MixtureModel:
-    """Mixes models over one vocabulary: linear interpolation, weights by EM on held-out text.
+def mix(
+    models: Sequence[Model],
+    held_out: Text | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    threads: int | None = None,
+) -> MixtureModel:
+    """Mixes models over one vocabulary: linear interpolation, weights given or by EM on held-out text.
 
     Args:
         models: two or more, or the paths of them.
         held_out: text that no component was trained on: a path, several, or a `Corpus`.
+        weights: one a model, summing to 1, instead of estimating them; the text, if given, then only measures them.
         threads: how many; no weight depends on it.
 
     Returns:
-        A model like any other, with `weights` and how they were found in `estimation`.
+        A model like any other, with `weights` and how they were found, and what they are worth, in `estimation`.
 
     Raises:
         InputError: the vocabularies or tokenizers differ, or the text is empty.
-        UsageError: fewer than two models.
+        UsageError: fewer than two models, weights that are none, or neither weights nor text.
     """
-    return _mix([loaded(m) for m in models], corpus_of(held_out), threads=threads)
+    if isinstance(models, (str, os.PathLike)):
+        raise UsageError("a mixture needs a list of two models or more, not one path")
+    if held_out is None and weights is None:
+        raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
+    components = [loaded(model) for model in models]
+    if held_out is None:
+        return MixtureModel(components, weights or ())
+    corpus = corpus_of(held_out)
+    if weights is None:
+        return _mix(components, corpus, threads=threads)
+    fit = measure_weights(components, weights, corpus, threads=threads)
+    return MixtureModel(components, fit.weights, estimation=fit.to_dict())
 
 
 def divergence(
@@ -177,9 +202,9 @@ def divergence(
     b: Model,
     text: Text,
     *,
-    events: int = 10_000,
+    events: int = DEFAULT_EVENTS,
     exhaustive: bool = False,
-    top_k: Sequence[int] = (1, 5, 10),
+    top_k: int | Sequence[int] = DEFAULT_TOP_K,
     seed: int = DEFAULT_SEED,
     resamples: int = DEFAULT_RESAMPLES,
     threads: int | None = None,
@@ -192,7 +217,7 @@ def divergence(
         text: a path, several, or a `Corpus`.
         events: about how many events to look at, in whole segments drawn at random.
         exhaustive: all of them.
-        top_k: for how many most probable tokens to count the agreement.
+        top_k: for how many most probable tokens to count the agreement; one number or several.
         seed: of the draw and of the bootstrap.
         resamples: of the bootstrap behind the 95 % intervals.
         threads: how many; no number depends on it.
@@ -207,7 +232,7 @@ def divergence(
         corpus_of(text),
         events=events,
         exhaustive=exhaustive,
-        top_k=top_k,
+        top_k=[top_k] if isinstance(top_k, int) else top_k,
         seed=seed,
         resamples=resamples,
         threads=threads,
@@ -221,10 +246,10 @@ def audit(
     train: Text | None = None,
     levels: Sequence[str] = LEVELS,
     exhaustive: bool = False,
-    contexts: int = 1000,
-    proof_bytes: int = 100_000,
+    contexts: int = AUDIT_CONTEXTS,
+    proof_bytes: int = DEFAULT_PROOF_BYTES,
     seed: int = DEFAULT_SEED,
-    max_overlap: float = 0.01,
+    max_overlap: float = DEFAULT_MAX_OVERLAP,
     threads: int | None = None,
 ) -> Audit:
     """Audits a model on a text: coverage, normalisation, causality, leak, and the proof by an entropy coder.
@@ -248,19 +273,40 @@ def audit(
         InputError: the text is empty.
     """
     corpus = corpus_of(text)
-    known = None if train is None else corpus_of(train)
+    leak = None if train is None else leak_source(corpus_of(train), corpus, threads=threads)
     return _audit(
         loaded(model),
         corpus,
-        levels=levels,
+        levels=[levels] if isinstance(levels, str) else levels,
         exhaustive=exhaustive,
         contexts=contexts,
         proof_bytes=proof_bytes,
         seed=seed,
-        overlap=None if known is None else lambda: find_overlap(known, corpus, near=0, passages=0, threads=threads),
+        overlap=leak,
         max_overlap=max_overlap,
         threads=threads,
     )
+
+
+def leak_source(
+    train: Corpus, test: Corpus, *, unit: Literal["word", "character"] = "word", threads: int | None = None
+) -> OverlapSource:
+    """What compares a text with its training text once it is asked: the audit does so late.
+
+    Raises (when called):
+        NothingToCompareError: both could be read, but one of them has no words.
+        InputError: one cannot be read.
+    """
+
+    def compare() -> Overlap:
+        try:
+            return find_overlap(train, test, unit=unit, near=0, passages=0, threads=threads)
+        except InputError as error:
+            if not train.report.sha256:
+                raise
+            raise NothingToCompareError(str(error)) from error  # both were read to their end: nothing is wrong with them
+
+    return compare
 
 
 def overlap(
@@ -269,9 +315,9 @@ def overlap(
     *,
     unit: Literal["word", "character"] = "word",
     n: int | None = None,
-    near: float = 0.8,
+    near: float = DEFAULT_NEAR,
     fold: bool = False,
-    passages: int = 100,
+    passages: int = DEFAULT_PASSAGES,
     threads: int | None = None,
 ) -> Overlap:
     """Finds test text inside training text, exactly, with both places.

@@ -12,16 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from lmgauge.cli.main import cli
+from tests.cli.commands import run
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
-
-
-def run(*arguments: object, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=stdin)
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +34,11 @@ def test_a_model_that_passes(folder: Path) -> None:
     result = run("audit", "-m", folder / "wb3", folder / "test.txt")
     assert result.exit_code == 0, result.output
     assert re.search(r"1 coverage +PASS", result.stdout)
-    assert re.search(r"code length +PASS +[\d,]+ bytes \(60 segments", result.stdout)
+    assert re.search(r"code length +PASS +All [\d,]+ bytes \(60 segments", result.stdout)
     assert re.search(r"training text +NOT CHECKED +the training text was not named \(--train\)", result.stdout)
-    assert result.stdout.splitlines()[-1] == "PASS: nothing found to be wrong; leak not checked."
+    last = result.stdout.splitlines()[-1]
+    assert last == "PASS: nothing found to be wrong; proved event by event on 100 % of the bytes; leak not checked."
+    assert re.fullmatch(r"perplexity [\d.]+, bits per byte ≥ [\d.]+, 3\d\d events", result.stdout.splitlines()[1].strip())
     assert "\x1b" not in result.stdout
 
 
@@ -55,6 +51,33 @@ def test_a_leak_exits_with_1(folder: Path) -> None:
     assert run(*arguments, "--max-overlap", 1).exit_code == 0
     clean = run("audit", "-m", folder / "wb3", folder / "test.txt", "--levels", "leak", "--train", folder / "train.txt")
     assert clean.exit_code == 0, clean.output
+
+
+def test_nothing_was_checked(folder: Path) -> None:
+    """Exit code 0, as nothing failed; but the last line says so, and why."""
+    (folder / "blank.txt").write_text("\n \n", encoding="utf-8")
+    (folder / "zh.txt").write_text("今天天氣很好我們一起去公園散步吧然後再去吃晚飯\n" * 3, encoding="utf-8")
+    leak = ("audit", "-m", folder / "wb3", "--levels", "leak")
+    for arguments, reason in (
+        ((folder / "test.txt",), "Nothing was checked: the training text was not named (--train)."),
+        ((folder / "test.txt", "--train", folder / "blank.txt"), "Nothing was checked: the training text has no words"),
+        ((folder / "zh.txt", "--train", folder / "train.txt"), "name --overlap-unit character."),
+    ):
+        result = run(*leak, *arguments)
+        assert result.exit_code == 0, result.output
+        assert reason in result.stdout.splitlines()[-1]
+        assert result.stdout.splitlines()[-1].startswith("Nothing was checked: ")
+    both = (folder / "zh.txt", "--train", folder / "train.txt", "--overlap-unit", "character")
+    assert run(*leak, *both).stdout.splitlines()[-1].startswith("PASS: ")
+
+
+def test_the_share_that_was_proved(folder: Path) -> None:
+    result = run("audit", "-m", folder / "wb3", folder / "train.txt", "--levels", "proof", "--proof-bytes", 3000)
+    proved = re.search(
+        r"; proved on (\d+) % of the bytes; coverage, normalisation, causality and leak not checked", result.stdout
+    )
+    assert proved is not None
+    assert 10 <= int(proved[1]) <= 40
 
 
 def test_json(folder: Path) -> None:

@@ -16,36 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from tests.cli.commands import ok, refused, run
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cli.main import cli
 
 TEXT = ["the cat sat on a mat", "a bird sat", "", "the dog and the cat", "on a mat sat the dog"]
 TRAIN = ["the cat sat", "the dog sat on the cat", "a dog", "on a mat and the dog"]
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
-
-
-def ok(*arguments: object) -> Result:
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(*arguments: object, code: int = 2) -> str:
-    """One line on standard error, and no traceback."""
-    result = run(*arguments)
-    assert result.exit_code == code, result.output
-    assert isinstance(result.exception, SystemExit)
-    assert "Traceback" not in result.output
-    if "Usage:" not in result.stderr:
-        assert len(result.stderr.strip().split("\n")) == 1, result.stderr
-        assert result.stderr.startswith("lmgauge: error: ")
-    return result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +57,7 @@ def test_two_comparable_runs(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-wb").stdout
     assert "perplexity, bits per byte, bits per character, bits per word: comparable" in shown
     assert re.search(r"^ text +\w{6} +\w{6} +yes", shown, re.M)
-    assert re.search(r"^ perplexity +[\d.]+ +[\d.]+ +[-+][\d.]+ % +\S+ % \.\. \S+ %", shown, re.M)
+    assert re.search(r"^perplexity +[\d.]+ +[\d.]+ +[-+][\d.]+ % +\S+ % \.\. \S+ %", shown, re.M)
     assert re.search(r"The difference is (real|not told from chance)", shown)
     assert "by class" in shown
     assert "Segments where wb" in shown

@@ -9,38 +9,22 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.cli.commands import ok, refused, run
 
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.diagnose import SECTIONS
-from lmgauge.cli.main import cli
 from lmgauge.evaluation.diagnose import SECTIONS as EVALUATED
 from lmgauge.evaluation.examples import Example
 from lmgauge.evaluation.slicing import Slice, Slices
-from lmgauge.report.slices import print_examples, print_slices, readable
+from lmgauge.report.slices import print_examples, print_slices
+from lmgauge.report.terminal import readable
 
 
-def run(*arguments: object, **options: Any) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments], **options)
-
-
-def ok(*arguments: object) -> str:
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def refused(*arguments: object) -> str:
-    """One line on standard error, and no traceback."""
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert isinstance(result.exception, SystemExit)
-    assert len(result.stderr.strip().split("\n")) == 1
-    return result.stderr
+def printed(*arguments: object) -> str:
+    return ok(*arguments).stdout
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +44,7 @@ def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_everything_in_a_readable_order(folder: Path) -> None:
-    shown = ok("diagnose", folder / "run-kn2", "--train", folder / "train.txt", "-m", folder / "kn2")
+    shown = printed("diagnose", folder / "run-kn2", "--train", folder / "train.txt", "-m", folder / "kn2")
     titles = [
         "what the number is worth", "by class", "by occurrences in training", "by longest n-gram seen in training",
         "by kind of event", "by matched order", "by position in the segment", "by length of the segment",
@@ -76,14 +60,14 @@ def test_everything_in_a_readable_order(folder: Path) -> None:
 
 
 def test_what_is_missing_is_said(folder: Path) -> None:
-    shown = ok("diagnose", folder / "run-kn2")
+    shown = printed("diagnose", folder / "run-kn2")
     assert "need the training text: --train TRAIN" in shown
     assert "needs the model's distributions: -m MODEL" in shown
     assert "calibration:" not in shown
 
 
 def test_events_of_probability_zero_are_shown_beside_the_slices(folder: Path) -> None:
-    shown = ok("diagnose", folder / "run-mle2", "-m", folder / "mle2")
+    shown = printed("diagnose", folder / "run-mle2", "-m", folder / "mle2")
     assert re.search(r"events +bytes +bits/byte +perplexity +p = 0 +ppl without", shown)
     assert "events of probability zero, the first" in shown
     assert re.search(r"^0 +[\d,]+ +0 +\S+ +\d+ +0 +∞$", shown, re.M)
@@ -92,7 +76,7 @@ def test_events_of_probability_zero_are_shown_beside_the_slices(folder: Path) ->
 
 def test_json_has_full_precision_and_all_parts(folder: Path) -> None:
     arguments = "diagnose", folder / "run-kn2", "-m", folder / "kn2", "--contexts", 20, "--json"
-    found = json.loads(ok(*arguments))
+    found = json.loads(printed(*arguments))
     evaluation = json.loads((folder / "run-kn2" / "evaluation.json").read_text())["evaluation"]
     assert found["evaluation"]["bits_per_byte"] == evaluation["bits_per_byte"]
     assert found["evaluation"]["signature"] == evaluation["signature"]
@@ -100,14 +84,14 @@ def test_json_has_full_precision_and_all_parts(folder: Path) -> None:
     assert found["calibration"]["seed"] == 12345
     rows = {row["slice"]: row for row in found["slices"][1]["rows"]}
     assert set(rows["word"]) >= {"events", "bytes", "bits", "share_of_bits", "bits_per_byte", "perplexity"}
-    assert found == json.loads(ok(*arguments, "--threads", 1))
-    infinite = json.loads(ok("diagnose", folder / "run-mle2", "--json"))
+    assert found == json.loads(printed(*arguments, "--threads", 1))
+    infinite = json.loads(printed("diagnose", folder / "run-mle2", "--json"))
     assert infinite["slices"][1]["rows"][0]["bits"] == "inf"
 
 
 def test_exhaustive_looks_at_every_context(folder: Path) -> None:
     found = json.loads(
-        ok("diagnose", folder / "run-kn2", "-m", folder / "kn2", "--exhaustive", "--only", "calibration", "--json")
+        printed("diagnose", folder / "run-kn2", "-m", folder / "kn2", "--exhaustive", "--only", "calibration", "--json")
     )
     assert found["calibration"]["contexts"] == found["evaluation"]["events"]
     assert found["calibration"]["seed"] is None
@@ -116,14 +100,14 @@ def test_exhaustive_looks_at_every_context(folder: Path) -> None:
 
 def test_sampled_text_has_the_size_asked_for(folder: Path) -> None:
     arguments = "diagnose", folder / "run-kn2", "-m", folder / "kn2", "--only", "information", "--json"
-    found = json.loads(ok(*arguments, "--sample-tokens", 512))["information"]
+    found = json.loads(printed(*arguments, "--sample-tokens", 512))["information"]
     assert found["tokens"] == 512
     assert len(found["sampled_bits"]) == len(found["distances"])
 
 
 def test_another_place_of_the_text(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "moved.txt").write_bytes((folder / "test.txt").read_bytes())
-    assert "by class" in ok("diagnose", folder / "run-kn2", "--text", tmp_path / "moved.txt", "--only", "slices")
+    assert "by class" in printed("diagnose", folder / "run-kn2", "--text", tmp_path / "moved.txt", "--only", "slices")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="terminals are different on Windows")
@@ -230,6 +214,6 @@ def test_a_corpus_of_one_segment_has_no_worst_one(tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     (tmp_path / "t.txt").write_text("a b c\n")
     lmgauge.evaluate(tmp_path / "m", tmp_path / "t.txt", output=tmp_path / "run")
-    shown = ok("diagnose", tmp_path / "run")
+    shown = printed("diagnose", tmp_path / "run")
     assert "segments, bits" not in shown
     assert "mutual information needs" in shown

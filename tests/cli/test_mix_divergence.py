@@ -12,30 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from tests.cli.commands import ok, refused
 
 import lmgauge
-from lmgauge.cli.main import cli
 from lmgauge.models.mixture import MixtureModel
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
-
-
-def run(*arguments: object, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=stdin)
-
-
-def ok(*arguments: object, stdin: bytes | None = None) -> Result:
-    result = run(*arguments, stdin=stdin)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def fails(*arguments: object, code: int = 2) -> str:
-    result = run(*arguments)
-    assert result.exit_code == code, result.output
-    assert result.output.count("Traceback") == 0
-    return result.output
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +62,7 @@ def test_mix_eval_info_sample(folder: Path, tmp_path: Path) -> None:
     assert described["bytes"] == sum(file.stat().st_size for file in mixed.rglob("*") if file.is_file())
     assert [part["label"] for part in described["components"]] == ["mkn3", "wb3"]
     assert len(ok("sample", "-m", mixed, "-n", 3).stdout.splitlines()) == 3
-    assert "only n-gram models have an ARPA form" in fails("convert", mixed, tmp_path / "mixed.arpa")
+    assert "only n-gram models have an ARPA form" in refused("convert", mixed, tmp_path / "mixed.arpa")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mixed"]
 
 
@@ -98,7 +80,7 @@ def test_mix_as_json_is_what_python_says(folder: Path, tmp_path: Path) -> None:
 
 def test_mix_with_an_arpa_file_and_standard_input(folder: Path, tmp_path: Path) -> None:
     arguments = ["mix", "-m", folder / "kn3", "-m", folder / "kn.arpa", "-o", tmp_path / "mixed"]
-    assert "'refuse' to" in fails(*arguments, folder / "valid.txt")
+    assert "'refuse' to" in refused(*arguments, folder / "valid.txt")
     valid = (folder / "valid.txt").read_bytes()
     ok(*arguments, "--reserved", "unk", stdin=valid)
     loaded = lmgauge.load_model(tmp_path / "mixed")
@@ -119,6 +101,34 @@ def test_mix_with_given_weights(folder: Path, tmp_path: Path) -> None:
     assert lmgauge.load_model(tmp_path / "a").fingerprint == lmgauge.load_model(tmp_path / "b").fingerprint
 
 
+def test_mix_in_python_is_mix_on_the_command_line(folder: Path, tmp_path: Path) -> None:
+    models, valid = [folder / "kn3", folder / "stream"], folder / "valid.txt"
+    named = ["-m", models[0], "-m", models[1]]
+    given = ["--weights", "0.25,0.75"]
+    for i, (options, mixture) in enumerate(
+        (
+            ([valid], lmgauge.mix(models, valid)),
+            (given, lmgauge.mix(models, weights=[0.25, 0.75])),
+            ([*given, valid], lmgauge.mix(models, valid, weights=[0.25, 0.75])),
+        )
+    ):
+        ok("mix", *named, *options, "-o", tmp_path / str(i))
+        told = lmgauge.load_model(tmp_path / str(i))
+        assert isinstance(told, MixtureModel)
+        assert (mixture.weights, mixture.fingerprint) == (told.weights, told.fingerprint)
+        assert mixture.estimation == told.estimation
+    for arguments, message in (
+        ({"models": str(models[0]), "held_out": valid}, "a list of two models"),
+        ({"models": models[0], "weights": [1.0]}, "a list of two models"),
+        ({"models": models}, "or the weights themselves"),
+        ({"models": models, "weights": []}, "0 weights for 2 models"),
+        ({"models": models, "weights": [0.5, 0.4]}, "sum to 0.9"),
+        ({"models": models[:1], "weights": [1.0]}, "two models"),
+    ):
+        with pytest.raises(lmgauge.UsageError, match=message):
+            lmgauge.mix(**arguments)  # type: ignore[arg-type]
+
+
 def test_mix_says_what_no_model_can(folder: Path, tmp_path: Path) -> None:
     for order in (1, 2):
         ok("train", "mle", "--order", order, folder / "train.txt", "-o", tmp_path / f"mle{order}")
@@ -130,32 +140,40 @@ def test_mix_says_what_no_model_can(folder: Path, tmp_path: Path) -> None:
 
 def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     kn3, text, output = folder / "kn3", folder / "valid.txt", ["-o", tmp_path / "mixed"]
-    assert "at least two models" in fails("mix", "-m", kn3, text, *output)
-    assert "named twice" in fails("mix", "-m", kn3, "-m", kn3, text, *output)
-    assert "no such model" in fails("mix", "-m", kn3, "-m", folder / "nothing", text, *output)
-    differ = fails("mix", "-m", kn3, "-m", folder / "other", text, *output)
+    assert "at least two models" in refused("mix", "-m", kn3, text, *output)
+    assert "named twice" in refused("mix", "-m", kn3, "-m", kn3, text, *output)
+    assert "no such model" in refused("mix", "-m", kn3, "-m", folder / "nothing", text, *output)
+    differ = refused("mix", "-m", kn3, "-m", folder / "other", text, *output)
     assert f"{folder / 'other'} and {kn3} have different vocabularies" in differ
     assert "--words" in differ
     both = ["mix", "-m", kn3, "-m", folder / "stream"]
-    assert "sum to 0.9" in fails(*both, "--weights", "0.5,0.4", *output)
-    assert "1 weights for 2 models" in fails(*both, "--weights", "1", *output)
-    assert "not a list of numbers" in fails(*both, "--weights", "half,half", *output)
+    assert "sum to 0.9" in refused(*both, "--weights", "0.5,0.4", *output)
+    assert "1 weights for 2 models" in refused(*both, "--weights", "1", *output)
+    assert "not a list of numbers" in refused(*both, "--weights", "half,half", *output)
+    for name in ("m.arpa", "m.arpa.gz"):
+        assert "a mixture is a folder" in refused(*both, text, "-o", tmp_path / name)
     (tmp_path / "empty.txt").touch()
-    assert "no events" in fails(*both, tmp_path / "empty.txt", *output)
-    assert "no such file" in fails(*both, folder / "nothing.txt", *output).lower()
+    assert "no events" in refused(*both, tmp_path / "empty.txt", *output)
+    assert "no such file" in refused(*both, folder / "nothing.txt", *output).lower()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    assert "exists and is no such folder" in fails(*both, text, "-o", tmp_path / "mine")
+    assert "exists and is no such folder" in refused(*both, text, "-o", tmp_path / "mine")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "mine"]
+
+
+def test_info_of_weights_that_were_found_in_another_way(folder: Path, tmp_path: Path) -> None:
+    parts = [lmgauge.load_model(folder / "kn3"), lmgauge.load_model(folder / "pruned")]
+    MixtureModel(parts, [0.5, 0.5], estimation={"by": "hand"}).save(tmp_path / "mixed")
+    assert "by hand" in ok("info", tmp_path / "mixed").stdout
 
 
 def test_a_damaged_mixture_is_refused(folder: Path, tmp_path: Path) -> None:
     ok("mix", "-m", folder / "kn3", "-m", folder / "pruned", "--weights", "0.5,0.5", "-o", tmp_path / "mixed")
     file = tmp_path / "mixed" / "config.json"
     file.write_text(file.read_text().replace('"weight": 0.5', '"weight": 0.6', 1))
-    assert "was edited or damaged" in fails("eval", "-m", tmp_path / "mixed", folder / "test.txt")
+    assert "was edited or damaged" in refused("eval", "-m", tmp_path / "mixed", folder / "test.txt")
     file.write_text(file.read_text()[:100])
-    assert "cannot be read" in fails("info", tmp_path / "mixed")
+    assert "cannot be read" in refused("info", tmp_path / "mixed")
 
 
 @POSIX
@@ -232,11 +250,23 @@ def test_divergence_shows_what_is_infinite_or_uncertain(folder: Path, tmp_path: 
 
 def test_divergence_refuses(folder: Path, tmp_path: Path) -> None:
     kn3, text = folder / "kn3", folder / "test.txt"
-    assert "different vocabularies" in fails("divergence", kn3, folder / "other", text)
-    assert "no such model" in fails("divergence", kn3, folder / "nothing", text)
-    assert "0" in fails("divergence", kn3, folder / "pruned", text, "--events", 0)
-    assert "whole numbers" in fails("divergence", kn3, folder / "pruned", text, "--top-k", "1,x")
-    assert "whole numbers from 1" in fails("divergence", kn3, folder / "pruned", text, "--top-k", "0")
+    assert "different vocabularies" in refused("divergence", kn3, folder / "other", text)
+    assert "no such model" in refused("divergence", kn3, folder / "nothing", text)
+    assert "0" in refused("divergence", kn3, folder / "pruned", text, "--events", 0)
+    assert "whole numbers" in refused("divergence", kn3, folder / "pruned", text, "--top-k", "1,x")
+    assert "whole numbers from 1" in refused("divergence", kn3, folder / "pruned", text, "--top-k", "0")
+    for order in ((text, kn3, folder / "pruned"), (kn3, text, folder / "pruned")):
+        assert f"{folder / 'pruned'} is a model, not a text: the two models come first" in refused("divergence", *order)
+    assert "no ARPA model" in refused("divergence", text, kn3)
     (tmp_path / "empty.txt").touch()
-    assert "no event" in fails("divergence", kn3, folder / "pruned", tmp_path / "empty.txt")
-    assert "Missing argument" in fails("divergence", kn3)
+    assert "no event" in refused("divergence", kn3, folder / "pruned", tmp_path / "empty.txt")
+    assert "Missing argument" in refused("divergence", kn3)
+
+
+def test_divergence_in_python_takes_one_rank_or_several(folder: Path) -> None:
+    models = folder / "kn3", folder / "pruned"
+    for top_k in (2, (2,)):
+        found = lmgauge.divergence(*models, folder / "test.txt", events=50, top_k=top_k)  # type: ignore[arg-type]
+        assert found.top_k_overlap.keys() == {2}
+    with pytest.raises(lmgauge.UsageError, match="whole numbers from 1"):
+        lmgauge.divergence(*models, folder / "test.txt", top_k=0)

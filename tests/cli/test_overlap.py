@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-
-from lmgauge.cli.main import cli
+from tests.cli import commands
 
 SENTENCE = "it was a bright cold day in April and the clocks were striking thirteen"
 
 
-def run(*arguments: object, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, ["overlap", *(str(argument) for argument in arguments)], input=stdin)
-
-
-def ok(*arguments: object, stdin: bytes | None = None) -> Result:
-    result = run(*arguments, stdin=stdin)
-    assert result.exit_code == 0, result.output
-    return result
+run, ok = partial(commands.run, "overlap"), partial(commands.ok, "overlap")
 
 
 def found(*arguments: object, stdin: bytes | None = None) -> dict[str, Any]:
@@ -47,7 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_last_argument_is_the_test(folder: Path) -> None:
     result = found(folder / "train-a.txt", folder / "train-b.txt", folder / "test.txt")
     assert (result["segments"], result["touched_segments"], result["whole_duplicates"]) == (5, 2, 1)
-    assert (result["touched_bytes"], result["bytes"]) == (len(SENTENCE), (folder / "test.txt").stat().st_size)
+    assert (result["ngram_bytes"], result["touched_bytes"]) == (len(SENTENCE), len(SENTENCE) + len("short line\n"))
+    assert (result["bytes"], result["notes"]) == ((folder / "test.txt").stat().st_size, [])
     (passage,) = result["passages"]
     assert passage["text"] == SENTENCE
     assert passage["train"] == {"source": str(folder / "train-a.txt"), "line": 2, "byte": 3}
@@ -81,12 +74,19 @@ def test_several_tests_have_a_row_each(folder: Path) -> None:
 
 def test_people_see_the_passages_with_both_places(folder: Path) -> None:
     result = ok(folder / "train-a.txt", folder / "test.txt")
-    assert "segments touched  2 of 5 (40.00 %); 1 blank" in result.stdout
+    assert "segments touched   2 of 5 (40.00 %); 1 blank" in result.stdout
     assert "Passages, 1 of 1" in result.stdout
     assert f"14 words  {folder / 'test.txt'}:2 = {folder / 'train-a.txt'}:2" in result.stdout.replace("\n", "")
     assert SENTENCE in result.stdout
     assert result.stderr == ""
     assert "assages" not in ok(folder / "train-a.txt", folder / "test.txt", "--passages", 0).stdout.replace("passages", "")
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(f"{SENTENCE} \x1b[31mred\n", encoding="utf-8")
+    shown = ok(tmp_path / "a.txt", tmp_path / "a.txt", "--near", 0).stdout
+    assert "[31mred" in shown
+    assert "\x1b" not in shown
 
 
 def test_characters_and_folding(folder: Path, tmp_path: Path) -> None:
@@ -114,9 +114,27 @@ def test_the_gate(folder: Path) -> None:
     result = run(*arguments, 0.5)
     assert result.exit_code == 1
     assert "bytes touched" in result.stdout
-    assert "lmgauge: error: 62.8 %" in result.stderr
+    assert "lmgauge: error: 72.6 %" in result.stderr
     assert "--max-share allows" in result.stderr
     assert run("--json", *arguments, 0.5).exit_code == 1
+
+
+def test_a_shuffled_copy_of_short_lines_does_not_pass_the_gate(tmp_path: Path) -> None:
+    lines = [f"a line of its own, {i}\n" for i in range(300)]
+    (tmp_path / "test.txt").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "train.txt").write_text("".join(sorted(lines, key=lambda line: line[::-1])), encoding="utf-8")
+    result = run(tmp_path / "train.txt", tmp_path / "test.txt", "--max-share", 0.01)
+    assert result.exit_code == 1
+    assert "(100.00 %)" in next(line for line in result.stdout.splitlines() if line.startswith("bytes touched"))
+    assert "(0.00 %)" in next(line for line in result.stdout.splitlines() if line.startswith("bytes in 13-grams"))
+
+
+def test_units_that_do_not_fit_the_text_are_noted(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "test.txt").write_text("你好嗎我很好你呢\n", encoding="utf-8")
+    shown = ok(folder / "train-a.txt", tmp_path / "test.txt").stdout
+    assert "most of the text has no spaces between words: --tokens character compares it" in shown
+    assert "no run of 13 words fits in the test" in shown
+    assert "no spaces" not in ok(folder / "train-a.txt", tmp_path / "test.txt", "--tokens", "character").stdout
 
 
 def test_write_clean(folder: Path, tmp_path: Path) -> None:
@@ -136,7 +154,7 @@ def test_a_run_is_split_into_clean_and_touched(folder: Path, tmp_path: Path) -> 
         ["train", "kneser-ney", "--order", "2", folder / "train-a.txt", "-o", tmp_path / "kn2"],
         ["eval", "-m", tmp_path / "kn2", folder / "test.txt", "-o", tmp_path / "run"],
     ):
-        assert CliRunner().invoke(cli, [str(argument) for argument in arguments]).exit_code == 0
+        commands.ok(*arguments)
     result = found(folder / "train-a.txt", folder / "test.txt", "--run", tmp_path / "run")["run"]
     assert result["clean"]["segments"] + result["touched"]["segments"] == result["whole"]["segments"] == 5
     assert result["touched"]["perplexity"] < result["whole"]["perplexity"] < result["clean"]["perplexity"]
@@ -165,6 +183,8 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         ([train, "--test", "-", "--test", "-"], "named twice"),
         ([tmp_path / "none.txt", test], "no such file"),
         ([train, tmp_path / "empty.txt"], "the test text is empty"),
+        ([tmp_path / "empty.txt", test], "the training text has no words"),
+        (["-", test], "the training text has no words"),
         ([tmp_path / "invalid.txt", test], "invalid.txt, line 2"),
         ([train, tmp_path / "invalid.txt"], "invalid.txt, line 2"),
         ([train, test, "--run", tmp_path / "none"], "no such run"),
@@ -176,7 +196,6 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert message in result.stderr
         assert result.stdout == ""
-    assert found(tmp_path / "empty.txt", test)["touched_segments"] == 0
     assert found(tmp_path / "invalid.txt", test, "--errors", "skip")["notes"] == [
         "training text: 1 segments that are no valid text left out"
     ]

@@ -17,10 +17,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from tests.cli.commands import ok, run
 
 import lmgauge
-from lmgauge.cli.main import COMMANDS, cli
+from lmgauge.cli.main import COMMANDS
 
 KEYS = {
     "model", "group", "perplexity", "cross_entropy", "bits_per_token", "bits_per_word", "bits_per_character",
@@ -31,16 +31,6 @@ KEYS = {
     "vocabulary_size", "fingerprints", "signature", "notes",
 }  # fmt: skip
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and pipes are different on Windows")
-
-
-def run(*arguments: object, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=stdin)
-
-
-def ok(*arguments: object, stdin: bytes | None = None) -> Result:
-    result = run(*arguments, stdin=stdin)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def start(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
@@ -193,7 +183,7 @@ def test_a_run_folder(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_table_s_metadata_carries_the_fingerprints(folder: Path, tmp_path: Path) -> None:
-    """DESIGN.md, section 3: model, tokenizer, vocabulary, text, context policy, version."""
+    """Of model, tokenizer, vocabulary and text; besides the context policy and the version."""
     ok("eval", "-m", folder / "kn3", folder / "one.txt", "-o", tmp_path / "run")
     told = json.loads(pq.read_metadata(tmp_path / "run" / "scores.parquet").metadata[b"lmgauge"])
     model = lmgauge.load_model(folder / "kn3")

@@ -122,11 +122,11 @@ CASES: dict[str, Case] = {
     ),
     "a foreign table of unknown text": (
         lambda s: (s.run(PLAIN), s.foreign(PLAIN)),
-        {"text": None, "events": False, "vocabulary": None, "context": None}, False, False, NOTHING,
+        {"text": None, "events": False, "vocabulary": None, "unseen words": None, "context": None}, False, False, NOTHING,
     ),
     "two foreign tables of unknown text, as many events": (
         lambda s: (s.foreign(PLAIN), s.foreign(PLAIN)),
-        {"text": None, "vocabulary": None, "context": None}, False, False, SHARED_EVENTS,
+        {"text": None, "vocabulary": None, "unseen words": None, "context": None}, False, False, SHARED_EVENTS,
     ),
     "other texts": (
         lambda s: (s.run(PLAIN), s.run(["the dog sat on"])), {"text": False, "events": False}, False, False, NOTHING

@@ -286,6 +286,13 @@ def test_a_foreign_table_without_spans_or_tokens(shop: Shop, tmp_path: Path) -> 
     assert found.baselines
 
 
+def test_slices_by_training_words_are_said_not_to_be_by_the_tokens_of_the_run(shop: Shop) -> None:
+    for name, noted in (("word", False), ("mle", False), ("character", True), ("byte", True)):
+        found = diagnose(shop.run(name), counts=obvious_counts, longest=obvious_longest)
+        assert any("are by words between white space" in note for note in found.notes) == noted
+        assert not any("are by words" in note for note in diagnose(shop.run(name)).notes)
+
+
 def test_another_text_is_refused(shop: Shop) -> None:
     with pytest.raises(InputError, match="scored another text"):
         diagnose(shop.run("word"), Corpus.from_strings(["other"]))

@@ -1,4 +1,4 @@
-"""The numbers of DESIGN.md, section 7, made again by hand from the rows of the score table."""
+"""The numbers of an evaluation, made again by hand from the rows of the score table."""
 
 from __future__ import annotations
 

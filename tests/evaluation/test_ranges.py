@@ -1,4 +1,4 @@
-"""Ranges between shared boundaries: against a twin over sets, and the law that sums over parts add up (DESIGN.md, 2)."""
+"""Ranges between shared boundaries: against a twin over sets, and the law that sums over parts add up."""
 
 from __future__ import annotations
 

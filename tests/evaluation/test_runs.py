@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge import Corpus, InputError, ScoreBatch
+from lmgauge import Corpus, InputError, ScoreBatch, UsageError
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.runs import (
     about,
@@ -56,6 +56,13 @@ def content(folder: Path) -> dict[str, Any]:
 
 def write(folder: Path, value: Any) -> None:
     (folder / "evaluation.json").write_text(json.dumps(value), encoding="utf-8")
+
+
+def test_two_models_of_one_name_are_no_two_folders(text: Path, tmp_path: Path) -> None:
+    model = lmgauge.train("laplace", Corpus.from_strings(["a b"]), order=1)
+    with pytest.raises(UsageError, match="would be one folder"):
+        lmgauge.evaluate([model, model], text, output=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
 
 
 # -- a run folder -------------------------------------------------------------------------------------------------------

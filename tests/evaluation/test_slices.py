@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from lmgauge.evaluation.examples import ExampleHeap
 from lmgauge.evaluation.ranges import ExactSums, Ranges, exact_sums, ranges_by_event, shared_ranges
@@ -271,8 +272,22 @@ def test_the_interval_of_a_slice_is_that_of_its_segments() -> None:
         differences[segment] += (a - b) / math.log(2)
         bytes_of[segment] += size
     low, high = linearised(np.array(list(differences.values())), np.array(list(bytes_of.values())), 0.95)
+    middle, reach = (low + high) / 2, (high - low) / 2
+    freedom = len(differences) - 1
+    reach *= stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975)  # few segments: Student's quantiles
     assert row.difference == pytest.approx(sum(differences.values()) / sum(bytes_of.values()))
-    assert row.interval == pytest.approx((low, high))
+    assert row.interval == pytest.approx((middle - reach, middle + reach))
+    error = reach / stats.t.ppf(0.975, freedom)
+    assert row.p_value == pytest.approx(2 * stats.t.sf(abs(middle) / error, freedom))
+
+
+@pytest.mark.parametrize("segments", [2, 3, 5])
+def test_a_slice_of_few_segments_is_not_sure(segments: int) -> None:
+    """No signs of so few segments could be surer than all of them alike."""
+    second = [-2.0 - 1e-9 * i for i in range(segments)]
+    rows = list(range(segments)), [0] * segments, [-1.0] * segments, second, [1] * segments
+    (row,) = collect(rows, []).finish("byte").rows
+    assert row.p_value == 2.0 ** (1 - segments)
 
 
 def test_a_slice_of_one_segment_has_no_interval() -> None:

@@ -9,9 +9,16 @@ from statistics import NormalDist, fmean
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.statistics import Interval, bootstrap_weights, ratio_interval
+from lmgauge.evaluation.statistics import (
+    Interval,
+    bootstrap_weights,
+    ratio_interval,
+    student_t_p_value,
+    student_t_quantile,
+)
 
 INF = math.inf
 
@@ -49,9 +56,7 @@ def segments(n: int, seed: int) -> tuple[list[float], list[float]]:
 
 
 class TestBootstrap:
-    @pytest.mark.parametrize(
-        ("n", "level", "resamples", "seed"), [(2, 0.95, 39, 0), (7, 0.9, 199, 1), (50, 0.8, 99, 2)]
-    )
+    @pytest.mark.parametrize(("n", "level", "resamples", "seed"), [(2, 0.95, 39, 0), (7, 0.9, 199, 1), (50, 0.8, 99, 2)])
     def test_equals_the_obvious_twin(self, n: int, level: float, resamples: int, seed: int) -> None:
         nats, events = segments(n, seed)
         found = ratio_interval(nats, events, level=level, resamples=resamples, seed=seed)
@@ -241,3 +246,15 @@ class TestWeights:
     def test_refused_at_the_call(self, n: int, resamples: int, seed: int) -> None:
         with pytest.raises(UsageError):
             bootstrap_weights(n, resamples, seed)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 10, 29, 30, 99, 200])
+def test_student_t_is_that_of_scipy(freedom: int) -> None:
+    for t in (0.0, 0.01, 0.7, 1.96, 4.0, 30.0):
+        assert student_t_p_value(-t, freedom) == pytest.approx(2 * stats.t.sf(t, freedom), rel=1e-9, abs=1e-14)
+    assert student_t_quantile(0.95, freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
+
+
+def test_student_t_goes_over_into_the_normal_curve() -> None:
+    assert student_t_p_value(1.96, 201) == pytest.approx(2 * stats.t.sf(1.96, 201), abs=2e-3)
+    assert student_t_quantile(0.95, 10**6) == pytest.approx(stats.norm.ppf(0.975))

@@ -1,4 +1,4 @@
-"""The six laws of DESIGN.md, section 2, over random small corpora, for every smoothing."""
+"""The six laws of CONTRIBUTING.md, over random small corpora, for every smoothing."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,7 +9,6 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models import custom
 from lmgauge.models.custom import CustomModel, score_segments
 from lmgauge.models.model import LanguageModel
 from lmgauge.models.ngram.model import NgramModel
@@ -81,8 +78,3 @@ def test_reserved_words(trained: NgramModel) -> None:
 def test_a_model_must_say_something() -> None:
     with pytest.raises(UsageError, match="no log_distribution of its own"):
         next(CustomModel(["a"]).score(Corpus.from_strings(["a"])))
-
-
-def test_the_example_of_the_docstring() -> None:
-    assert doctest.testmod(custom).failed == 0
-    assert doctest.testmod(custom).attempted > 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -93,6 +94,77 @@ def covered_bytes(segments: Sequence[str], stream: Stream, longest: Sequence[int
             marked[first:last] = [True] * (last - first)
     bounds = [*starts, begin]
     return [sum(marked[a:b]) for a, b in pairwise(bounds)]
+
+
+def touched_bytes(
+    segments: Sequence[str],
+    streams: Sequence[Stream],
+    longest: Sequence[Sequence[int]],
+    duplicates: Sequence[bool],
+    *,
+    terminator: int,
+) -> list[int]:
+    """Per segment the bytes of whole duplicates, of the words of runs, and of the white space whose neighbours are either's.
+
+    Neighbours are the words before and behind in the same stream, for a blank record those in all; at an end of the text
+    there is but one.
+    """
+    words = [token for stream in streams for token in stream]
+    touched = {token for token in words if duplicates[token.segment]}
+    for stream, lengths in zip(streams, longest, strict=True):
+        for p, length in enumerate(lengths):
+            touched |= set(stream[p : p + length])
+    counts = []
+    for i, segment in enumerate(segments):
+        own = streams[0] if terminator else streams[i] or words
+        count = 0
+        for byte in range(len(segment.encode()) + terminator):
+            before = [token for token in own if (token.segment, token.begin) <= (i, byte)][-1:]
+            behind = [token for token in own if (token.segment, token.begin) > (i, byte)][:1]
+            inside = bool(before) and before[0].segment == i and byte < before[0].end
+            around = before if inside else before + behind
+            count += duplicates[i] or (bool(around) and touched.issuperset(around))
+        counts.append(count)
+    return counts
+
+
+def bytes_in_common(train: bytes, test: bytes, n: int) -> tuple[int, int]:
+    """Of a test file the bytes in word n-grams of a training file, and those in n-grams or in whole lines of it.
+
+    Other than above, for whole corpora: n-grams are looked up in a set, and bytes marked one by one.
+    """
+    places = [match.span() for match in re.finditer(rb"[^ \t\n\v\f\r]+", test)]
+    words = [test[begin:end] for begin, end in places]
+    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    known, wanted, training_words = set(), set(grams), train.split()
+    for i in range(len(training_words) - n + 1):
+        gram = tuple(training_words[i : i + n])
+        if gram in wanted:
+            known.add(gram)
+    in_gram, in_one = [False] * len(words), [False] * len(words)  # the latter: with the next word
+    for i, gram in enumerate(grams):
+        if gram in known:
+            in_gram[i : i + n] = [True] * n
+            in_one[i : i + n - 1] = [True] * (n - 1)
+
+    marked = bytearray(len(test))
+    training_lines, begin = set(train.split(b"\n")), 0
+    for line in test.splitlines(keepends=True):
+        if line.split() and line.rstrip(b"\n") in training_lines:
+            marked[begin : begin + len(line)] = b"\1" * len(line)
+        begin += len(line)
+    touched = [in_gram[i] or marked[first] for i, (first, _) in enumerate(places)]
+
+    def count(flags: Sequence[object], joined: Sequence[object], marked: bytearray) -> int:
+        for i, (first, last) in enumerate(places):
+            begin = 0 if i == 0 else first
+            end = len(test) if i + 1 == len(places) else places[i + 1][0] if joined[i] else last
+            if flags[i]:
+                marked[begin:end] = b"\1" * (end - begin)
+        return sum(marked)
+
+    together = [a and b for a, b in pairwise(touched)]
+    return count(in_gram, in_one, bytearray(len(test))), count(touched, [*together, False], marked)
 
 
 def shingles(segment: str, unit: str, n: int) -> set[tuple[str, ...]]:

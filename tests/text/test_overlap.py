@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -32,6 +30,7 @@ LINE = st.builds(
     st.lists(WORDS, max_size=12),
 )
 LINES = st.lists(LINE, max_size=6)
+TRAIN = LINES.filter(lambda lines: any(line.strip() for line in lines))
 
 
 @contextmanager
@@ -60,16 +59,21 @@ def compare_with_twin(found: Overlap, train: Sequence[str], test: Sequence[str],
     assert (found.distinct_ngrams, found.seen_distinct_ngrams) == (len(set(grams)), len(set(grams) & known))
     assert found.tokens == sum(map(len, streams))
 
-    covered, touched, expected = np.zeros(len(test), int), set(), []
+    covered, touched, expected, runs = np.zeros(len(test), int), set(), [], []
     for stream in streams:
         longest = twin.longest_runs(sources, stream, n)
+        runs.append(longest)
         covered += twin.covered_bytes(test, stream, longest, terminator=int(lines))
         touched |= {t.segment for p, length in enumerate(longest) for t in stream[p : p + length]}
         expected += [(stream[p].segment, stream[p].begin, length) for p, length in twin.passages(longest)]
-    assert found.covered_bytes.tolist() == covered.tolist()
-    assert found.touched_bytes == covered.sum()
+    assert found.segment_ngram_bytes.tolist() == covered.tolist()
+    assert found.ngram_bytes == covered.sum()
     duplicates = [bool(segment.strip(twin.WHITE)) and segment in train for segment in test]
     assert found.segment_duplicate.tolist() == duplicates
+    whole = twin.touched_bytes(test, streams, runs, duplicates, terminator=int(lines))
+    assert found.segment_touched_bytes.tolist() == whole
+    assert found.touched_bytes == sum(whole) >= found.ngram_bytes
+    assert found.bytes == sum(len(segment.encode()) + lines for segment in test)
     assert found.segment_touched.tolist() == [i in touched or duplicates[i] for i in range(len(test))]
     assert sorted((p.segment, p.test.byte, p.length) for p in found.passages) == sorted(expected)
     assert found.longest_run == max((length for *_, length in expected), default=0)
@@ -85,7 +89,7 @@ def compare_with_twin(found: Overlap, train: Sequence[str], test: Sequence[str],
 
 @settings(max_examples=300)
 @given(
-    train=LINES,
+    train=TRAIN,
     test=LINES.filter(bool),
     lines=st.booleans(),
     unit=st.sampled_from(["word", "character"]),
@@ -102,7 +106,7 @@ def test_finds_what_comparing_every_pair_of_positions_finds(
 
 
 @given(
-    train=LINES,
+    train=TRAIN,
     test=LINES.filter(bool),
     n=st.integers(1, 4),
     threads=st.integers(1, 3),
@@ -123,7 +127,7 @@ SENTENCE = st.lists(st.sampled_from("abcdefgh"), min_size=3, max_size=14).map(" 
 
 
 @given(
-    train=st.lists(SENTENCE, max_size=8),
+    train=st.lists(SENTENCE, min_size=1, max_size=8),
     test=st.lists(SENTENCE, min_size=1, max_size=5),
     edits=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 13), st.sampled_from("xyz")), max_size=6),
     near=st.sampled_from([0.2, 0.5, 0.8]),
@@ -224,10 +228,26 @@ def test_groups_are_counted_apart(tmp_path: Path) -> None:
     found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2, near=0)
     first, second = found.groups
     assert (first.name, first.segments, first.touched_segments, first.ngrams, first.seen_ngrams) == ("in", 3, 2, 4, 3)
-    assert (first.bytes, first.touched_bytes) == (25, 20)  # all but "zero "
+    assert (first.bytes, first.touched_bytes, first.ngram_bytes) == (25, 20, 20)  # all but "zero "
     assert (second.name, second.touched_segments, second.ngrams, second.seen_ngrams) == ("out", 0, 2, 0)
     assert first.ngram_share == 0.75
     assert sum(group.touched_bytes for group in found.groups) == found.touched_bytes
+
+
+def test_touched_bytes_are_those_of_runs_and_of_whole_duplicates(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("new\n  one two \n\n three\nfour five\n", encoding="utf-8")
+    (tmp_path / "out.txt").write_text("\n six\nseven\n\n", encoding="utf-8")
+    (tmp_path / "train.txt").write_text(" three\nx four five y\nseven\n  one two \n", encoding="utf-8")
+    test = Corpus.from_files([tmp_path / "in.txt", tmp_path / "out.txt"])
+    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2, near=0)
+    # "one two" and "four five" are runs, "three" and "seven" duplicates; the last blank line has no other side.
+    assert found.segment_touched_bytes.tolist() == [0, 11, 1, 7, 10, 0, 0, 6, 1]
+    assert found.segment_ngram_bytes.tolist() == [0, 7, 0, 0, 10, 0, 0, 0, 0]
+    assert [(group.touched_bytes, group.ngram_bytes) for group in found.groups] == [(29, 17), (7, 0)]
+    assert (found.touched_bytes, found.ngram_bytes) == (36, 17)
+    records = Corpus.from_strings(["  ", "a", "\t ", " ", "b", " ", "new", " ", "a", ""])
+    found = find_overlap(Corpus.from_strings(["b", "a"]), records, n=2, near=0)
+    assert found.segment_touched_bytes.tolist() == [2, 1, 2, 1, 1, 0, 0, 0, 1, 0]
 
 
 def test_places_are_those_of_records_and_of_left_out_lines(tmp_path: Path) -> None:
@@ -238,7 +258,7 @@ def test_places_are_those_of_records_and_of_left_out_lines(tmp_path: Path) -> No
     passage = found.passages[0]
     assert (passage.train.line, passage.train.byte) == (3, 3)
     assert (passage.test.line, passage.test.byte) == (3, 2)
-    assert found.notes == ["test: 1 segments that are no valid text left out"]
+    assert found.notes == ("test: 1 segments that are no valid text left out",)
 
 
 # -- folding ------------------------------------------------------------------------------------------------------------
@@ -304,12 +324,31 @@ def test_texts_too_short_for_an_ngram_and_empty_ones() -> None:
     found = find_overlap(Corpus.from_strings(["a b"]), Corpus.from_strings(["a b c", "", " "]))
     assert (found.ngrams, found.touched_segments, found.blank_segments, found.passages) == (0, 0, 2, [])
     assert (found.ngram_share, found.touched_share) == (0.0, 0.0)
-    found = find_overlap(Corpus.from_strings([]), Corpus.from_strings(["a b c"]), n=1)
-    assert (found.seen_ngrams, found.train_segments, found.near_duplicates) == (0, 0, 0)
+    assert found.notes == ("no run of 13 words fits in the test: only whole duplicates and near ones were looked for",)
+    found = find_overlap(Corpus.from_strings(["a b c"]), Corpus.from_strings(["a b c"]), near=0)
+    assert (found.touched_share, found.ngram_share) == (1.0, 0.0)
+    assert found.notes == ("no run of 13 words fits in the test: only whole duplicates were looked for",)
     found = find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings([" "]))
     assert (found.tokens, found.touched_bytes) == (0, 0)
     with pytest.raises(InputError, match="the test text is empty"):
         find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings([]))
+    for train in ([], ["", " \t"]):
+        for unit in ("word", "character"):
+            with pytest.raises(InputError, match=f"the training text has no {unit}s"):
+                find_overlap(Corpus.from_strings(train), Corpus.from_strings(["a b c"]), unit=unit)  # type: ignore[arg-type]
+
+
+def test_text_without_spaces_is_said_to_be(data: Path) -> None:
+    def notes(*test: str, unit: str = "word", n: int = 1) -> tuple[str, ...]:
+        return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(test), unit=unit, n=n, near=0).notes  # type: ignore[arg-type]
+
+    said = ("most of the text has no spaces between words: --tokens character compares it",)
+    for name in ("pud.zh-Hant", "pud.th", "akutagawa.ja", "pud.en", "pud.de", "pud.ko", "pud.ar"):
+        text = (data / f"{name}.txt").read_text(encoding="utf-8")
+        assert (notes(text), name) == (said if name in ("pud.zh-Hant", "pud.th", "akutagawa.ja") else (), name)
+        assert notes(text, unit="character") == ()
+    assert notes("你好嗎我很好你呢") == notes("x" * 21) == said  # 8 characters of such a script, or 21 of any
+    assert notes("你好嗎 我很好") == notes("donaudampfschiff fahrt") == notes("x" * 20) == ()
 
 
 def test_options_out_of_range() -> None:
@@ -383,50 +422,13 @@ def test_planted_lines_are_found(data: Path, tmp_path: Path) -> None:
     assert {(p.test.line - 1, p.train.line - 1) for p in found.passages} >= {(i, 37 * (k + 1)) for k, i in enumerate(long)}
 
 
-# -- whole corpora ------------------------------------------------------------------------------------------------------
-
-
-def packed(path: Path) -> Path:
-    if not path.exists():
-        pytest.skip(f"needs {path.name} of the shared corpora")
-    return path
-
-
-def test_whole_duplicates_of_the_penn_treebank(shared_data: Path) -> None:
-    """README of the corpora: 64 of the 3,761 lines of the test set are lines of the training set, too."""
-    folder = shared_data / "restricted" / "ptb"
-    train, test = packed(folder / "ptb.train.txt.gz"), packed(folder / "ptb.test.txt.gz")
-    found = find_overlap(Corpus.from_files(train), Corpus.from_files(test), near=0)
-    assert (found.whole_duplicates, found.segments) == (64, 3761)
-    lines = set(gzip.decompress(train.read_bytes()).splitlines())
-    assert found.whole_duplicates == sum(line in lines for line in gzip.decompress(test.read_bytes()).splitlines())
-
-
-def test_whole_duplicates_of_wikitext_2(shared_data: Path) -> None:
-    """README of the corpora: 378 of the 2,891 lines that are not blank, mostly headings."""
-    folder = shared_data / "open" / "wikitext-2"
-    train, test = packed(folder / "train.txt.gz"), packed(folder / "test.txt.gz")
-    found = find_overlap(Corpus.from_files(train), Corpus.from_files(test))
-    assert (found.whole_duplicates, found.segments - found.blank_segments) == (378, 2891)
-    assert found.near_duplicates == 0
-
-
-# Three labels of open/contamination are not met to the digit: its words seem to be made of the letters a to z and digits
-# alone (reproduced: such words give the label of the first), ours of the letters of all alphabets.
-OTHER_WORDS = {"Haggard_Mines_1885", "Kipling_Captains_1896", "Chesterton_Napoleon_1904"}
-
-
-def test_labelled_contamination(shared_data: Path, tmp_path: Path) -> None:
-    """The last column of labels.tsv is the share of an excerpt's word 8-grams that are in classic-books train."""
-    pytest.importorskip("zstandard")
-    folder = shared_data / "open"
-    with tarfile.open(packed(folder / "contamination" / "excerpts.tar.gz")) as archive:
-        archive.extractall(tmp_path, filter="data")
-    rows = [line.split("\t") for line in (folder / "contamination" / "labels.tsv").read_text("utf-8").splitlines()[1:]]
-    test = Corpus.from_files([next(tmp_path.rglob(row[0])) for row in rows])
-    train = Corpus.from_files(packed(folder / "classic-books" / "train.txt.zst"))
-    found = find_overlap(train, test, n=8, fold=True, near=0)
-    for (name, in_train, _, words, label), group in zip(rows, found.groups, strict=True):
-        assert (group.name, group.segments > 0, int(words) > 0) == (name.removesuffix(".txt"), True, True)
-        assert (group.ngram_share > 0.5) == (in_train == "1")
-        assert group.ngram_share == pytest.approx(float(label), abs=0.009 if group.name in OTHER_WORDS else 0.00015)
+def test_short_lines_that_texts_of_a_kind_share_are_no_leak(tmp_path: Path) -> None:
+    long = "a line that no two texts have by chance"
+    (tmp_path / "train.txt").write_text(f"First Citizen:\n{long}\nother words\n", encoding="utf-8")
+    (tmp_path / "test.txt").write_text(f"First Citizen:\n{long}\nquite other words\n", encoding="utf-8")
+    found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"), near=0)
+    assert found.whole_duplicates == 2
+    assert found.touched_bytes == len("First Citizen:\n") + len(long) + 1
+    assert found.leaked_bytes == len(long) + 1
+    runs = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"), n=5, near=0)
+    assert runs.leaked_bytes == runs.touched_bytes  # a run goes through the short line

@@ -1,4 +1,4 @@
-// Counting n-grams level by level over the whole corpus (DESIGN.md, section 8).
+// Counting n-grams level by level over the whole corpus.
 //
 // id_k[i] is the slot of the k-gram that ends at token i: the child of id_{k-1}[i-1] by word i. The suffix of that k-gram is
 // id_{k-1}[i], known at insertion. Probes of a level do not depend on each other, so a batch of them is prefetched.

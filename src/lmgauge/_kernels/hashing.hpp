@@ -76,6 +76,24 @@ inline void atomic_add(std::uint64_t* p, std::uint64_t v) {
 #endif
 }
 
+// A flag that several threads set. One that is set is not written again: the cache line stays shared.
+inline void set_flag(std::uint8_t* flag) {
+#if defined(_MSC_VER)
+    if (*static_cast<volatile std::uint8_t*>(flag) == 0) *static_cast<volatile std::uint8_t*>(flag) = 1;
+#else
+    if (__atomic_load_n(flag, __ATOMIC_RELAXED) == 0) __atomic_store_n(flag, std::uint8_t{1}, __ATOMIC_RELAXED);
+#endif
+}
+
+// The upper half of the product of two numbers.
+inline std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
+#if defined(_MSC_VER)
+    return __umulh(a, b);
+#else
+    return static_cast<std::uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
+#endif
+}
+
 inline std::uint64_t mix(std::uint64_t x) {
     x *= 0x9E3779B97F4A7C15ull;
     x ^= x >> 32;

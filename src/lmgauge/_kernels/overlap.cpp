@@ -14,16 +14,6 @@ constexpr std::size_t kTile = 64;  // windows hashed, and their places in the fi
 constexpr std::uint32_t kBreak = 0;
 constexpr std::uint64_t kBase = 0x9E3779B97F4A7C15ull;
 
-// Flags that several threads set: relaxed, as all write the same.
-inline void set_flag(std::uint8_t* flag) {
-#if defined(_MSC_VER)
-    if (*static_cast<volatile std::uint8_t*>(flag) == 0) *static_cast<volatile std::uint8_t*>(flag) = 1;
-#else
-    // A flag that is set is not written again: the cache line stays shared.
-    if (__atomic_load_n(flag, __ATOMIC_RELAXED) == 0) __atomic_store_n(flag, std::uint8_t{1}, __ATOMIC_RELAXED);
-#endif
-}
-
 // ---- suffixes
 
 // Places for each symbol's suffixes: those larger than the suffix that follows them (L) come first, then the smaller (S).
@@ -520,15 +510,21 @@ void hash_segments(View<std::uint8_t> data, View<std::int64_t> starts, View<std:
 
 // ---- n-grams of every order, level by level
 
-// The slot of a key is the number of its n-gram. Returns kNone where the key is absent and nothing may be added.
-static std::uint32_t slot_of(View<std::uint64_t> keys, std::uint64_t key) {
-    std::size_t slot = static_cast<std::size_t>(((mix(key) >> 32) * keys.size()) >> 32);
-    while (keys[slot] != key) {
-        if (keys[slot] == 0) return kNone;
-        slot = slot + 1 == keys.size() ? 0 : slot + 1;
-    }
-    return static_cast<std::uint32_t>(slot);
+namespace {
+
+// Where the search for a key begins; tables have fewer than 2^32 slots.
+inline std::size_t home(View<std::uint64_t> keys, std::uint64_t key) {
+    return static_cast<std::size_t>(((mix(key) >> 32) * keys.size()) >> 32);
 }
+
+// The slot of a key, or the empty one where it belongs. The slot is the number of the n-gram.
+inline std::size_t slot_of(View<std::uint64_t> keys, std::uint64_t key) {
+    std::size_t slot = home(keys, key);
+    while (keys[slot] != key && keys[slot] != 0) slot = slot + 1 == keys.size() ? 0 : slot + 1;
+    return slot;
+}
+
+}  // namespace
 
 void number_ngrams(View<std::uint32_t> ids, View<std::uint32_t> shorter, MutableView<std::uint64_t> keys,
                    MutableView<std::uint32_t> numbers) {
@@ -539,8 +535,7 @@ void number_ngrams(View<std::uint32_t> ids, View<std::uint32_t> shorter, Mutable
             continue;
         }
         const std::uint64_t key = make_key(parent, ids[i]);
-        std::size_t slot = static_cast<std::size_t>(((mix(key) >> 32) * keys.size()) >> 32);
-        while (keys[slot] != key && keys[slot] != 0) slot = slot + 1 == keys.size() ? 0 : slot + 1;
+        const std::size_t slot = slot_of(keys, key);
         keys[slot] = key;
         numbers[i] = static_cast<std::uint32_t>(slot);
     }
@@ -566,14 +561,14 @@ void mark_ngrams(View<std::uint32_t> ids, const std::vector<View<std::uint64_t>>
             for (std::size_t k = 0; k < count; ++k) {
                 if (numbers[k] == kNone || ids[first + k] <= kEos) continue;
                 const std::uint64_t key = make_key(numbers[k], ids[first + k]);
-                prefetch(&keys[level][static_cast<std::size_t>(((mix(key) >> 32) * keys[level].size()) >> 32)]);
+                prefetch(&keys[level][home(keys[level], key)]);
                 waiting[alive++] = Waiting{key, k};
             }
             std::fill(numbers.begin(), numbers.end(), kNone);
             for (std::size_t j = 0; j < alive; ++j) {
-                const std::uint32_t slot = slot_of(keys[level], waiting[j].key);
-                if (slot == kNone) continue;
-                numbers[waiting[j].position + 1] = slot;
+                const std::size_t slot = slot_of(keys[level], waiting[j].key);
+                if (keys[level][slot] == 0) continue;
+                numbers[waiting[j].position + 1] = static_cast<std::uint32_t>(slot);
                 set_flag(&seen[level][slot]);
             }
         }

@@ -4,10 +4,6 @@
 #include <array>
 #include <bit>
 
-#if defined(_MSC_VER)
-#include <intrin.h>
-#endif
-
 #include "kernels.hpp"
 
 namespace lmgauge {
@@ -21,13 +17,7 @@ class Stream {
     std::uint64_t next() { return finish(state_ += 0x9E3779B97F4A7C15ull); }
     // Uniform on [0, n): the upper half of a 128-bit product (Lemire 2019, without the rejection, which for n below 2^40
     // changes a probability by less than 2^-24 of itself).
-    std::uint64_t below(std::uint64_t n) {
-#if defined(_MSC_VER)
-        return __umulh(next(), n);
-#else
-        return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64);
-#endif
-    }
+    std::uint64_t below(std::uint64_t n) { return multiply_high(next(), n); }
 
   private:
     static std::uint64_t finish(std::uint64_t z) {

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, seed_option, text_options, threads_option
+from lmgauge.cli.options import (
+    corpus_of,
+    json_option,
+    reserved_option,
+    scored_text_option,
+    seed_option,
+    text_options,
+    threads_option,
+)
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.audit import Audit
-    from lmgauge.evaluation.audit.leak import Overlap, OverlapResult
+    from lmgauge.evaluation.audit.leak import OverlapSource
     from lmgauge.evaluation.runs import Run
     from lmgauge.text.documents import Corpus
 
@@ -21,13 +29,7 @@ LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
 @click.command(name="audit")
 @click.argument("what", nargs=-1, type=click.Path(allow_dash=True), metavar="TEXT... | RUN")
 @click.option("-m", "--model", type=click.Path(), help="Model folder, or ARPA file; without it a RUN is audited.")
-@click.option(
-    "--text",
-    "texts",
-    multiple=True,
-    type=click.Path(),
-    help="The text that RUN scored, if it is not where the run remembers it; may be given several times.",
-)
+@scored_text_option
 @click.option("--train", multiple=True, type=click.Path(), help="Training text, for level 4; may be given several times.")
 @click.option(
     "--max-overlap",
@@ -68,11 +70,7 @@ LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
     help="Bytes of TEXT to code and decode.",
 )
 @click.option("--exhaustive", is_flag=True, help="All contexts, segments and bytes instead of samples; slow.")
-@click.option(
-    "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
-    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as the model was trained.",
-)
+@reserved_option
 @seed_option
 @text_options
 @threads_option
@@ -188,17 +186,14 @@ def _audit_run(what: tuple[str, ...], levels: list[str], options: dict[str, Any]
     )
 
 
-def _overlap(corpus: Corpus, levels: list[str], options: dict[str, Any]) -> Overlap | None:
+def _overlap(corpus: Corpus, levels: list[str], options: dict[str, Any]) -> OverlapSource | None:
     """What compares the text with the training text when it is called; None where none is named."""
     if not options["train"] or "leak" not in levels:
         return None
     if not corpus.rereadable:
         raise click.UsageError("--train reads the text a second time, which standard input cannot be: save it in a file")
 
-    def compare() -> OverlapResult:
-        from lmgauge.text.overlap import find_overlap
+    from lmgauge.verdicts import leak_source
 
-        train = corpus_of(options["train"], options)
-        return find_overlap(train, corpus, unit=options["overlap_unit"], near=0, passages=0, threads=options["threads"])
-
-    return compare
+    train = corpus_of(options["train"], options)  # a file that is missing is told before the long work
+    return leak_source(train, corpus, unit=options["overlap_unit"], threads=options["threads"])

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import click
 
-from lmgauge.cli.options import json_option, seed_option, threads_option
+from lmgauge.cli.options import json_option, scored_text_option, seed_option, threads_option
 
 METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 
 
 @click.command(name="compare")
 @click.argument("runs", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--text",
-    "texts",
-    multiple=True,
-    type=click.Path(),
-    help="The text that was scored, if it is not where the runs remember it; may be given several times.",
-)
+@scored_text_option
 @click.option(
     "--train", "train", multiple=True, type=click.Path(), help="Training text: adds slices by how often words occur in it."
 )
@@ -97,7 +91,12 @@ def compare(
         raise CheckFailedError(f"{metric} of {failed[0].second} and {failed[0].first} may not be compared: {reason}")
     if apart:
         reasons = apart[0].verdict("bits_per_byte").reasons  # what the least demanding figure needs
-        remedy = "name the text with --text" if found.text_unknown and not texts else "evaluate both on one text"
+        if found.text_unknown and not texts:
+            remedy = "name the text with --text"
+        elif found.agreements[0].agrees:
+            remedy = "no part of the text is exact in both"
+        else:
+            remedy = "evaluate both on one text"
         raise InputError(
             f"nothing of {apart[0].second} and {apart[0].first} can be compared ({'; '.join(reasons)}); {remedy}"
         )

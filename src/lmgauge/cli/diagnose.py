@@ -6,20 +6,14 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.options import json_option, seed_option, threads_option
+from lmgauge.cli.options import json_option, scored_text_option, seed_option, threads_option
 
 SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 
 
 @click.command(name="diagnose")
 @click.argument("run", type=click.Path())
-@click.option(
-    "--text",
-    "texts",
-    multiple=True,
-    type=click.Path(),
-    help="The text that was scored, if it is not where the run remembers it; may be given several times.",
-)
+@scored_text_option
 @click.option(
     "--train",
     "train",

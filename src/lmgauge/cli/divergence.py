@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, seed_option, text_options, threads_option
+from lmgauge.cli.options import corpus_of, json_option, reserved_option, seed_option, text_options, threads_option
 
 
 def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
@@ -47,11 +47,7 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     show_default=True,
     help="Of the bootstrap behind the 95 % intervals.",
 )
-@click.option(
-    "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
-    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as the models were trained.",
-)
+@reserved_option
 @seed_option
 @text_options
 @threads_option
@@ -70,11 +66,14 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     from lmgauge.evaluation.divergence import divergence as run
     from lmgauge.models.alignment import aligned
     from lmgauge.models.mixture import with_reserved
-    from lmgauge.models.registry import load_model
+    from lmgauge.models.registry import load_model, model_names
     from lmgauge.report.divergence import print_divergence
     from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
 
+    model = next((text for text in texts if Path(text, "config.json").is_file()), None)
+    if model is not None:
+        raise click.UsageError(f"{model} is a model, not a text: the two models come first, then the texts: A B TEXTS...")
     corpus = corpus_of(texts, options)
     with progress() as status:
         status.update("loading")
@@ -82,12 +81,13 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
         if options["reserved"]:
             models = with_reserved(models, options["reserved"])
         first, second = models[0], aligned(models[1], models[0], names=(b, a))
+        names = model_names((a, b), models)
         status.update("scoring")
         result = run(
             first,
             second,
             corpus,
-            names=_names(a, b),
+            names=(names[0], names[1]),
             events=options["events"],
             exhaustive=options["exhaustive"],
             top_k=options["top_k"],
@@ -100,9 +100,3 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
         click.echo(to_json(result.to_dict()))
     else:
         print_divergence(result)
-
-
-def _names(a: str, b: str) -> tuple[str, str]:
-    """The last part of each path; the whole path where that is the same."""
-    short = Path(a).name or a, Path(b).name or b
-    return short if short[0] != short[1] else (a.rstrip("/"), b.rstrip("/"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, seed_option, text_options, threads_option
+from lmgauge.cli.options import corpus_of, json_option, reserved_option, seed_option, text_options, threads_option
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
@@ -55,11 +55,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write a row an event: .tsv, .jsonl, or - .",
 )
-@click.option(
-    "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
-    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as the model was trained.",
-)
+@reserved_option
 @click.option(
     "--columns",
     default="",

@@ -9,6 +9,8 @@ import click
 
 from lmgauge.cli.options import json_option, model_argument
 
+_ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
+
 
 @click.command()
 @model_argument
@@ -52,7 +54,7 @@ def _shown(name: str, value: Any) -> str:
         )
     if name == "components":
         return "\n".join(f"{part['weight']:.4f} {part['label']} in {part['folder']}" for part in value)
-    if name == "estimation":
+    if name == "estimation" and value.keys() >= _ESTIMATED:
         return _shown_estimation(value)
     if name == "notes":
         return "\n".join(value)

@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from typing import IO, Any
@@ -143,7 +144,13 @@ def _output_failed(error: OSError) -> int:
 
 
 def _interrupted() -> int:
+    with contextlib.suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is tidied up: a second one has nothing to interrupt
     click.echo("lmgauge: interrupted; nothing was left half-written", err=True)
+    if threading.active_count() > 1:
+        # Python would wait for what the other threads are at, which nobody wants any more.
+        sys.stderr.flush()
+        os._exit(INTERRUPTED)
     return INTERRUPTED
 
 

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+from lmgauge.cli.options import corpus_of, json_option, reserved_option, text_options, threads_option
 
 if TYPE_CHECKING:
     from lmgauge.models.interpolation import MixtureFit
     from lmgauge.models.mixture import MixtureModel
+
+_ARPA_NAMES = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 
 
 @click.command()
@@ -29,11 +31,7 @@ if TYPE_CHECKING:
     metavar="W,W...",
     help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
 )
-@click.option(
-    "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
-    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as the models were trained.",
-)
+@reserved_option
 @text_options
 @threads_option
 @json_option
@@ -64,6 +62,8 @@ def mix(
         raise click.UsageError("a mixture needs at least two models; name each with -m")
     if len(set(models)) < len(models):
         raise click.UsageError("the same model is named twice")
+    if output.endswith(_ARPA_NAMES):
+        raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a mixture is a folder")
     given = None if weights is None else _numbers(weights)
     with progress() as status:
         status.update("loading")

@@ -77,4 +77,16 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Same seed, same output."
 )
+reserved_option = click.option(
+    "--reserved",
+    type=click.Choice(["refuse", "escape", "unk"]),
+    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as in training.",
+)
+scored_text_option = click.option(
+    "--text",
+    "texts",
+    multiple=True,
+    type=click.Path(),
+    help="The text that was scored, if it is not where the run remembers it; may be given several times.",
+)
 model_argument = click.argument("model", type=click.Path())

@@ -52,7 +52,7 @@ class _Compressor(Protocol):
 
 
 class Baselines:
-    """Collects what is needed while a text goes by, block by block, in bounded memory.
+    """Collects what is needed while a text goes by, block by block; what is kept grows with its distinct words alone.
 
     Args:
         size: bytes of the whole text, if known: a compressor need not look back further.

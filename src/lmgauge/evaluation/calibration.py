@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.evaluation.statistics import Z_95
 from lmgauge.metrics.perplexity import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
@@ -38,7 +40,6 @@ _LN_10 = math.log(10.0)
 # Entries looked at together: so many stay in the cache of a core.
 _AT_A_TIME = 1 << 13
 _LOWEST = -1e300
-_Z95 = 1.959963984540054
 # A context of more tokens is not kept: no model of today looks back as far.
 _LONGEST_CONTEXT = 1 << 20
 # Tables may hold float32; a probability that differs by more is another model's.
@@ -141,7 +142,7 @@ def calibrate(
     events: int,
     *,
     contexts: int | None = DEFAULT_CONTEXTS,
-    seed: int = 12345,
+    seed: int = DEFAULT_SEED,
     threads: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Calibration:
@@ -153,7 +154,7 @@ def calibrate(
         events: rows of the run's table.
         contexts: how many to draw, without replacement; all if None.
         seed: of the draw.
-        threads: distributions computed at a time; no number depends on it.
+        threads: distributions computed at a time, where the model is made for that; no number depends on it.
         progress: told how many contexts are done.
 
     Raises:
@@ -173,7 +174,9 @@ def calibrate(
     def work(event: _Event) -> ForecastSums:
         return _look(model, event, run)
 
-    for sums in map_in_order(work, _events(run, model, chosen), thread_count(threads)):
+    # Only models that may score blocks at a time are asked from several threads.
+    at_a_time = thread_count(threads) if model.blocks_are_independent else 1
+    for sums in map_in_order(work, _events(run, model, chosen), at_a_time):
         collected.add(sums)
         progress(collected.contexts)
     if not collected.contexts:
@@ -397,5 +400,5 @@ def _mean_with_interval(values: Floats) -> tuple[float | None, tuple[float, floa
     mean = float(values.mean())
     if len(values) < 2:
         return mean, None
-    reach = _Z95 * float(values.std(ddof=1)) / math.sqrt(len(values))
+    reach = Z_95 * float(values.std(ddof=1)) / math.sqrt(len(values))
     return mean, (mean - reach, mean + reach)

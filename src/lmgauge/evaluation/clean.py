@@ -74,7 +74,7 @@ def split_by_segments(
             break
         evaluator.add(sum_block(batch, replace(block, groups=codes), by_group=True))
         for part in (0, 1):
-            counted[part] = _plus(counted[part], count_denominators(block, np.flatnonzero(codes == part)))
+            counted[part] += count_denominators(block, np.flatnonzero(codes == part))
     if corpus.report.segments != len(touched):
         raise InputError(
             f"the run's text has {corpus.report.segments:,} segments, not {len(touched):,}: read it in the same way"
@@ -86,9 +86,5 @@ def split_by_segments(
         else None
         for part, name in enumerate((CLEAN, TOUCHED))
     )
-    whole = evaluator.finish(evaluator.total, _plus(*counted), **shared)
+    whole = evaluator.finish(evaluator.total, counted[0] + counted[1], **shared)
     return SplitEvaluation(whole, clean, dirty)
-
-
-def _plus(a: Denominators, b: Denominators) -> Denominators:
-    return Denominators(*(getattr(a, f.name) + getattr(b, f.name) for f in fields(Denominators)))

@@ -1,4 +1,4 @@
-"""May two numbers be put side by side? What agrees between two runs, and what follows from it (DESIGN.md, section 7)."""
+"""May two numbers be put side by side? What agrees between two runs, and what follows from it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.evaluation.evaluate import Description
 from lmgauge.evaluation.ranges import extents
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.tally import Tally
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 
 METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
 WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
 
 
@@ -115,7 +117,7 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
     ends = [bool(tally.events[EOS_KIND]) for tally in totals]
     policies = [_oov_policy(d.oov, tally) for d, tally in zip(descriptions, totals, strict=True)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
-    exact = [_exactness(d.lossy_segments, tally, n) for d, tally, n in zip(descriptions, totals, apart, strict=True)]
+    exact = [_exactness(d, tally, n) for d, tally, n in zip(descriptions, totals, apart, strict=True)]
     return (
         Agreement("text", tuple(text or "unknown" for text in texts), _same(texts)),
         Agreement(
@@ -129,9 +131,9 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
             _same(vocabularies),
         ),
         Agreement("</s> scored", tuple("yes" if end else "no" for end in ends), len(set(ends)) == 1),
-        Agreement("unseen words", tuple(policies), len({d.oov for d in descriptions}) == 1),
+        Agreement("unseen words", tuple(policies), _same([_known(d.oov) for d in descriptions])),
         Agreement("context", tuple(d.context for d in descriptions), _same([_known(d.context) for d in descriptions])),
-        Agreement("bits exact", tuple(exact), all(value == "yes" for value in exact)),
+        Agreement(EXACT, tuple(exact), all(value == "yes" for value in exact)),
     )
 
 
@@ -147,23 +149,24 @@ def _same(values: Sequence[str]) -> bool | None:
 
 
 def _oov_policy(policy: str, tally: Tally) -> str:
-    return f"{'impossible' if policy == 'closed' else '<unk>'}, {tally.events[OOV]:,} events"
+    told = {"closed": "impossible", "unk": "<unk>"}.get(policy, policy)
+    return f"{told}, {tally.events[OOV]:,} events"
 
 
-def _exactness(lossy: int, tally: Tally, apart: int) -> str:
-    reasons = bound_reasons(lossy, tally)
+def _exactness(description: Description, tally: Tally, apart: int) -> str:
+    reasons = bound_reasons(description, tally)
     if apart:
         reasons.append(f"spans do not tile the text ({apart:,} times)")
     return "no: " + ", ".join(reasons) if reasons else "yes"
 
 
-def bound_reasons(lossy: int, tally: Tally) -> list[str]:
+def bound_reasons(description: Description, tally: Tally) -> list[str]:
     """Why bits per byte are a lower bound only; empty where they are exact."""
     reasons = []
     if tally.events[OOV]:
         reasons.append("unseen words")
-    if lossy or tally.lossy_segments:
-        reasons.append("white space lost")
+    if description.lossy_segments or tally.lossy_segments:
+        reasons.append("white space lost" if description.unit == "word" else "text altered by the tokenizer")
     return reasons
 
 
@@ -175,17 +178,17 @@ def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...]
     """
     found = {agreement.what: agreement for agreement in agreements([first, second], [facts])}
     names = (first.name, second.name)
-    differ = [_difference(found[what], names) for what in found if what != "bits exact" and found[what].agrees is not True]
+    differ = [_difference(found[what], names) for what in found if what != EXACT and found[what].agrees is not True]
     text, ends = found["text"], found["</s> scored"]
     perplexity = not differ
-    inexact = [name for name, value in zip(names, found["bits exact"].values, strict=True) if value != "yes"]
+    inexact = [name for name, value in zip(names, found[EXACT].values, strict=True) if value != "yes"]
     tiled = not any(facts.apart)
     bits = tiled and (perplexity or (text.agrees is True and ends.agrees is True and not inexact))
     part = _part(perplexity or bits, text.agrees is True, facts)
     bits_reasons = [_difference(found[what], names) for what in ("text", "</s> scored") if found[what].agrees is not True]
     bits_reasons += [
         f"{name}: {'a lower bound only' if tiled else 'not exact'} ({value.removeprefix('no: ')})"
-        for name, value in zip(names, found["bits exact"].values, strict=True)
+        for name, value in zip(names, found[EXACT].values, strict=True)
         if value != "yes"
     ]
     nearest = {

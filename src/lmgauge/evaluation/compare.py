@@ -22,8 +22,9 @@ from lmgauge.evaluation.comparability import (
     verdicts,
 )
 from lmgauge.evaluation.comparison import SIGNIFICANT, Comparison, Comparisons, Difference
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.examples import ExampleHeap
-from lmgauge.evaluation.paired import difference_intervals, holm, segments_needed, sign_flip_p_value
+from lmgauge.evaluation.paired import DEFAULT_RESAMPLES, difference_intervals, holm, segments_needed, sign_flip_p_value
 from lmgauge.evaluation.ranges import (
     ExactSums,
     Floats,
@@ -49,10 +50,11 @@ from lmgauge.evaluation.slices import (
     range_classes,
     range_sizes,
     range_words,
+    segment_groups,
 )
 from lmgauge.evaluation.slicing import Slices, SliceSums
 from lmgauge.evaluation.statistics import Interval
-from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats
+from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -68,8 +70,8 @@ def compare(
     *,
     corpus: Corpus | None = None,
     counts: WordCounts | None = None,
-    resamples: int = 10_000,
-    seed: int = 12345,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = DEFAULT_SEED,
     threads: int | None = None,
     examples: int = 5,
 ) -> Comparisons:
@@ -155,7 +157,7 @@ class _Pair:
         sums = [exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
         sizes = range_sizes(block, ranges)
         if block is None and self.unit == "byte" and self._line_end() == 0:
-            sizes[:, 0] -= np.append(ranges.segment[1:] != ranges.segment[:-1], [True] * bool(len(ranges)))
+            sizes[_ends_segment(ranges), 0] -= 1
         self.bytes_in_all += int(sizes[:, 0].sum())
         kept, kept_sums = _only(ranges, chosen), [_only_sums(part, chosen) for part in sums]
         columns = np.column_stack((kept.events[1], sizes[chosen])).astype(np.float64)
@@ -217,10 +219,9 @@ class _Pair:
     def _codes(self, block: Segments | None, ranges: Ranges) -> Iterator[Ints]:
         """The codes of the ranges in each way to cut the text, as the collectors stand."""
         if block is not None:
-            groups = np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
             # Groups that a field names are found while reading.
             self.slices[0].labels = (self.corpus.group_names if self.corpus else []) or ["all"]
-            yield groups[ranges.segment]
+            yield segment_groups(block)[ranges.segment]
         if self.by_segment:
             return
         if block is not None:
@@ -254,12 +255,15 @@ class _Pair:
         differences = tuple(self._differences(exact, sizes.sum(axis=0), nothing if zeros.any() else intervals))
         finite = [math.fsum(part[used]) for part in joined] if zeros.any() else []
         without_zeros = tuple(self._differences(finite, sizes[used].sum(axis=0), intervals)) if zeros.any() else ()
+        if not differences and self.part != NOTHING:
+            self.part = NOTHING
+            self.verdicts = tuple(replace(verdict, nearest=None) for verdict in self.verdicts)
         lost, won = self.segment_heap.worst(), self.segment_heap.best()
         return Comparison(
             first=self.runs[0].name,
             second=self.runs[1].name,
             verdicts=self.verdicts,
-            part=self.part if differences else NOTHING,
+            part=self.part,
             bytes=None if self.unit == "event" else int(sizes[:, 1].sum()),
             bytes_in_all=None if self.unit == "event" else self.bytes_in_all,
             events=int(sizes[:, 0].sum()),
@@ -294,8 +298,10 @@ class _Pair:
             interval = intervals[k]
             if unit == "event":
                 a, b = (perplexity_from_nats(value) for value in figures)
-                ratio = _exp(figures[1] - figures[0]) if all(map(math.isfinite, figures)) else _quotient(a, b)
-                yield Difference(metric, a, b, ratio, None if interval is None else interval.mapped(_exp))
+                finite = all(map(math.isfinite, figures))
+                ratio = perplexity_ratio_from_nats(figures[1] - figures[0]) if finite else _quotient(a, b)
+                mapped = None if interval is None else interval.mapped(perplexity_ratio_from_nats)
+                yield Difference(metric, a, b, ratio, mapped)
             else:
                 a, b = (nats_to_bits(value) for value in figures)
                 gap = nats_to_bits(figures[1] - figures[0]) if all(map(math.isfinite, figures)) else _gap(a, b)
@@ -310,8 +316,9 @@ class _Pair:
     def _lower_bounds(self) -> tuple[bool, bool]:
         if self.part != WHOLE:
             return False, False
-        lossy = (run.description.lossy_segments for run in self.runs)
-        first, second = (bool(bound_reasons(n, tally)) for n, tally in zip(lossy, self.facts.totals, strict=True))
+        first, second = (
+            bool(bound_reasons(run.description, tally)) for run, tally in zip(self.runs, self.facts.totals, strict=True)
+        )
         return first, second
 
     def _notes(self, tested: int, untested: int) -> Iterator[str]:
@@ -328,6 +335,13 @@ class _Pair:
             yield "a single segment: no interval and no test, as both need segments to draw from"
         if 2 <= tested < _FEW_SEGMENTS:
             yield f"only {tested} segments: an interval drawn from so few is too narrow"
+        if self.part == NOTHING:
+            for run in self.runs:
+                if run.description.lossy_segments and run.description.unit != "word":
+                    yield (
+                        f"{run.name}: its tokenizer alters {run.description.lossy_segments:,} segments; a score table does "
+                        "not tell which, so no part of the text is known to be exact"
+                    )
         if self.part == NOTHING and self.facts.same_lengths_shuffled:
             yield "the segments of both have the same lengths, in another order: the same text, shuffled?"
         if self.part != NOTHING and self.corpus is None:
@@ -339,7 +353,11 @@ class _Pair:
         contexts = {run.description.context for run in self.runs}
         if self.part == WHOLE and len(contexts) > 1:
             yield f"contexts differ ({' / '.join(run.description.context for run in self.runs)}): part of what is compared"
-        if self.part == SHARED_EVENTS or (self.part == EXACT_PART and any(t.events[OOV] for t in self.facts.totals)):
+        if self.part == EXACT_PART:
+            for run, tally in zip(self.runs, self.facts.totals, strict=True):
+                if tally.events[OOV]:
+                    yield f"{run.name} is compared only where it knows the {run.description.unit}s, which favours it"
+        if self.part == SHARED_EVENTS:
             yield (
                 "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
                 "with fewer words is favoured here"
@@ -349,6 +367,13 @@ class _Pair:
 def _without_spans(table: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
     for batch in table:
         yield replace(batch, ends=batch.ends[:0])
+
+
+def _ends_segment(ranges: Ranges) -> NDArray[np.bool_]:
+    """bool [ranges], whether a range is the last of its segment."""
+    last = np.ones(len(ranges), bool)
+    last[:-1] = ranges.segment[1:] != ranges.segment[:-1]
+    return last
 
 
 def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
@@ -366,10 +391,6 @@ def _check_covered(tables: Sequence[ScoreBatch], block: Segments, names: Sequenc
                 f"{name}: the spans of segment {block.first + short[0]} end at byte {extents(table)[short[0]]}, but it has "
                 f"{lengths[short[0]]} in the text; is it the same text?"
             )
-
-
-def _exp(value: float) -> float:
-    return math.exp(value) if value < 709.0 else math.inf
 
 
 def _quotient(first: float, second: float) -> float:

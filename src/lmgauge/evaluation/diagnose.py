@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,8 @@ from lmgauge.errors import UsageError
 from lmgauge.evaluation.baselines import Baseline, Baselines
 from lmgauge.evaluation.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
 from lmgauge.evaluation.costs import TokenCosts, UnseenWords
-from lmgauge.evaluation.diagnosis import Diagnosis
-from lmgauge.evaluation.evaluate import evaluate_scores
+from lmgauge.evaluation.diagnosis import Diagnosis, finite_bits
+from lmgauge.evaluation.evaluate import DEFAULT_SEED, evaluate_scores
 from lmgauge.evaluation.examples import ExampleHeap
 from lmgauge.evaluation.memory import (
     FEWEST_TOKENS,
@@ -26,7 +25,7 @@ from lmgauge.evaluation.memory import (
     information_curve,
     stretches_of,
 )
-from lmgauge.evaluation.ranges import ExactSums, Ints, Ranges, exact_sums, ranges_by_event, shared_ranges
+from lmgauge.evaluation.ranges import Ints, Ranges, exact_sums, ranges_by_event, shared_ranges
 from lmgauge.evaluation.ranks import RankSums
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
@@ -40,6 +39,7 @@ from lmgauge.evaluation.slices import (
     range_classes,
     range_sizes,
     range_words,
+    segment_groups,
 )
 from lmgauge.evaluation.slicing import Slices, SliceSums
 from lmgauge.metrics.perplexity import nats_to_bits
@@ -69,7 +69,7 @@ def diagnose(
     sample: Sampler | None = None,
     sample_tokens: int | None = None,
     contexts: int | None = DEFAULT_CONTEXTS,
-    seed: int = 12345,
+    seed: int = DEFAULT_SEED,
     examples: int = 10,
     only: Collection[str] = SECTIONS,
     threads: int | None = None,
@@ -171,7 +171,7 @@ class _Reading:
         self.spans = True
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
         self.worst, self.impossible, self.segments = (ExampleHeap(examples) for _ in range(3))
-        self.bits_per_byte = _finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
+        self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
     def add(self, block: Segments | None, table: ScoreBatch) -> None:
         """Adds a block of the text and its rows."""
@@ -187,7 +187,7 @@ class _Reading:
                 slices.labels = max(slices.labels, labels, key=len)
                 slices.add(codes, ranges.segment, [sums], size)
         if block is not None:
-            self._add_examples(block, table, ranges, sums)
+            self._add_examples(block, table, ranges)
 
     def _unit(self, block: Segments | None) -> str:
         return "byte" if block is not None and self.spans else "event"
@@ -196,8 +196,7 @@ class _Reading:
         """Ways to cut the text: their name, their slices, and which slice each event is in."""
         if block is not None:
             names = self.corpus.group_names if self.corpus and self.corpus.group_names else ["all"]
-            groups = np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
-            yield "group", names, groups[ranges.segment]
+            yield "group", names, segment_groups(block)[ranges.segment]
         if block is not None and self.spans:
             yield from self._cuts_by_text(block, table)
         yield "kind of event", _KIND_LABELS, table.kind.astype(np.int64)
@@ -229,7 +228,7 @@ class _Reading:
             codes[words >= 0] = 1 + longest[words[words >= 0]]
             yield "longest n-gram seen in training", _seen_labels(int(codes.max(initial=0))), codes[of_event]
 
-    def _add_examples(self, block: Segments, table: ScoreBatch, ranges: Ranges, sums: ExactSums) -> None:
+    def _add_examples(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
         bits = nats_to_bits(-table.logprob)
         zero = np.isinf(bits)
         finite = np.where(zero, 0.0, bits)
@@ -282,6 +281,8 @@ class _Reading:
             yield "the table has no byte spans: no classes, no tokens in context and no unseen words"
         elif self.counts is None and "slices" in self.only:
             yield "slices by what was seen in training need the training text: --train TRAIN"
+        elif "slices" in self.only and not self._tokens_are_spaced_words():
+            yield "slices by what was seen in training are by words between white space, not by the tokens of the run"
         if calibration is None and "calibration" in self.only:
             yield "calibration needs the model's distributions: -m MODEL"
         if not self.tokens.named:
@@ -296,6 +297,10 @@ class _Reading:
         if self.unseen.forgotten:
             yield f"of the unseen words {self.unseen.forgotten:,} met once were forgotten, as there are too many to hold"
 
+    def _tokens_are_spaced_words(self) -> bool:
+        told = self.run.description
+        return told.fingerprints.get("tokenizer_name", told.unit) in ("whitespace", "word")
+
 
 def _as_told(run: Run, evaluation: Evaluation) -> Evaluation:
     """The figures that need the text, as the run told them when the text was there."""
@@ -305,14 +310,6 @@ def _as_told(run: Run, evaluation: Evaluation) -> Evaluation:
         known[name] = None if told.get(name) is None else float(told[name])  # JSON has "inf" as a string
     known |= {name: told[name] for name in ("signature", "fingerprints") if name in told}
     return replace(evaluation, **known, notes=[])
-
-
-def _finite_bits(evaluation: Evaluation) -> float:
-    """Bits of all events but those of probability zero."""
-    if evaluation.perplexity_without_zeros is None:
-        return 0.0
-    nats = math.log(evaluation.perplexity_without_zeros)
-    return nats_to_bits(nats * (evaluation.events - evaluation.zero_probability_events))
 
 
 def _event_ranges(table: ScoreBatch) -> Ranges:

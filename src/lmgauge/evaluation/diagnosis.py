@@ -14,7 +14,7 @@ from lmgauge.evaluation.memory import InformationCurve
 from lmgauge.evaluation.ranks import RankStatistics
 from lmgauge.evaluation.results import Evaluation, pandas_module
 from lmgauge.evaluation.slicing import Slice, Slices
-from lmgauge.metrics.perplexity import perplexity_from_bits
+from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_bits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,8 @@ class Diagnosis:
         impossible_tokens: the first events of probability zero.
         worst_segments: those that cost most beyond what as many bytes cost on average.
         unseen_words: the most frequent ones.
-        unseen_types: how many different ones there are; a lower bound where there are too many to keep.
+        unseen_types: how many different ones there are; an upper bound where there are too many to keep, as one that was
+            forgotten and is met again counts twice.
         calibration: of the model's distributions; None without the model.
         ranks: of the true tokens, where the table has columns for it.
         information: over distance; None where there is no token string to go by.
@@ -82,6 +83,14 @@ class Diagnosis:
                     f"by {slices.name}: most expensive {worst.label}, {worst.bits_per_unit[0]:.4f} bits per {slices.unit}"
                 )
         return "\n".join(lines)
+
+
+def finite_bits(evaluation: Evaluation) -> float:
+    """Bits of all events but those of probability zero; 0 where there are no others."""
+    if evaluation.perplexity_without_zeros is None:
+        return 0.0
+    nats = math.log(evaluation.perplexity_without_zeros)
+    return nats_to_bits(nats * (evaluation.events - evaluation.zero_probability_events))
 
 
 def share_of_bits(slices: Slices) -> list[float | None]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lmgauge.models.model import LanguageModel
 
 Floats = NDArray[np.float64]
-# Columns of the rows that `Comparison.run` gives; an overlap for each k follows.
+# Columns of the rows that `ModelPair.compare` gives; an overlap for each k follows.
 KL_AB, KL_BA, JS, TV, MASS_A, MASS_B, FIRST_OVERLAP = range(7)
 _SHOWN_CONTEXT = 12
 _TINY = float(np.nextafter(0.0, 1.0))
@@ -112,8 +112,8 @@ def most_probable(logprob: Floats, k: int) -> list[int]:
     return chosen
 
 
-class Comparison:
-    """Compares two models at the events of segments.
+class ModelPair:
+    """Two models whose predictions are compared at the events of segments.
 
     Args:
         a, b: the models; ids must agree.
@@ -125,7 +125,7 @@ class Comparison:
         self._models, self._history, self._ranks = (a, b), history, list(ranks)
         self._bos = np.array([a.vocabulary.id("<s>")], np.uint32)
 
-    def run(self, segments: Sequence[SegmentEvents], threads: int, progress: Callable[[int, int], None]) -> Floats:
+    def compare(self, segments: Sequence[SegmentEvents], threads: int, progress: Callable[[int, int], None]) -> Floats:
         """float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability."""
         total, done = sum(len(segment.ids) for segment in segments), 0
         rows = np.empty((total, FIRST_OVERLAP + len(self._ranks)))

@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.distances import FIRST_OVERLAP, JS, KL_AB, KL_BA, MASS_A, MASS_B, TV, Comparison, WorstContext
+from lmgauge.evaluation.distances import FIRST_OVERLAP, JS, KL_AB, KL_BA, MASS_A, MASS_B, TV, ModelPair, WorstContext
 from lmgauge.evaluation.drawn_events import Drawn, draw
+from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
 from lmgauge.evaluation.statistics import Interval, ratio_interval
 from lmgauge.evaluation.tally import Tally
-from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats
+from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import TokenStrings
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
@@ -143,8 +144,8 @@ def divergence(
     events: int = DEFAULT_EVENTS,
     exhaustive: bool = False,
     top_k: Sequence[int] = DEFAULT_TOP_K,
-    seed: int = 12345,
-    resamples: int = 1000,
+    seed: int = DEFAULT_SEED,
+    resamples: int = DEFAULT_RESAMPLES,
     threads: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Divergence:
@@ -170,9 +171,9 @@ def divergence(
     ranks = _check(a, b, events, top_k)
     ratio_interval([1.0, 1.0], [1.0, 1.0], resamples=resamples, seed=seed)  # refuses what is out of range before the work
     drawn = draw(a, b, corpus, None if exhaustive else events, seed, threads)
-    comparison = Comparison(a, b, drawn.history, ranks)
-    rows = comparison.run(drawn.chosen, thread_count(threads), progress)
-    summary = _Summary(rows, drawn, a.vocabulary, resamples, seed)
+    pair = ModelPair(a, b, drawn.history, ranks)
+    rows = pair.compare(drawn.chosen, thread_count(threads), progress)
+    summary = _Summary(drawn, a.vocabulary, resamples, seed)
     shown = names or (a.label, b.label)
     fingerprints = {
         "a": a.fingerprint, "b": b.fingerprint, "vocabulary": a.vocabulary.fingerprint, "text": corpus.report.sha256
@@ -208,7 +209,7 @@ def divergence(
         zero_probability_a=summary.tallies[0].total_zeros,
         zero_probability_b=summary.tallies[1].total_zeros,
         undefined_events=int(np.count_nonzero(np.isnan(rows[:, KL_AB]))),
-        worst=comparison.worst(drawn.chosen, rows[:, KL_AB]),
+        worst=pair.worst(drawn.chosen, rows[:, KL_AB]),
         seed=seed,
         fingerprints=fingerprints,
         signature=_signature(a, b, drawn, len(rows), seed, corpus.report.sha256),
@@ -235,7 +236,7 @@ def _check(a: LanguageModel, b: LanguageModel, events: int, top_k: Sequence[int]
 class _Summary:
     """Means over events with intervals over segments."""
 
-    def __init__(self, rows: Floats, drawn: Drawn, strings: TokenStrings, resamples: int, seed: int) -> None:
+    def __init__(self, drawn: Drawn, strings: TokenStrings, resamples: int, seed: int) -> None:
         self._options = {"resamples": resamples, "seed": seed}
         self._sizes = np.array([len(segment.ids) for segment in drawn.chosen], np.int64)
         self._owner = np.repeat(np.arange(len(self._sizes)), self._sizes)
@@ -269,7 +270,7 @@ class _Summary:
         impossible = (before == -np.inf) & (after == -np.inf)
         change = np.zeros(len(before))
         np.subtract(after, before, out=change, where=~impossible)
-        rise = self.mean(-change).mapped(_exponential)
+        rise = self.mean(-change).mapped(perplexity_ratio_from_nats)
         if perplexity_a.value == math.inf and perplexity_b.value == math.inf:
             rise = Figure(None, None)
         return self.mean(change), rise
@@ -278,11 +279,6 @@ class _Summary:
         """Root mean square change of the true token's probability."""
         before, after = (np.exp(logprob) for logprob in self._logprob)
         return self.mean((after - before) ** 2).mapped(math.sqrt)
-
-
-def _exponential(nats: float) -> float:
-    with np.errstate(over="ignore"):
-        return float(np.exp(nats))
 
 
 def _quantiles(values: Floats) -> dict[str, float]:

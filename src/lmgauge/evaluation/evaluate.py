@@ -1,4 +1,4 @@
-"""The numbers of an evaluation (DESIGN.md, section 7), from the score table of any model and the text it is about."""
+"""The numbers of an evaluation, from the score table of any model and the text it is about."""
 
 from __future__ import annotations
 
@@ -38,6 +38,14 @@ class Denominators:
     words: int
     characters: int
     bytes: int
+
+    def __add__(self, other: Denominators) -> Denominators:
+        return Denominators(
+            self.segments + other.segments,
+            self.words + other.words,
+            self.characters + other.characters,
+            self.bytes + other.bytes,
+        )
 
 
 _NOTHING = Denominators(0, 0, 0, 0)
@@ -273,7 +281,7 @@ def evaluate(
     done = 0
     for block, counts, batches, sums in _score_blocks(models, corpus, by_group, spans, thread_count(threads)):
         for code, part in counts.items():
-            counted[code] = _plus(counted.get(code, _NOTHING), part)
+            counted[code] = counted.get(code, _NOTHING) + part
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
             if watch is not None:
@@ -324,12 +332,8 @@ def _count(block: Segments, by_group: bool) -> dict[int, Denominators]:
 def _whole(parts: Mapping[int, Denominators]) -> Denominators:
     total = _NOTHING
     for part in parts.values():
-        total = _plus(total, part)
+        total += part
     return total
-
-
-def _plus(a: Denominators, b: Denominators) -> Denominators:
-    return Denominators(a.segments + b.segments, a.words + b.words, a.characters + b.characters, a.bytes + b.bytes)
 
 
 def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
@@ -362,7 +366,7 @@ def evaluate_scores(
     if corpus is not None:
         denominators = _NOTHING
         for block in corpus:
-            denominators = _plus(denominators, count_denominators(block))
+            denominators += count_denominators(block)
             extent.compare(block)
         sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)
@@ -386,7 +390,7 @@ def origin_of(metadata: Mapping[str, Any], name: str) -> Description:
         raise InputError(f"{name}: tells of its origin what no lmgauge wrote ({field}: {metadata[field]!r}); evaluate again")
     fingerprints = {str(k): str(v) for k, v in fingerprints.items() if k != "text"}
     return Description(
-        str(metadata.get("model", name)), oov=str(metadata.get("oov_policy", "unk")), fingerprints=fingerprints, **known
+        str(metadata.get("model", name)), oov=str(metadata.get("oov_policy", "unknown")), fingerprints=fingerprints, **known
     )
 
 

@@ -102,7 +102,7 @@ class ExampleHeap:
 
 def _example(block: Segments, segment: int, start: int, end: int, value: float, bits: tuple[float, ...]) -> Example:
     whole = block.text(segment)
-    stretch = "" if end > len(whole) and start >= len(whole) else whole[start:end].decode("utf-8", "replace")
+    stretch = whole[start:end].decode("utf-8", "replace")
     if end > len(whole):
         stretch += "</s>"
     before = whole[max(0, start - 4 * _AROUND) : start].decode("utf-8", "ignore")[-_AROUND:]

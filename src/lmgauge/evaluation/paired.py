@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.statistics import BOOTSTRAP, CLUSTER_ROBUST, Interval, linearised
+from lmgauge.evaluation.statistics import BOOTSTRAP, CLUSTER_ROBUST, Interval, linearised, tail_rank
 from lmgauge.threads import run_ranges, thread_count
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,7 @@ def bootstrap_sums(columns: Floats, resamples: int, seed: int, threads: int | No
     Returns:
         float64 [resamples, k].
     """
+    _check_draws(resamples, seed)
     sums = np.empty((resamples, columns.shape[1]))
     values = np.ascontiguousarray(columns)
 
@@ -79,9 +80,7 @@ def difference_intervals(
     Raises:
         UsageError: too few resamples for the level.
     """
-    tail = math.floor((resamples + 1) * (1.0 - level) / 2.0 + 1e-9)
-    if tail < 1:
-        raise UsageError(f"resamples: {resamples} are too few for a {100 * level:g} % interval; give more")
+    tail = tail_rank(level, resamples)
     if len(differences) < 2:
         return [None] * denominators.shape[1]
     if len(differences) * resamples > _MOST_DRAWS:
@@ -125,6 +124,7 @@ def sign_flip_p_value(
     Returns:
         (1 + how many sums are as far from 0) / (1 + resamples) (Phipson & Smyth 2010); None for fewer than two segments.
     """
+    _check_draws(resamples, seed)
     if len(differences) < 2:
         return None
     observed, reach = abs(float(differences.sum())), float(np.abs(differences).sum())
@@ -140,6 +140,11 @@ def sign_flip_p_value(
     run_ranges(toss, resamples, thread_count(threads))
     as_far = int(np.count_nonzero(np.abs(sums) >= observed - _ROUNDING * reach))
     return (1 + as_far) / (1 + resamples)
+
+
+def _check_draws(resamples: int, seed: int) -> None:
+    if resamples < 1 or not 0 <= seed < 1 << 64:
+        raise UsageError(f"resamples must be 1 or more and the seed 0 or more and below 2^64, not {resamples} and {seed}")
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

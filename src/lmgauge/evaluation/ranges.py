@@ -208,13 +208,17 @@ def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
     return counts
 
 
-_ESCAPED = re.compile("<+(?:unk|/?s)>+")
+_BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
 
 
-def _written_length(token: str) -> int:
-    """Bytes of a token in the text: one that looks like a reserved one has a bracket more on each side than there."""
-    escaped = token.startswith("<<") and _ESCAPED.fullmatch(token)
-    return len(token.encode("utf-8", "surrogatepass")) - (2 if escaped else 0)
+def unescaped(token: str) -> str:
+    """What of the text a token stands for: one that looks reserved has a bracket more on each side than there.
+
+    >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
+    ('<unk>', '<unk>', '<<unk>')
+    """
+    found = _BRACKETED.fullmatch(token)
+    return token[1:-1] if found and len(found[1]) == len(found[2]) > 1 else token
 
 
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:
@@ -227,7 +231,7 @@ def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = Tr
         block: the text of the same segments; without it any white space of one byte passes for a space.
         spaced: whether words are given back with a space between them, or one right behind the other.
     """
-    lengths = np.array([_written_length(token) for token in table.strings.tokens], np.int64)
+    lengths = np.array([len(unescaped(t).encode("utf-8", "surrogatepass")) for t in table.strings.tokens], np.int64)
     before = np.full(len(table), int(spaced))
     before[(np.cumsum(table.segment_events) - table.segment_events)[table.segment_events > 0]] = 0
     expected = lengths[table.token_ids] + before

@@ -45,6 +45,11 @@ def _class_of(character: str) -> int:
     return CJK if unicodedata.name(character, "").startswith(_CJK_NAMES) else OTHER
 
 
+def segment_groups(block: Segments) -> Codes:
+    """int64 [segments], code of the group of each; 0 where the text has no groups."""
+    return np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
+
+
 def byte_classes(block: Segments) -> NDArray[np.uint8]:
     """uint8 [bytes of the block], the class of the character (or the URL) that each byte belongs to."""
     text = block.data.tobytes()

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from lmgauge.evaluation.paired import holm
 from lmgauge.evaluation.ranges import ExactSums, Floats, Ints, to_nats
+from lmgauge.evaluation.statistics import student_t_p_value, student_t_quantile
 from lmgauge.metrics.perplexity import nats_to_bits
 
-_Z95 = 1.959963984540054
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting
 
 
@@ -69,7 +69,7 @@ class SliceSums:
 
     def __init__(self, name: str, labels: Sequence[str], tables: int) -> None:
         self.name, self.labels, self._tables = name, labels, tables
-        self._exact = [[0] * 0 for _ in range(tables)]
+        self._exact: list[list[int]] = [[] for _ in range(tables)]
         self._zeros = np.zeros((0, tables), np.int64)
         self._counts = np.zeros((0, 3), np.int64)  # segments, ranges, size
         self._moments = np.zeros((0, 3), np.float64)  # sums over segments of d d, d n, n n
@@ -146,15 +146,17 @@ class SliceSums:
 def _interval(
     difference: float, moments: NDArray[np.float64], segments: int, size: int
 ) -> tuple[tuple[float, float] | None, float | None]:
-    """Cochran (1977) eq. 6.13 from sums of products, as `statistics.linearised` from the values."""
+    """Cochran (1977) eq. 6.13 from sums of products, as `statistics.linearised` from the values, with Student's quantiles:
+    a slice may be in few segments. No test of signs of so few could be surer than all of them alike."""
     if segments < 2:
         return None, None
     dd, dn, nn = moments.tolist()
     ratio = difference * math.log(2)
     squares = max(0.0, dd - 2 * ratio * dn + ratio * ratio * nn)
     error = nats_to_bits(math.sqrt(segments / (segments - 1) * squares) / size)
-    p_value = math.erfc(abs(difference) / error / math.sqrt(2)) if error else float(difference == 0)
-    return (difference - _Z95 * error, difference + _Z95 * error), p_value
+    p_value = student_t_p_value(difference / error, segments - 1) if error else float(difference == 0)
+    reach = student_t_quantile(0.95, segments - 1) * error
+    return (difference - reach, difference + reach), max(p_value, 2.0 ** (1 - min(segments, 1000)))
 
 
 def _finite(sums: ExactSums) -> Floats:

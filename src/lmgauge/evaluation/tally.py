@@ -36,7 +36,7 @@ class Tally:
         exact: per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats.
         events, zeros: per kind the rows, and those of probability zero.
         first_zeros: where the first of these are.
-        contexts: rows by the order (or context length) that was used, where the table tells.
+        contexts: rows by the order (or context length; 255 and more together) that was used, where the table tells.
         lossy_segments: segments that their tokens do not give back exactly.
     """
 
@@ -60,7 +60,7 @@ class Tally:
         """
         count = len(batch.segments)
         high, low, zeros = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
-        context = batch.extra.get("context", np.zeros(0, np.uint8)).astype(np.uint8, copy=False)
+        context = np.minimum(batch.extra.get("context", np.zeros(0, np.uint8)), 255).astype(np.uint8, copy=False)
         kinds, contexts, bad = _native.sum_events(batch.logprob, batch.kind, context, batch.segment_events, high, low, zeros)
         if bad >= 0:
             raise InputError(

@@ -129,6 +129,18 @@ def perplexity_from_bits(bits: Number) -> Number:
         return np.exp2(bits) if isinstance(bits, np.ndarray) else float(np.exp2(bits))
 
 
+def perplexity_ratio_from_nats(difference: float) -> float:
+    """Ratio of two perplexities from the difference of their cross-entropies: exp(difference).
+
+    :param difference: nats per event, of any sign, infinities allowed
+    :returns: >= 0; `inf` where float64 ends
+    """
+    try:
+        return math.exp(difference)
+    except OverflowError:
+        return math.inf
+
+
 def nats_from_perplexity(perplexity: Number) -> Number:
     """Cross-entropy of a perplexity in nats per event: ln(perplexity).
 

@@ -5,7 +5,7 @@ Toolkits number the same words differently. A model seen through `aligned` speak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, UsageError
-from lmgauge.models.model import LanguageModel
+from lmgauge.errors import InputError
+from lmgauge.models.model import LanguageModel, check_context
 from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
@@ -54,18 +54,6 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
     if model.vocabulary.fingerprint == to.vocabulary.fingerprint:
         return model
     return _Reordered(model, to.vocabulary, _own_ids(model.vocabulary, to.vocabulary, name, other))
-
-
-def check_context(context_ids: NDArray[np.uint32] | Sequence[int], size: int) -> NDArray[np.uint32]:
-    """Context ids as uint32 [n].
-
-    Raises:
-        UsageError: an id is outside a vocabulary of `size` tokens.
-    """
-    context = np.asarray(context_ids, np.int64)
-    if len(context) and not (context.min() >= 0 and context.max() < size):
-        raise UsageError(f"context ids must lie between 0 and {size - 1}, the vocabulary's last")
-    return context.astype(np.uint32)
 
 
 def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDArray[np.uint32]:

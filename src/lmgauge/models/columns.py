@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
+from lmgauge.history import History
 from lmgauge.models.model import LanguageModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.vocabulary import BOS
 
 COLUMNS = ("entropy", "rank")
-_FIRST_ROOM = 1 << 10
 
 
 class DistributionColumns:
@@ -34,26 +34,19 @@ class DistributionColumns:
         if unknown:
             raise UsageError(f"column {unknown[0]!r} is not known; choose from {', '.join(COLUMNS)}")
         self._model, self._columns = model, list(columns)
-        self._history, self._known = np.full(_FIRST_ROOM, BOS, np.uint32), 1
+        self._history = History(BOS, running=model.context_policy != "sentence")
 
     def __call__(self, batch: ScoreBatch) -> ScoreBatch:
         """The batch with the columns."""
         entropy, rank = np.empty(len(batch), np.float64), np.empty(len(batch), np.int64)
         segment_ends = set((np.cumsum(batch.segment_events) - 1).tolist())
         for row, token in enumerate(batch.token_ids.tolist()):
-            logprob = self._model.log_distribution(self._history[: self._known].copy())
+            logprob = self._model.log_distribution(self._history.ids())
             possible = logprob[np.isfinite(logprob)]
             entropy[row] = -float(np.sum(np.exp(possible) * possible))
             rank[row] = 1 + int(np.count_nonzero(logprob > logprob[token]))
-            self._append(token)
-            if row in segment_ends and self._model.context_policy == "sentence":
-                self._known = 1
+            self._history.add(token)
+            if row in segment_ends:
+                self._history.end_segment()
         values: dict[str, NDArray[Any]] = {"entropy": entropy, "rank": rank}
         return replace(batch, extra={**batch.extra, **{name: values[name] for name in self._columns}})
-
-    def _append(self, token: int) -> None:
-        # An array that doubles: of a running context a list would be turned into an array again at every event.
-        if self._known == len(self._history):
-            self._history = np.concatenate((self._history, np.empty_like(self._history)))
-        self._history[self._known] = token
-        self._known += 1

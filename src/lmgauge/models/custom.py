@@ -38,6 +38,7 @@ def score_segments(
     score_ids: ScoreIds,
     *,
     reserved: ReservedPolicy = "refuse",
+    spans: bool = True,
 ) -> Iterator[ScoreBatch]:
     """The score table of a model that is a function over token ids: spans, kinds and strings come from here.
 
@@ -48,6 +49,7 @@ def score_segments(
         score_ids: from the ids of a segment, uint32 [n], `<s>` first and `</s>` last, to the natural log-probabilities of
             all but the first, each given those before it: float64 [n - 1].
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means (see `lmgauge.train`).
+        spans: whether to fill the column `ends`.
 
     Yields:
         A batch for each block.
@@ -57,7 +59,7 @@ def score_segments(
         InputError: the text has a reserved token and `reserved` is "refuse".
     """
     for block in segments:
-        encoded = encode(block, tokenizer, vocabulary, bos=True, reserved=reserved, spans=True)
+        encoded = encode(block, tokenizer, vocabulary, bos=True, reserved=reserved, spans=spans)
         firsts = np.flatnonzero(encoded.ids == BOS)
         parts = [_scored(score_ids, ids) for ids in np.split(encoded.ids, firsts[1:])] if len(firsts) else []
         kept = encoded.ids != BOS
@@ -72,7 +74,7 @@ def score_segments(
             strings=vocabulary,
             logprob=np.concatenate(parts) if parts else np.zeros(0, np.float64),
             kind=kind,
-            ends=encoded.span_ends[kept],
+            ends=encoded.span_ends[kept] if spans else encoded.span_ends,
             lossy=encoded.lossy,
         )
 
@@ -132,7 +134,7 @@ class CustomModel:
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """One batch of the score table for each block of segments, in order."""
-        return score_segments(segments, self.tokenizer, self.vocabulary, self.score_ids, reserved=self.reserved)
+        return score_segments(segments, self.tokenizer, self.vocabulary, self.score_ids, reserved=self.reserved, spans=spans)
 
     @property
     def blocks_are_independent(self) -> bool:

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.alignment import aligned, check_context
-from lmgauge.models.model import MIXTURE_MODEL_TYPE, LanguageModel, read_config
+from lmgauge.models.alignment import aligned
+from lmgauge.models.model import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import ModelFileError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.scores import ScoreBatch
 
 if TYPE_CHECKING:
@@ -61,6 +61,18 @@ class LanguageModel(Protocol):
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Natural log-probabilities of all tokens after a context, float64 [vocabulary]; -inf for what cannot come."""
         ...
+
+
+def check_context(context_ids: NDArray[np.uint32] | Sequence[int], size: int) -> NDArray[np.uint32]:
+    """Context ids as uint32 [n].
+
+    Raises:
+        UsageError: an id is outside a vocabulary of `size` tokens.
+    """
+    context = np.asarray(context_ids, np.int64)
+    if len(context) and not (context.min() >= 0 and context.max() < size):
+        raise UsageError(f"context ids must lie between 0 and {size - 1}, the vocabulary's last")
+    return context.astype(np.uint32)
 
 
 def read_config(path: Path) -> dict[str, object]:

@@ -80,7 +80,7 @@ def sample_ids(
         model: any language model.
         lengths: how many ids each piece shall have; the pieces do not depend on each other.
         seed: same seed, same ids.
-        threads: pieces drawn at a time; no id depends on it.
+        threads: pieces drawn at a time, where the model is made for that; no id depends on it.
 
     Returns:
         For each length uint32 [length]. Where nothing can follow a context, a new segment begins.
@@ -105,7 +105,9 @@ def sample_ids(
                 first = i
         return ids[1:]
 
-    return list(map_in_order(draw, range(len(lengths)), thread_count(threads)))
+    # Only models that may score blocks at a time are asked from several threads.
+    at_a_time = thread_count(threads) if model.blocks_are_independent else 1
+    return list(map_in_order(draw, range(len(lengths)), at_a_time))
 
 
 def _prompt_ids(model: LanguageModel, prompt: str) -> list[int]:

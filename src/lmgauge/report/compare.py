@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.comparability import EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
+from lmgauge.evaluation.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison import Comparison, Comparisons, Difference
-from lmgauge.report.slices import print_examples, print_slices
-from lmgauge.report.terminal import console, number, sign
+from lmgauge.report.slices import Column, print_examples, print_slices, print_table
+from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
 
 _YES_NO = {True: "yes", False: "NO", None: "?"}
 _COLOURS = {True: "green", False: "red", None: "yellow"}
@@ -29,15 +30,15 @@ def print_comparisons(comparisons: Comparisons, *, details: bool) -> None:
     out = console()
     _print_agreements(comparisons.runs, comparisons.agreements)
     for comparison in comparisons:
-        out.print(f"{comparison.second} beside {comparison.first}", style="bold")
+        out.print(readable(f"{comparison.second} beside {comparison.first}"), style="bold")
         for line in _verdict_lines(comparison):
-            out.print(line)
+            out.print(readable(line))
         if comparison.differences:
             _print_differences(comparison)
         for line in _conclusion(comparison, len(comparisons)):
-            out.print(line)
+            out.print(readable(line))
         for note in comparison.notes:
-            out.print(note, style="dim")
+            out.print(readable(note), style="dim")
         out.print()
         if details:
             _print_details(comparison)
@@ -51,11 +52,14 @@ def _print_agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("what has to agree", style="bold", no_wrap=True)
     for name in names:
-        table.add_column(Text(name), overflow="fold")
+        table.add_column(Text(readable(name)), overflow="fold")
     table.add_column("agrees")
     for agreement in agreements:
-        cells = (Text(value) for value in agreement.values)
-        table.add_row(agreement.what, *cells, Text(_YES_NO[agreement.agrees], style=_COLOURS[agreement.agrees]))
+        cells = (Text(readable(value)) for value in agreement.values)
+        verdict, colour = _YES_NO[agreement.agrees], _COLOURS[agreement.agrees]
+        if agreement.what == EXACT and not agreement.agrees:
+            verdict, colour = "no", "yellow"  # stands in the way of some figures only
+        table.add_row(agreement.what, *cells, Text(verdict, style=colour))
     console().print(table)
 
 
@@ -78,21 +82,16 @@ def _verdict_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def _print_differences(comparison: Comparison) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("figure", style="bold", no_wrap=True)
-    for name in (comparison.first, comparison.second):
-        table.add_column(Text(name), justify="right")
-    table.add_column("difference", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
     rows = [(_name(d, comparison), d) for d in comparison.differences]
     rows += [(f"{_name(d, comparison)}, without p = 0", d) for d in comparison.without_zeros]
-    for name, difference in rows:
-        table.add_row(name, *_cells(difference, comparison.lower_bounds))
-    console().print(table)
+    first, second, gap, between = zip(*(_cells(d, comparison.lower_bounds) for _, d in rows), strict=True)
+    columns = [
+        Column(readable(comparison.first), first),
+        Column(readable(comparison.second), second),
+        Column("difference", gap, 2),
+        Column("95 % interval", between, 1),
+    ]
+    print_table("", [name for name, _ in rows], columns, heading="figure")
 
 
 def _name(difference: Difference, comparison: Comparison) -> str:
@@ -107,8 +106,10 @@ def _cells(difference: Difference, lower_bounds: tuple[bool, bool]) -> tuple[str
         between = None if interval is None else (_percent(interval.low), _percent(interval.high))
         gap = _percent(difference.difference)
     else:
-        marks = [sign("≥", ">=") + " " if bound else "" for bound in lower_bounds]
-        first, second = marks[0] + number(difference.first), marks[1] + number(difference.second)
+        first, second = (
+            (sign("≥", ">=") + " " if bound and math.isfinite(value) else "") + number(value)
+            for bound, value in zip(lower_bounds, (difference.first, difference.second), strict=True)
+        )
         interval = difference.interval
         between = None if interval is None else (signed(interval.low), signed(interval.high))
         gap = signed(difference.difference)
@@ -119,16 +120,6 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.2f} %" if ratio < 1e6 else number(ratio)
 
 
-def signed(value: float) -> str:
-    """A difference, with its sign."""
-    return ("+" if value > 0 else "") + number(value)
-
-
-def p_text(p_value: float) -> str:
-    """A p-value for people."""
-    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}"
-
-
 def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
     p = comparison.p_value_holm
     if not comparison.differences:
@@ -137,13 +128,15 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
     if p is None:
         return
     adjusted = f", adjusted for {models} models (Holm)" if models > 1 else ""
-    tested = f"{p_text(p)}{adjusted}, {comparison.segments:,} paired segments"
+    told = f"p {p_value(p)}" if p < 0.0001 else f"p = {p_value(p)}"
+    tested = f"{told}{adjusted}, {comparison.segments:,} paired segments"
     lead = comparison.differences[0]
+    where = {EXACT_PART: " on the part compared", SHARED_EVENTS: " on the shared events"}.get(comparison.part, "")
     if comparison.significant:
         better = comparison.second if lead.second < lead.first else comparison.first
-        yield f"The difference is real: {better} is better ({tested})."
+        yield f"The difference{where} is real: {better} is better ({tested})."
         return
-    yield f"The difference is not told from chance ({tested})."
+    yield f"The difference{where} is not told from chance ({tested})."
     needed = comparison.segments_needed
     if needed is not None:
         yield (

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.calibration import Bin, Calibration
-from lmgauge.evaluation.diagnosis import Diagnosis
+from lmgauge.evaluation.diagnosis import Diagnosis, finite_bits
 from lmgauge.evaluation.memory import InformationCurve
 from lmgauge.evaluation.ranks import RankStatistics
-from lmgauge.evaluation.results import Evaluation
-from lmgauge.report.slices import Column, print_examples, print_slices, print_table, readable, signed
-from lmgauge.report.terminal import console, number, print_evaluations, sign
+from lmgauge.report.slices import Column, print_examples, print_slices, print_table
+from lmgauge.report.terminal import console, number, print_evaluations, readable, sign, signed
 
 _BAR = 16
 _BLOCKS = "▏▎▍▌▋▊▉█"
@@ -52,8 +51,7 @@ def _average(found: Diagnosis) -> float | None:
     result = found.evaluation
     if not result.bytes or result.perplexity_without_zeros is None:
         return None
-    events = result.events - result.zero_probability_events
-    return math.log2(result.perplexity_without_zeros) * events / result.bytes
+    return finite_bits(result) / result.bytes
 
 
 def _print_lines(title: str, lines: Iterator[str]) -> None:
@@ -94,7 +92,7 @@ def _print_tokens(found: Diagnosis) -> None:
     costs = found.costly_tokens
     if not costs:
         return
-    total = _total_bits(found.evaluation)
+    total = finite_bits(found.evaluation)
     columns = [
         Column("events", [f"{cost.events:,}" for cost in costs], 1),
         Column("bits in all", [number(cost.bits, 0) for cost in costs], 2),
@@ -105,13 +103,6 @@ def _print_tokens(found: Diagnosis) -> None:
         columns.append(Column("p = 0", [f"{cost.zeros:,}" for cost in costs]))
     labels = [readable(cost.token) if cost.token.strip() else repr(cost.token) for cost in costs]
     print_table("tokens that cost most in all", labels, columns)
-
-
-def _total_bits(result: Evaluation) -> float:
-    """Bits of all events but those of probability zero."""
-    if result.perplexity_without_zeros is None:
-        return 0.0
-    return math.log2(result.perplexity_without_zeros) * (result.events - result.zero_probability_events)
 
 
 def _print_unseen(found: Diagnosis) -> None:
@@ -182,8 +173,8 @@ def _calibration_lines(found: Calibration) -> Iterator[str]:
 def _confidence_sentence(found: Calibration) -> str:
     over, interval = found.overconfidence_bits or 0.0, found.overconfidence_interval
     if interval is None:
-        return f"that is {signed(over)} bits"
-    told = f"that is {signed(over)} bits (95 %: {signed(interval[0])} to {signed(interval[1])}): "
+        return f"that is {signed(over, 3)} bits"
+    told = f"that is {signed(over, 3)} bits (95 %: {signed(interval[0], 3)} to {signed(interval[1], 3)}): "
     if interval[0] > 0:
         return told + "the model is too sure of itself"
     return told + ("the model is less sure than it could be" if interval[1] < 0 else "neither too sure nor too unsure")
@@ -198,7 +189,7 @@ def _rank_lines(found: RankStatistics) -> Iterator[str]:
         difference = found.mean_surprisal_bits - found.mean_entropy_bits
         paid = f"entropy {number(found.mean_entropy_bits, 3)} bits an event, paid {number(found.mean_surprisal_bits, 3)}"
         sure = "too sure of itself" if difference > 0 else "less sure than it could be"
-        yield f"{paid}: {signed(difference)} bits, the model is {sure}" if math.isfinite(difference) else paid
+        yield f"{paid}: {signed(difference, 3)} bits, the model is {sure}" if math.isfinite(difference) else paid
 
 
 def _print_information(found: InformationCurve) -> None:

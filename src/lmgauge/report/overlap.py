@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lmgauge.evaluation.clean import CLEAN, TOUCHED, SplitEvaluation
-from lmgauge.report.terminal import console, print_evaluations, print_pairs, sign
+from lmgauge.report.terminal import console, print_evaluations, print_pairs, readable, sign
 
 if TYPE_CHECKING:
     from lmgauge.text.overlap_result import Overlap
@@ -51,6 +51,7 @@ def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:
     blank = f"; {overlap.blank_segments:,} blank" if overlap.blank_segments else ""
     yield "segments touched", _share(overlap.touched_segments, overlap.segments) + blank
     yield "bytes touched", _share(overlap.touched_bytes, overlap.bytes)
+    yield f"bytes in {overlap.n}-grams", _share(overlap.ngram_bytes, overlap.bytes)
     yield f"{overlap.n}-grams seen", _share(overlap.seen_ngrams, overlap.ngrams)
     yield "distinct ones", _share(overlap.seen_distinct_ngrams, overlap.distinct_ngrams)
     yield "longest run", _count(overlap.longest_run, overlap.unit)
@@ -113,7 +114,7 @@ def _print_place(what: str, test: str, train: str) -> None:
     """Both places in a line, or in two where they do not fit one."""
     from rich.text import Text
 
-    out = console()
+    out, test, train = console(), readable(test), readable(train)
     fits = len(f"{what}  {test} = {train}") <= out.width
     out.print(
         Text.assemble((what, "cyan"), f"  {test}", " " if fits else "\n    ", f"= {train}", no_wrap=True, overflow="fold")
@@ -136,7 +137,7 @@ def _print_text(text: str, skipped: int = 0) -> None:
     flat = (dots if skipped else "") + " ".join(text.split())[skipped:]
     if len(flat) > _LONGEST_TEXT:
         flat = flat[:_LONGEST_TEXT].rstrip("… ") + dots
-    console().print(Padding(Text(flat, style="dim"), (0, 0, 0, 4), expand=False))
+    console().print(Padding(Text(readable(flat), style="dim"), (0, 0, 0, 4), expand=False))
 
 
 def _print_split(split: SplitEvaluation) -> None:

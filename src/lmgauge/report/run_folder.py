@@ -1,14 +1,16 @@
-"""An evaluation is a folder (DESIGN.md, section 6): `evaluation.json` and `scores.parquet`."""
+"""An evaluation is a folder: `evaluation.json` and `scores.parquet`."""
 
 from __future__ import annotations
 
 import platform
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+from lmgauge.errors import UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE, content_fingerprint, file_sha256
 from lmgauge.files import writing_directory
@@ -61,10 +63,19 @@ class RunFolders:
     Args:
         output: the folder; with several models each has one of its own in it.
         names: of the models.
+
+    Raises:
+        UsageError: two models would have the same folder.
     """
 
     def __init__(self, output: str | Path, names: Sequence[str]) -> None:
-        self._output, self._names = Path(output), names
+        self._names = names
+        # Neither of the separators, nor a drive's colon: no name leads out of the folder, on any system.
+        own = [re.sub(r"[/\\:]", "_", name) for name in names]
+        twice = next((name for name in own if own.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"two models are called {twice!r}, which would be one folder: evaluate each on its own")
+        self._targets = [Path(output)] if len(names) == 1 else [Path(output) / name for name in own]
         self._stack, self._tables = ExitStack(), ExitStack()
         self._metadata: list[dict[str, object]] = [{"model": name} for name in names]
         self._folders: list[Path] = []
@@ -72,8 +83,7 @@ class RunFolders:
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
-            for name, metadata in zip(self._names, self._metadata, strict=True):
-                target = self._output if len(self._names) == 1 else self._output / name.replace("/", "_")
+            for target, metadata in zip(self._targets, self._metadata, strict=True):
                 folder = started.enter_context(writing_directory(target, is_ours=is_run_folder))
                 self._folders.append(folder)
                 self._writers.append(self._tables.enter_context(ScoreWriter(folder / SCORES_FILE, metadata)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from lmgauge.evaluation.diagnosis import finite_perplexity, share_of_bits, slice_perplexity
 from lmgauge.evaluation.examples import Example
 from lmgauge.evaluation.slicing import Slice, Slices
-from lmgauge.report.terminal import console, number, sign
+from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,7 +46,8 @@ def print_slices(slices: Slices, names: Sequence[str]) -> None:
     if not slices.rows:
         return
     columns = _of_one(slices) if len(names) == 1 else _of_two(slices, names)
-    print_table(f"by {slices.name}", [readable(row.label) for row in slices.rows], columns)
+    title = f"by {slices.name}" if len(names) == 1 else f"by {slices.name}, bits per {slices.unit}"
+    print_table(title, [readable(row.label) for row in slices.rows], columns)
 
 
 def _of_one(slices: Slices) -> list[Column]:
@@ -70,12 +70,12 @@ def _of_one(slices: Slices) -> list[Column]:
 def _of_two(slices: Slices, names: Sequence[str]) -> list[Column]:
     rows = slices.rows
     unit = slices.unit
-    shown = [shortened(name) for name in names]
+    shown = [_shortened(name) for name in names]
     return [
         Column(_PLURAL.get(unit, unit), [f"{row.size:,}" for row in rows], 1),
         Column(shown[0], [number(row.bits_per_unit[0], 3) for row in rows]),
         Column(shown[1], [number(row.bits_per_unit[1], 3) for row in rows]),
-        Column("difference", [signed(row.difference) for row in rows]),
+        Column("difference", [signed(row.difference, 3) for row in rows]),
         Column("95 % interval", [_interval(row) for row in rows], 2),
         Column("p", [p_value(row.p_value) for row in rows], 3),
     ]
@@ -84,22 +84,10 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[Column]:
 def _interval(row: Slice) -> str:
     if row.interval is None:
         return number(None)
-    return f"{signed(row.interval[0])} .. {signed(row.interval[1])}"
+    return f"{signed(row.interval[0], 3)} .. {signed(row.interval[1], 3)}"
 
 
-def signed(value: float | None, digits: int = 3) -> str:
-    """A difference for people: its sign always in front."""
-    return ("+" if value is not None and value > 0 else "") + number(value, digits)
-
-
-def p_value(value: float | None) -> str:
-    """A p-value for people."""
-    if value is None:
-        return number(None)
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def shortened(name: str) -> str:
+def _shortened(name: str) -> str:
     """A name as a heading: its end, which tells runs of one folder apart."""
     name = readable(name)
     return name if len(name) <= _LONGEST_NAME else sign("…", "..") + name[1 - _LONGEST_NAME :]
@@ -190,7 +178,8 @@ def print_examples(title: str, examples: Sequence[Example], names: Sequence[str]
     left = min(left, 24)
     for example, place, cost in zip(examples, places, costs, strict=True):
         line = Text(f"  {cost:>{middle}}  ")
-        line.append(f"{place[-left:]:<{left}}  ", style="dim")
+        shown = place if len(place) <= left else sign("…", "..") + place[1 - left :]
+        line.append(f"{shown:<{left}}  ", style="dim")
         line.append_text(_in_context(example, out, out.width - len(line)))
         out.print(line, no_wrap=True, crop=False, overflow="ignore")
     out.print()
@@ -246,22 +235,3 @@ def _cut(text: str, room: int, *, keep_end: bool) -> str:
     if not kept:
         return ""
     return mark + kept if keep_end else kept + mark
-
-
-_SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
-
-
-def readable(text: str) -> str:
-    """A text on one line: control characters, which could also drive a terminal, as signs."""
-    if not text.isprintable():
-        text = "".join(_shown(character) for character in text)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    if character in _SHOWN:
-        return sign(_SHOWN[character], "?")
-    return " " if character.isspace() else sign("\N{REPLACEMENT CHARACTER}", "?")

@@ -50,6 +50,37 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:,.{digits}f}"
 
 
+def signed(value: float | None, digits: int = 4) -> str:
+    """A difference for people: as `number`, with its sign always in front."""
+    return ("+" if value is not None and value > 0 else "") + number(value, digits)
+
+
+def p_value(value: float | None) -> str:
+    """A p-value for people; very small ones as a bound."""
+    if value is None:
+        return number(None)
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+_SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
+
+
+def readable(text: str) -> str:
+    """A text on one line: control characters, which could also drive a terminal, as signs."""
+    if not text.isprintable():
+        text = "".join(_shown(character) for character in text)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding)
+
+
+def _shown(character: str) -> str:
+    if character.isprintable():
+        return character
+    if character in _SHOWN:
+        return sign(_SHOWN[character], "?")
+    return " " if character.isspace() else sign("\N{REPLACEMENT CHARACTER}", "?")
+
+
 def _bounded(value: float | None, result: Evaluation) -> str:
     bound = result.bits_per_byte_is_bound and value is not None and math.isfinite(value)
     return (sign("≥", ">=") + " " if bound else "") + number(value)
@@ -145,8 +176,10 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
             why.append("unseen words are one event <unk>, cheaper to predict than they are")
         if any(result.oov and result.oov_policy == "closed" for result in results):
             why.append("unseen words are impossible")
-        if any(result.lossy_segments for result in results):
+        if any(result.lossy_segments and result.unit == "word" for result in results):
             why.append("the tokens do not give back all white space")
+        if any(result.lossy_segments and result.unit != "word" for result in results):
+            why.append("the tokenizer alters the text")
         yield f"{sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
     for result in results:
         if result.zero_probability_events and result.group is None:

@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.files import writing
 from lmgauge.text.common_runs import CommonRuns, Follower, SuffixIndex
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.near_duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair
+from lmgauge.text.overlap_notes import comparison_notes, has_no_spaces
 from lmgauge.text.overlap_result import GroupOverlap, NearDuplicate, Overlap, Passage, Place
 from lmgauge.text.token_stream import EncodedBlock, StreamEncoder, TokenUnit
 from lmgauge.text.whole_duplicates import WholeDuplicates
@@ -67,7 +68,7 @@ def find_overlap(
         progress: called with the bytes of training text read so far.
 
     Raises:
-        InputError: the test is empty, or a text cannot be read.
+        InputError: the test is empty, the training text has no token, or a text cannot be read.
         UsageError: an option is out of range.
     """
     shortest = _check(unit, n, near, passages)
@@ -84,7 +85,7 @@ def find_overlap(
         alike = near_duplicates.candidates(block) if near_duplicates else _NO_SEGMENTS
         return original, block, duplicates.candidates(block.text), alike
 
-    done = segments = 0
+    done = segments = tokens = 0
     for original, block, equal, alike in map_in_order(prepare, train, thread_count(threads)):
         follower.read(original, block)
         duplicates.add(block.text, equal)
@@ -92,20 +93,28 @@ def find_overlap(
             near_duplicates.add(block, alike, duplicates.found)
         done += original.byte_count()
         segments += len(original)
+        tokens += len(block.ids) - len(original)
         progress(done)
+    if not tokens:
+        raise InputError(f"the training text has no {unit}s: is it the right file?")
     pairs = near_duplicates.finish() if near_duplicates else []
     found = _Found(whole, suffixes, follower.finish(), duplicates, pairs, shortest)
+    unspaced = unit == "word" and has_no_spaces(whole)
     return found.result(
         unit=unit,
         fold=fold,
         near=near,
         near_note=near_duplicates.missing if near_duplicates else "not asked for",
         passages=passages,
+        unspaced=unspaced,
         train_bytes=done,
         train_segments=segments,
         train_sha256=train.report.sha256,
-        notes=[f"training text: {line}" for line in train.report.notes()]
-        + [f"test: {line}" for line in test.report.notes()],
+        notes=[
+            *(f"training text: {line}" for line in train.report.notes()),
+            *(f"test: {line}" for line in test.report.notes()),
+            *comparison_notes(unspaced=unspaced, unit=unit, n=shortest, ngrams=int(found.windows.sum()), near=near > 0),
+        ],
     )
 
 
@@ -144,14 +153,27 @@ class _Found:
         self.token_segments = test.token_segments()
         self.by_runs = np.zeros(len(test), bool)
         self.by_runs[self.token_segments[self.in_run]] = True
-        self.covered_bytes = self._covered_bytes(positions)
+        self.sizes = test.ends - test.starts + test.terminators
+        self.ngram_bytes = self._bytes_of(self.in_run, self.reach > positions + 1)
+        self.touched_bytes = self._touched_bytes()
 
-    def _covered_bytes(self, positions: NDArray[np.int32]) -> NDArray[np.int64]:
-        """int64 [segments]: bytes of words in runs, and of the white space between words of one run."""
+    def _touched_bytes(self) -> NDArray[np.int64]:
+        """int64 [segments]: bytes of runs and whole duplicates together, and of the white space between words of either."""
+        test, duplicate = self.test, self.duplicates.found
+        words = test.ids != SEPARATOR
+        touched = self.in_run | (duplicate[self.token_segments] & words)
+        taken = self._bytes_of(touched, touched & np.append(touched[1:], False))
+        # Blank segments lie between the words around them, even where records keep those apart.
+        behind = np.searchsorted(test.token_starts[words], test.starts)
+        around = np.concatenate(([True], touched[words], [True]))
+        enclosed = test.blank() & around[behind] & around[behind + 1] & touched.any()
+        return np.where(duplicate | enclosed, self.sizes, taken)
+
+    def _bytes_of(self, taken: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """int64 [segments]: bytes of the tokens that are taken, and of the white space behind those joined to the next."""
         test = self.test
-        begins_run = self.in_run & np.concatenate(([True], self.reach[:-1] <= positions[1:]))
-        ends_run = self.in_run & (self.reach <= positions + 1)
-        first, last = np.flatnonzero(begins_run), np.flatnonzero(ends_run)
+        first = np.flatnonzero(taken & ~np.concatenate(([False], joined[:-1])))
+        last = np.flatnonzero(taken & ~joined)
         if not len(first):
             return np.zeros(len(test), np.int64)
         begins: NDArray[np.int64] = test.token_starts[first].astype(np.int64)
@@ -180,6 +202,7 @@ class _Found:
         near: float,
         near_note: str,
         passages: int,
+        unspaced: bool,
         train_bytes: int,
         train_segments: int,
         train_sha256: str,
@@ -190,7 +213,6 @@ class _Found:
         near_segments = np.zeros(len(test), bool)
         near_segments[[pair.segment for pair in self.pairs]] = True
         touched = self.by_runs | duplicate
-        sizes = test.ends - test.starts + test.terminators
         return Overlap(
             unit=unit,
             n=self.n,
@@ -199,14 +221,15 @@ class _Found:
             blank_segments=int(test.blank().sum()),
             touched_segments=int(touched.sum()),
             whole_duplicates=int(duplicate.sum()),
-            duplicate_bytes=int(sizes[duplicate].sum()),
+            duplicate_bytes=int(self.sizes[duplicate].sum()),
             near=near,
             near_duplicates=None if near_note else len(self.pairs),
             near_note=near_note,
             tokens=int((test.ids != SEPARATOR).sum()),
             touched_tokens=int(self.in_run.sum()),
             bytes=test.bytes,
-            touched_bytes=int(self.covered_bytes.sum()),
+            touched_bytes=int(self.touched_bytes.sum()),
+            ngram_bytes=int(self.ngram_bytes.sum()),
             ngrams=int(self.windows.sum()),
             seen_ngrams=int(self.seen.sum()),
             distinct_ngrams=len(self.distinct),
@@ -215,16 +238,18 @@ class _Found:
             passage_count=len(self.runs.begins),
             passages=self._passages(passages),
             near_pairs=self._near_pairs(passages, unit),
-            groups=self._groups(touched, sizes),
+            groups=self._groups(touched),
+            unspaced=unspaced,
             train_bytes=train_bytes,
             train_segments=train_segments,
             train_sha256=train_sha256,
             test_sha256=test.sha256,
-            notes=notes,
+            notes=tuple(notes),
             segment_touched=touched,
             segment_duplicate=duplicate,
             segment_near=near_segments,
-            covered_bytes=self.covered_bytes,
+            segment_touched_bytes=self.touched_bytes,
+            segment_ngram_bytes=self.ngram_bytes,
             text=test,
         )
 
@@ -267,7 +292,7 @@ class _Found:
             for pair in sorted(self.pairs, key=lambda pair: (-pair.jaccard, pair.segment))[:limit]
         ]
 
-    def _groups(self, touched: NDArray[np.bool_], sizes: NDArray[np.int64]) -> list[GroupOverlap]:
+    def _groups(self, touched: NDArray[np.bool_]) -> list[GroupOverlap]:
         test = self.test
         count = max(len(test.group_names), int(test.groups.max()) + 1)
         of_token = test.groups[self.token_segments]
@@ -281,8 +306,9 @@ class _Found:
             per_group(test.groups),
             per_group(test.groups[touched]),
             per_group(test.groups[self.duplicates.found]),
-            per_group(test.groups, sizes),
-            per_group(test.groups, self.covered_bytes),
+            per_group(test.groups, self.sizes),
+            per_group(test.groups, self.touched_bytes),
+            per_group(test.groups, self.ngram_bytes),
             per_group(of_token[self.windows]),
             per_group(of_token[self.seen]),
             strict=False,

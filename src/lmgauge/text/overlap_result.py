@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from lmgauge.text.whole_text import WholeText
 
 
+SHORT_SEGMENT = 20
+"""Bytes below which a segment that the training text has as well is no leak: texts of a kind share their short lines."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A place in a text.
@@ -81,6 +85,7 @@ class GroupOverlap:
     whole_duplicates: int
     bytes: int
     touched_bytes: int
+    ngram_bytes: int
     ngrams: int
     seen_ngrams: int
 
@@ -104,17 +109,20 @@ class Overlap:
         near_duplicates: segments that are, and are no whole duplicates; None if they were not looked for.
         near_note: why not; empty if they were.
         tokens, touched_tokens: of the test, and those inside an n-gram that the training text has.
-        bytes, touched_bytes: likewise; white space counts where the words around it belong to one run.
+        bytes, touched_bytes: of the test, line ends included, and those inside such n-grams or whole duplicates; white
+            space counts where the words on both its sides do. A text that is all in the training text gives all its bytes.
+        ngram_bytes: those inside such n-grams alone; white space counts where the words on both its sides are in one run.
         ngrams, seen_ngrams: of the test, and those that the training text has, each as often as it occurs in the test.
         distinct_ngrams, seen_distinct_ngrams: the same, each once.
         longest_run: in tokens.
         passage_count: how many passages there are; `passages` has the longest, longest first.
         near_pairs: the near duplicates most alike, most alike first.
         groups: counts by group of the test's segments.
+        unspaced: words were compared, but most of the test has no spaces between them.
         train_bytes, train_segments, train_sha256, test_sha256: what was compared.
-        notes: what reading changed in the texts.
+        notes: what reading changed in the texts, and whether n-grams of this kind fit the test.
         segment_touched, segment_duplicate, segment_near: bool [segments].
-        covered_bytes: int64 [segments], bytes of each inside n-grams that the training text has.
+        segment_touched_bytes, segment_ngram_bytes: int64 [segments], what each has of `touched_bytes` and `ngram_bytes`.
         text: the test.
     """
 
@@ -133,6 +141,7 @@ class Overlap:
     touched_tokens: int
     bytes: int
     touched_bytes: int
+    ngram_bytes: int
     ngrams: int
     seen_ngrams: int
     distinct_ngrams: int
@@ -142,20 +151,31 @@ class Overlap:
     passages: list[Passage]
     near_pairs: list[NearDuplicate]
     groups: list[GroupOverlap]
+    unspaced: bool
     train_bytes: int
     train_segments: int
     train_sha256: str
     test_sha256: str
-    notes: list[str]
+    notes: tuple[str, ...]
     segment_touched: NDArray[np.bool_] = field(repr=False, compare=False)
     segment_duplicate: NDArray[np.bool_] = field(repr=False, compare=False)
     segment_near: NDArray[np.bool_] = field(repr=False, compare=False)
-    covered_bytes: NDArray[np.int64] = field(repr=False, compare=False)
+    segment_touched_bytes: NDArray[np.int64] = field(repr=False, compare=False)
+    segment_ngram_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     text: WholeText = field(repr=False, compare=False)
 
     @property
+    def leaked_bytes(self) -> int:
+        """Touched bytes without those of whole duplicates shorter than 20 bytes that no n-gram is in.
+
+        Headings, names of speakers and the like stand in every text of their kind: that they do is no leak.
+        """
+        short = self.segment_duplicate & (self.segment_touched_bytes < SHORT_SEGMENT)
+        return int(np.where(short, self.segment_ngram_bytes, self.segment_touched_bytes).sum())
+
+    @property
     def touched_share(self) -> float:
-        """Share of the test's bytes inside n-grams that the training text has; 0 where it has no bytes."""
+        """Share of the test's bytes inside n-grams or whole segments that the training text has; 0 where it has no bytes."""
         return self.touched_bytes / self.bytes if self.bytes else 0.0
 
     @property
@@ -170,8 +190,8 @@ class Overlap:
 
     def to_dict(self) -> dict[str, Any]:
         """All counts, shares, passages and groups as plain values; the segments by their index from 0."""
-        whole = {"segment_touched", "segment_duplicate", "segment_near", "covered_bytes", "text"}
-        plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in whole}
+        plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        plain["notes"] = list(self.notes)
         plain["passages"] = [asdict(passage) for passage in self.passages]
         plain["near_pairs"] = [asdict(pair) for pair in self.near_pairs]
         plain["groups"] = [asdict(group) | {"ngram_share": group.ngram_share} for group in self.groups]

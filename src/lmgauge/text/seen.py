@@ -86,7 +86,7 @@ def seen_in_training(
         progress: called with the bytes of training text read so far.
 
     Raises:
-        InputError: the test has no words.
+        InputError: test or training text has no words.
         UsageError: `max_order` is not between 1 and 255.
     """
     if not 1 <= max_order <= MAX_ORDER:
@@ -113,6 +113,8 @@ def seen_in_training(
         train_words += words
         done += size
         progress(done)
+    if not train_words:
+        raise InputError("the training text has no words: is it the right file?")
     counts[: EOS + 1] = 0
     of_word = counts[ids[is_word]]
     longest = (of_word > 0).astype(np.uint8)

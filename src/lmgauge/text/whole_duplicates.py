@@ -24,7 +24,6 @@ class WholeDuplicates:
         segments = np.flatnonzero(~test.blank())
         self._segments = segments[np.argsort(hashes[segments], kind="stable")]
         self._hashes = hashes[self._segments]
-        self._places: dict[int, tuple[str, int]] = {}
 
     def candidates(self, text: Segments) -> NDArray[np.int64]:
         """Return which segments of a block have the hash of a test segment; may run in several threads."""
@@ -45,11 +44,6 @@ class WholeDuplicates:
             for segment in self._segments[first:end][~self.found[self._segments[first:end]]].tolist():
                 if self._test.compared(segment) == text.text(i):
                     self.found[segment] = True
-                    self._places[segment] = (text.source, text.line(i))
-
-    def place(self, segment: int) -> tuple[str, int]:
-        """Return file and line of the first training segment equal to a segment that was found."""
-        return self._places[segment]
 
 
 def hash_segments(text: Segments) -> NDArray[np.uint64]:

@@ -8,6 +8,10 @@ import pytest
 from tests.evaluation.audit.gallery import (
     GALLERY,
     UNPROVABLE,
+    CheatsLate,
+    FitsItselfOnFirstScore,
+    MemorisesPrefixes,
+    NotANumber,
     Sound,
     SoundFloat32,
     SoundStream,
@@ -56,3 +60,36 @@ def test_sound_models_pass(audited: dict[type[Sound], Audit], kind: type[Sound])
     assert found.require() is found
     assert [found.verdict(level) for level in LEVELS] == [PASS, PASS, PASS, NOT_CHECKED, PASS]
     assert [c.name for c in found.checks if c.verdict == NOT_CHECKED] == ["training text"]
+
+
+@pytest.mark.parametrize("kind", [MemorisesPrefixes, FitsItselfOnFirstScore], ids=lambda value: value.__name__)
+def test_what_learns_from_the_test_fails_at_nothing_else(audited: dict[type[Sound], Audit], kind: type[Sound]) -> None:
+    """Every other level is right to pass: once it has learned, the model is sound."""
+    found = audited[kind]
+    assert [check.name for check in found.failures] == ["memory"], str(found)
+    assert "changed by being shown the text, at" in found.failures[0].evidence
+    assert found.perplexity is not None
+    honest = audited[Sound].perplexity
+    assert honest is not None
+    assert found.perplexity < honest / 2
+
+
+def test_one_pass_is_enough_to_see_it(lines: list[str]) -> None:
+    once = Corpus.from_strings(iter(lines[200:260]))
+    assert [check.name for check in audit(FitsItselfOnFirstScore(lines[:250]), once).failures] == ["memory"]
+
+
+def test_a_stream_is_looked_at_to_its_end(lines: list[str]) -> None:
+    text = [lines[i % 400] for i in range(6000)]
+    found = audit(CheatsLate(lines[:250]), Corpus.from_strings(text), levels=["normalisation"], contexts=100)
+    assert [check.name for check in found.failures] == ["agreement"], str(found)
+    assert 20 < found.failures[0].details["apart"] < 80
+    assert audit(SoundStream(lines[:250]), Corpus.from_strings(text), levels=["normalisation"], contexts=100).passed
+
+
+def test_not_a_number_has_words_of_its_own(audited: dict[type[Sound], Audit]) -> None:
+    found = audited[NotANumber]
+    sums = next(check for check in found.failures if check.name == "sums")
+    assert sums.evidence.startswith("log_distribution gives NaN after “")
+    assert "tolerance" not in " ".join(check.evidence for check in found.failures if check.level == "causality")
+    assert "perplexity nan" in str(found)

@@ -14,12 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.evaluation.audit.gallery import OtherTemperature, Sound
 
+import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Check, audit, check_leak
 from lmgauge.evaluation.audit.coverage import recount
+from lmgauge.evaluation.audit.leak import NothingToCompareError
 from lmgauge.evaluation.audit.normalisation import log_sum_exp, sampled_events
-from lmgauge.evaluation.audit.rows import Portion, Rows, Subject, blocks_of, rows_of
-from lmgauge.evaluation.audit.spelling import Spelling
+from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of, rows_of
+from lmgauge.evaluation.audit.sample import Portion
+from lmgauge.evaluation.audit.spelling import Spelling, read_metaspace
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, Strings
 from lmgauge.text.documents import Corpus
 
@@ -138,8 +141,51 @@ def test_tokens_that_do_not(unit: str, text: str, tokens: list[str], ends: list[
     assert "segment 1, event" in found.evidence
 
 
-def test_a_spelling_that_is_not_known_is_not_checked() -> None:
-    assert spelled("subword", rows(0, "the cat", ["TH##", "##E", "C", "AT"], [2, 3, 4, 7])).verdict == NOT_CHECKED
+@pytest.mark.parametrize("unit", ["subword", "token"])
+def test_a_spelling_that_is_not_known_is_not_checked(unit: str) -> None:
+    found = spelled(unit, rows(0, "the cat", ["TH##", "##E", "C", "AT"], [2, 3, 4, 7]))
+    assert found.verdict == NOT_CHECKED
+    assert "by no rule known here" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "ends", "read_as"),
+    [
+        ("to be or", ["to", "be", "or"], [2, 5, 8], "words"),
+        ("ab", ["a", "b"], [1, 2], "characters"),
+        ("to be or", ["to", " be", " or"], [2, 5, 8], "plain pieces"),
+        ("to beat", ["to", " be", "at"], [2, 5, 7], "plain pieces"),
+        ("to beat", ["to", "Ġbe", "at"], [2, 5, 7], "byte-level subwords"),
+        ("a ä", ["a", "Ġ", "Ã", "¤"], [1, 2, 4, 4], "byte-level subwords"),
+        ("to beat", ["▁to", "▁be", "at"], [2, 5, 7], "subwords with U+2581 for spaces"),
+        ("to beat", ["▁to", "▁be", "at"], [3, 5, 7], "subwords with U+2581 for spaces"),  # the space to its other neighbour
+    ],
+)
+def test_the_simplest_reading_that_fits(text: str, tokens: list[str], ends: list[int], read_as: str) -> None:
+    found = spelled("token", rows(0, text, tokens, ends))
+    assert (found.verdict, found.details["read_as"]) == (PASS, read_as)
+
+
+@pytest.mark.parametrize("space", [" ", "Ġ", "▁"])
+@pytest.mark.parametrize(("wrong", "verdict"), [(1, FAIL), (2, FAIL), (3, NOT_CHECKED)])
+def test_a_reading_that_fits_nine_tokens_in_ten_makes_the_others_wrong(space: str, wrong: int, verdict: str) -> None:
+    """Rows dropped, and the span of the next stretched over the gap."""
+    tokens = ["to", *(f"{space}w{i:02}" for i in range(19 + wrong))]
+    ends = [2 + 4 * i for i in range(len(tokens))]
+    text = "to" + "".join(f" w{i:02}" for i in range(19 + wrong))
+    kept = [i for i in range(len(tokens)) if i not in range(3, 3 + 2 * wrong, 2)]
+    found = spelled("token", rows(0, text, [tokens[i] for i in kept], [ends[i] for i in kept]))
+    assert found.verdict == verdict, found
+    assert ("spans ' w02 w03'" in found.evidence) == (verdict == FAIL)
+
+
+def test_most_segments_altered_are_no_spelling() -> None:
+    spelling = Spelling("subword", "".join)
+    for i in range(5):
+        spelling.add(rows(i, "aB", ["a", "b"], [1, 2]), altered=i < 3)
+    found = spelling.check(0)
+    assert found.verdict == NOT_CHECKED
+    assert found.evidence.startswith("the tokenizer alters the text: 3 of 5 segments")
 
 
 # -- what is asked of a model, and how results read ------------------------------------------------------------------------
@@ -197,6 +243,11 @@ def test_an_empty_text_is_no_text() -> None:
         audit(Sound(LINES), Corpus.from_strings([]))
 
 
+def test_a_piece_that_only_looks_like_a_byte_is_read_as_text() -> None:
+    assert read_metaspace(rows(0, "<0xZZ>", ["<0xZZ>"], [6])) == [True]
+    assert read_metaspace(rows(0, "A", ["<0x41>"], [1])) == [True]
+
+
 def test_levels_that_were_not_asked_for_say_so() -> None:
     found = audit(Sound(LINES), Corpus.from_strings(LINES), levels=["coverage"])
     assert [found.verdict(level) for level in LEVELS] == [PASS] + [NOT_CHECKED] * 4
@@ -210,25 +261,60 @@ def test_a_text_that_can_be_read_only_once() -> None:
 
 
 @dataclass
-class Compared:
+class Counts:
     segments: int = 10
     touched_segments: int = 1
     bytes: int = 1000
-    touched_bytes: int = 20
+    leaked_bytes: int = 20
+    ngrams: int = 50
+    n: int = 13
+    unit: str = "word"
+    unspaced: bool = False
 
 
 def test_leak() -> None:
     assert check_leak(None).verdict == NOT_CHECKED
-    assert check_leak(Compared()).verdict == FAIL
-    assert check_leak(lambda: Compared(), 0.02).verdict == PASS
-    found = check_leak(Compared())
-    assert found.evidence.startswith("2.00 % of the bytes (20 of 1,000)")
-    assert audit(Sound(LINES), Corpus.from_strings(LINES), overlap=Compared()).verdict("leak") == FAIL
+    assert check_leak(Counts()).verdict == FAIL
+    assert check_leak(lambda: Counts(), 0.02).verdict == PASS
+    assert check_leak(Counts()).evidence.startswith("2.00 % of the bytes (20 of 1,000)")
+    assert audit(Sound(LINES), Corpus.from_strings(LINES), overlap=Counts()).verdict("leak") == FAIL
+
+
+def test_a_leak_that_could_not_be_looked_for() -> None:
+    unspaced = check_leak(Counts(leaked_bytes=0, unspaced=True))
+    assert unspaced.verdict == NOT_CHECKED
+    assert "--overlap-unit character" in unspaced.evidence
+    assert check_leak(Counts(leaked_bytes=500, unspaced=True)).verdict == FAIL
+
+    def nothing() -> Counts:
+        raise NothingToCompareError("the training text has no words")
+
+    assert check_leak(nothing).verdict == NOT_CHECKED
+
+
+def test_a_text_without_long_runs() -> None:
+    short = check_leak(Counts(leaked_bytes=0, ngrams=0))
+    assert short.verdict == PASS
+    assert short.evidence.endswith("No run of 13 words fits in the text: only whole segments were compared.")
+
+
+@pytest.mark.parametrize("block_bytes", [30, 1000])
+def test_the_number_is_that_of_an_evaluation(block_bytes: int) -> None:
+    corpus = Corpus.from_strings([*LINES, "an unknown word", "  two  spaces "], block_bytes=block_bytes)
+    found, evaluated = audit(Sound(LINES), corpus, levels=["coverage"]), lmgauge.evaluate(Sound(LINES), corpus)
+    assert found.perplexity == pytest.approx(evaluated.perplexity, rel=1e-14)
+    assert found.bits_per_byte == pytest.approx(evaluated.bits_per_byte, rel=1e-14)
+    assert found.bits_per_byte_is_bound == evaluated.bits_per_byte_is_bound is True
+    assert found.headline.events == evaluated.events
+    assert not audit(Sound(LINES), Corpus.from_strings(LINES), levels=["coverage"]).bits_per_byte_is_bound
+    assert audit(Sound(LINES), Corpus.from_strings(LINES), levels=["leak"]).perplexity is None
 
 
 def test_results_print_and_turn_into_json() -> None:
     found = audit(OtherTemperature(LINES), Corpus.from_strings(LINES), name="mine")
-    assert str(found).startswith("mine: FAILED\nPASS         coverage, segments: 5 segments")
+    assert str(found).startswith(
+        "mine: FAILED\nperplexity 2.6037, bits per byte 0.4314, 20 events\nPASS         coverage, seg"
+    )
     content = json.loads(json.dumps(found.to_dict()))
     assert content["passed"] is False
     assert content["levels"]["normalisation"] == "FAIL"

@@ -55,6 +55,11 @@ def test_without_the_text_the_sums_are_checked(folder: Path) -> None:
     run = open_run(folder / "run")
     assert run.corpus() is None
     found = audit_run(run, None)
+    assert found.bits_per_byte is None
+    assert found.perplexity == pytest.approx(run.evaluation["perplexity"] if run.evaluation else 0, rel=1e-14)
+    assert (
+        next(c for c in found.checks if c.level == "leak").evidence == "the text it scored is not at hand: name it (--text)"
+    )
     assert {check.name: check.verdict for check in found.checks if check.level == "coverage"} == {
         "seal": PASS,
         "text": NOT_CHECKED,

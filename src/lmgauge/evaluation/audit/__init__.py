@@ -1,10 +1,10 @@
-"""Audits: whether a number is what it claims to be, level by level (DESIGN.md, section 1).
+"""Audits: whether a number is what it claims to be, level by level.
 
 Knows models only as objects that are handed in: it may import what `evaluation` may, and no model.
 
 1. *coverage*: every byte is scored once; what numbers are divided by is what the text has.
 2. *normalisation*: after any context the probabilities of all tokens sum to one, and `score` gives what they say.
-3. *causality*: rows depend neither on later text, nor on the token they predict, nor on the batch.
+3. *causality*: rows depend neither on later text, nor on the token they predict, nor on the batch, nor on earlier calls.
 4. *leak*: the text is not in the training text.
 5. *proof*: the text is coded to the size that the number claims, and decoded again.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, check_leak
 from lmgauge.evaluation.audit.levels import DEFAULT_CONTEXTS, DEFAULT_PROOF_BYTES, audit
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check
+from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check, Headline
 from lmgauge.evaluation.audit.runs import audit_run, check_model_of_run
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "PASS",
     "Audit",
     "Check",
+    "Headline",
     "audit",
     "audit_run",
     "check_leak",

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted
-from lmgauge.evaluation.audit.rows import Contexts, Rows, Subject
+from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted, told
+from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.sample import Contexts, sampled
+from lmgauge.evaluation.audit.spelling import byte_named
 from lmgauge.scores import TOKEN
 
 LEVEL = "causality"
@@ -17,7 +20,6 @@ CUTS = 3
 MOST_PLACES = 50
 LIKELY_WORDS, OTHER_WORDS = 20, 12
 STREAM_BYTES = 4000
-AGREEMENT_TOLERANCE = 1e-6
 _SIZES = (1, 3, 64)
 _NEIGHBOURS = 20
 
@@ -32,6 +34,7 @@ class _Differences:
     compared: int = 0
     moved: int = 0
     largest: float = 0.0
+    boundless: bool = False
     first: str = ""
     by: dict[str, int] = field(default_factory=dict)
 
@@ -55,10 +58,11 @@ class _Differences:
             distance = np.where(x == y, 0.0, np.abs(x - y))
         unequal = np.flatnonzero(~(distance <= self.subject.tolerance))
         self.largest = max(self.largest, float(distance[np.isfinite(distance)].max(initial=0.0)))
+        self.boundless |= not np.isfinite(distance).all()
         if len(unequal):
             j = int(unequal[0])
             where = f"segment {segment + 1}, event {j + 1}, {a.strings[int(a.ids[j])]!r}"
-            self._note(how, f"{where}: {x[j]:.9g} nats, then {y[j]:.9g}", len(unequal))
+            self._note(how, f"{where}: {told(x[j])} nats, then {told(y[j])}", len(unequal))
 
     def _note(self, how: str, what: str, count: int = 1) -> None:
         self.moved += count
@@ -71,7 +75,7 @@ class _Differences:
         details = {"rows": self.compared, "moved": self.moved, "largest": self.largest, "by": self.by}
         if self.moved:
             hint = "; a model that computes in less than float64 may state its `tolerance`" if not tolerance else ""
-            near = hint if self.largest < 1e-3 and "rows" not in self.first else ""
+            near = hint if self.largest < 1e-3 and not self.boundless and "rows" not in self.first else ""
             return Check(LEVEL, name, FAIL, f"{bad}: {self.first}{near}.", details)
         if not self.compared:
             return Check(LEVEL, name, NOT_CHECKED, "the text has no two events in a row to look at", details)
@@ -103,9 +107,10 @@ def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhausti
 
 def _later_text(subject: Subject, contexts: Contexts, generator: np.random.Generator, exhaustive: bool) -> Check:
     differences = _Differences(subject)
-    cuts = 0
+    cuts = segments = 0
     for base, before, index in _alone(subject, contexts, generator, exhaustive):
         rows = contexts.rows[index]
+        segments += 1
         for position in _drawn(generator, [j for j in range(1, len(rows)) if _cuts_no_character(rows, j)], CUTS):
             other = contexts.rows[int(generator.integers(len(contexts.rows)))].text
             kept = rows.text[: int(rows.ends[position - 1])]
@@ -118,9 +123,15 @@ def _later_text(subject: Subject, contexts: Contexts, generator: np.random.Gener
             cuts += 1
     return differences.check(
         "later text",
-        f"Text after {counted(cuts, 'place')} was cut off and replaced",
+        f"Text after {counted(cuts, 'place')} was cut off and replaced, in {_part(subject, contexts, segments)}",
         "Log-probabilities moved when later text was changed",
     )
+
+
+def _part(subject: Subject, contexts: Contexts, segments: int) -> str:
+    """How many segments of the text were looked at, and where."""
+    part = sampled(segments, contexts.whole.segments, "segment")
+    return f"{part} (the beginning of the stream)" if subject.running and segments < contexts.whole.segments else part
 
 
 def _cuts_no_character(rows: Rows, position: int) -> bool:
@@ -178,12 +189,10 @@ def _target(subject: Subject, contexts: Contexts, generator: np.random.Generator
                     f"{counted(len(given), 'token')} in the place of {rows.tokens()[position]!r}, {where}",
                 )
             for token, value in given.items():
-                if value != logprob[token] and not abs(value - logprob[token]) <= max(
-                    AGREEMENT_TOLERANCE, subject.tolerance
-                ):
+                if value != logprob[token] and not abs(value - logprob[token]) <= subject.agreement_tolerance:
                     apart += 1
                     name = subject.vocabulary.token(token)
-                    furthest = furthest or f"{name!r} in {where}: {value:.9g} nats, foretold {logprob[token]:.9g}"
+                    furthest = furthest or f"{name!r} in {where}: {told(value)} nats, foretold {told(logprob[token])}"
         if places >= most:
             break
     details = {"places": places, "words": words, "largest_sum": largest, "apart": apart}
@@ -198,8 +207,9 @@ def _target(subject: Subject, contexts: Contexts, generator: np.random.Generator
         )
         return Check(LEVEL, "target", FAIL, text, details)
     text = (
-        f"{counted(words, 'token')} put in place of others, in {counted(places, 'place')} of the text, got the probability "
-        f"foretold; those in one place sum to {largest:.6f} at most."
+        f"{counted(words, 'token')} put in place of others, in {counted(places, 'place')} among "
+        f"{counted(contexts.whole.events, 'event')}, got the probability foretold; those in one place sum to "
+        f"{largest:.6f} at most."
     )
     return Check(LEVEL, "target", PASS, text, details)
 
@@ -209,7 +219,7 @@ def _replaced(
     rows: Rows,
     position: int,
     before: list[bytes],
-    logprob: np.ndarray[tuple[int], np.dtype[np.float64]],
+    logprob: NDArray[np.float64],
     generator: np.random.Generator,
 ) -> dict[int, float]:
     """What `score` gives to words put in a token's place, by id; those that change the tokens before are left out."""
@@ -252,8 +262,8 @@ def _spelled(subject: Subject, token: int, piece: bytes) -> bytes | None:
         return None
     blank = piece[: len(piece) - len(piece.lstrip())]
     if subject.tokenizer.unit == "byte":
-        value = bytes([int(name[3:5], 16)]) if len(name) == 6 else b""
-        return value if value and 0 < value[0] < 0x80 else None
+        value = byte_named(name)
+        return bytes([value]) if value is not None and 0 < value < 0x80 else None
     if subject.tokenizer.unit == "word" or (subject.tokenizer.unit == "subword" and not spelled.startswith(b" ")):
         return blank + spelled
     return spelled
@@ -282,7 +292,7 @@ def _batches(subject: Subject, contexts: Contexts, generator: np.random.Generato
         _hold(differences, rows, scored[: step * len(rows) : step], "beside a longer neighbour")
     return differences.check(
         "batches",
-        f"{counted(len(rows), 'segment')} scored again {ways}",
+        f"{_part(subject, contexts, len(rows)).capitalize()} scored again {ways}",
         "Rows changed with the batch",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted
+from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, Headline, counted
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.evaluate import Denominators, count_denominators
@@ -17,6 +18,7 @@ from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import Segments
 
 LEVEL = "coverage"
+_PARTIAL_SUMS = 4096
 Scorer = Callable[[Iterable[Segments]], Iterable[ScoreBatch]]
 
 
@@ -100,7 +102,9 @@ class Coverage:
         self.claimed, self.counted = Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)
         self.denominator_fault = Fault()
         self.events = self.ends = self.oov = self.zeros = self.scored = self.without_spans = self.without_tokens = 0
-        self.bytes = 0
+        self.bytes = self.lossy = 0
+        self._sums: list[float] = []
+        self._spoiled = False
         self._expected: _Expected | None = None
         self._vocabulary: list[bytes] | None = None
 
@@ -108,7 +112,7 @@ class Coverage:
         """Checks the rows of each segment of the text and hands them on, with their text."""
         feed = _Feed(blocks, self._count)
         expected = 0
-        for rows in rows_of(score(feed)):
+        for rows in rows_of(self._told_lossy(score(feed))):
             if rows.segment < expected:
                 self.faults["segments"].note(f"segment {rows.segment + 1} comes twice, or after a later one")
                 continue
@@ -129,12 +133,32 @@ class Coverage:
             self._miss(feed, expected)
             expected += 1
 
+    def _told_lossy(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
+        for batch in batches:
+            self.lossy += batch.lossy_segments
+            yield batch
+
+    def headline(self) -> Headline:
+        """The number that the rows come to, over the bytes of the text as they were counted here."""
+        nats = math.nan if self._spoiled else -math.inf if self.zeros else math.fsum(self._sums)
+        altered = self.lossy or self._spelling.altered
+        return Headline.of(nats, self.events, self.counted.bytes, bound=bool(self.oov or altered))
+
+    def _add_up(self, logprob: NDArray[np.float64]) -> None:
+        """Correctly rounded sums of segments, themselves summed up now and then, so that no list grows with the text."""
+        values = logprob.tolist()
+        self._spoiled |= any(math.isnan(value) or value == math.inf for value in values)
+        self._sums.append(math.fsum(value for value in values if math.isfinite(value)))
+        if len(self._sums) >= _PARTIAL_SUMS:
+            self._sums = [math.fsum(self._sums)]
+
     def _count(self, block: Segments) -> None:
         """Denominators: as evaluation counts them, and again by the plain way."""
         claimed, plain = count_denominators(block), recount(block)
         if claimed != plain:
             self.denominator_fault.note(f"segments {block.first + 1} to {block.first + len(block)}: {claimed} but {plain}")
-        self.claimed, self.counted = _plus(self.claimed, claimed), _plus(self.counted, plain)
+        self.claimed += claimed
+        self.counted += plain
 
     def _miss(self, feed: _Feed, segment: int) -> None:
         found = feed.find(segment, pull=self._pull)
@@ -147,6 +171,7 @@ class Coverage:
         self.events += len(rows)
         self.bytes += len(rows.source)
         self.oov += int(np.count_nonzero(rows.kind == OOV))
+        self._add_up(rows.logprob)
         self._check_logprob(rows)
         self._check_ends(rows)
         if len(rows.ends) < len(rows):
@@ -279,7 +304,8 @@ class Coverage:
         return self._verdict(
             "spans",
             f"The spans of {counted(self.events, 'event')} tile {counted(self.bytes, 'byte')}: none left out, none twice.",
-            "In {} the spans do not tile the bytes",
+            "The spans do not tile the bytes, {}",
+            "time",
         )
 
     def _tokens_check(self) -> Check:
@@ -318,7 +344,3 @@ class Coverage:
             return Check(LEVEL, "denominators", FAIL, f"Counted again they differ, first in {fault.first}.", details)
         counts = f"{own.segments:,} segments, {own.words:,} words, {own.characters:,} characters, {own.bytes:,} bytes"
         return Check(LEVEL, "denominators", PASS, f"Counted again from the text: {counts}.", details)
-
-
-def _plus(a: Denominators, b: Denominators) -> Denominators:
-    return Denominators(a.segments + b.segments, a.words + b.words, a.characters + b.characters, a.bytes + b.bytes)

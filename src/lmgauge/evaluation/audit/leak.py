@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from lmgauge.evaluation.audit.results import FAIL, PASS, Check, counted, not_checked
+from lmgauge.errors import InputError
+from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check
 
 DEFAULT_MAX_OVERLAP = 0.01
 
 
-class OverlapResult(Protocol):
-    """What level 4 asks of a comparison with the training text."""
+class NothingToCompareError(InputError):
+    """A comparison that could not be made, though both texts could be read: one of them has no words."""
+
+
+class OverlapCounts(Protocol):
+    """What level 4 asks of a comparison with the training text; `lmgauge.Overlap` has it."""
 
     @property
     def segments(self) -> int: ...  # noqa: D102
@@ -20,34 +25,53 @@ class OverlapResult(Protocol):
     @property
     def bytes(self) -> int: ...  # noqa: D102
     @property
-    def touched_bytes(self) -> int: ...  # noqa: D102
+    def leaked_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def ngrams(self) -> int: ...  # noqa: D102
+    @property
+    def n(self) -> int: ...  # noqa: D102
+    @property
+    def unit(self) -> str: ...  # noqa: D102
+    @property
+    def unspaced(self) -> bool: ...  # noqa: D102
 
 
-Overlap = OverlapResult | Callable[[], OverlapResult]
+OverlapSource = OverlapCounts | Callable[[], OverlapCounts]
+"""A finished comparison, or what makes one when called."""
 
 
-def check_leak(overlap: Overlap | None, max_overlap: float = DEFAULT_MAX_OVERLAP) -> Check:
+def check_leak(overlap: OverlapSource | None, max_overlap: float = DEFAULT_MAX_OVERLAP) -> Check:
     """Level 4: the share of the text that was seen in training.
 
     Args:
         overlap: a finished comparison, or what makes one when called; None if the training text is not at hand.
-        max_overlap: FAIL where a larger share of the bytes than this is touched.
+        max_overlap: FAIL where a larger share of the bytes than this was seen in long runs or whole segments.
     """
+    name = "training text"
     if overlap is None:
-        return not_checked("leak", "the training text was not named (--train)", "training text")
-    found = overlap() if callable(overlap) else overlap
-    share = found.touched_bytes / found.bytes if found.bytes else 0.0
-    verdict = PASS if share <= max_overlap else FAIL
-    evidence = (
-        f"{100 * share:.2f} % of the bytes ({found.touched_bytes:,} of {found.bytes:,}) lie in stretches of the training "
-        f"text, in {found.touched_segments:,} of {counted(found.segments, 'segment')}; {100 * max_overlap:g} % are allowed."
-    )
+        return Check("leak", name, NOT_CHECKED, "the training text was not named (--train)")
+    try:
+        found = overlap() if callable(overlap) else overlap
+    except NothingToCompareError as error:
+        return Check("leak", name, NOT_CHECKED, str(error))
+    share = found.leaked_bytes / found.bytes if found.bytes else 0.0
     details = {
         "bytes": found.bytes,
-        "touched_bytes": found.touched_bytes,
+        "leaked_bytes": found.leaked_bytes,
         "segments": found.segments,
         "touched_segments": found.touched_segments,
         "share": share,
         "max_overlap": max_overlap,
     }
-    return Check("leak", "training text", verdict, evidence, details)
+    evidence = (
+        f"{100 * share:.2f} % of the bytes ({found.leaked_bytes:,} of {found.bytes:,}) are in the training text, in runs of "
+        f"{found.n} {found.unit}s or more or as whole segments of 20 bytes or more; {100 * max_overlap:g} % are allowed."
+    )
+    if share > max_overlap:
+        return Check("leak", name, FAIL, evidence, details)
+    if found.unspaced:
+        reason = "words were compared, but they are not set apart by spaces here: name --overlap-unit character"
+        return Check("leak", name, NOT_CHECKED, reason, details)
+    if not found.ngrams:
+        evidence += f" No run of {found.n} {found.unit}s fits in the text: only whole segments were compared."
+    return Check("leak", name, PASS, evidence, details)

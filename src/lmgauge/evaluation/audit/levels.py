@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.causality import check_causality
 from lmgauge.evaluation.audit.coverage import Coverage
-from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, Overlap, check_leak
+from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
+from lmgauge.evaluation.audit.memory import Memory, beginning
 from lmgauge.evaluation.audit.normalisation import check_normalisation
 from lmgauge.evaluation.audit.proof import check_proof
-from lmgauge.evaluation.audit.results import LEVELS, Audit, Check, ordered
-from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE, Contexts, Portion, Rows, Subject
+from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, ordered
+from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE, Subject
+from lmgauge.evaluation.audit.sample import Sample
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 
 if TYPE_CHECKING:
@@ -22,9 +25,9 @@ if TYPE_CHECKING:
 
 DEFAULT_CONTEXTS = 1000
 DEFAULT_PROOF_BYTES = 100_000
-LOOKED_AT_BYTES = 100_000
-BATCH_BYTES = 30_000
-LARGEST_SUM_TOLERANCE = 1e-3
+_LOOKED_AT_BYTES = 100_000
+_BATCH_BYTES = 30_000
+_LARGEST_SUM_TOLERANCE = 1e-3
 _SHOWN_EVERY = 4096
 
 Progress = Callable[[str], None]
@@ -39,7 +42,7 @@ def audit(
     contexts: int = DEFAULT_CONTEXTS,
     proof_bytes: int = DEFAULT_PROOF_BYTES,
     seed: int = DEFAULT_SEED,
-    overlap: Overlap | None = None,
+    overlap: OverlapSource | None = None,
     max_overlap: float = DEFAULT_MAX_OVERLAP,
     sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
     threads: int | None = None,
@@ -49,7 +52,8 @@ def audit(
     """Audits a model on a text; the text is read once.
 
     Args:
-        model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`. It may state
+        model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
+            before it has scored the text: what it learned from that earlier cannot be seen any more. It may state
             a `tolerance` (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
         corpus: the text.
         levels: which to look at, of `LEVELS`.
@@ -73,22 +77,29 @@ def audit(
     """
     _check_arguments(levels, contexts, proof_bytes, max_overlap, sum_tolerance)
     subject = Subject(model, threads, sum_tolerance)
-    sample = _Sample(subject, exhaustive, max(proof_bytes, LOOKED_AT_BYTES), seed)
+    sample = Sample(subject, None if exhaustive else max(proof_bytes, _LOOKED_AT_BYTES), seed)
     checks: list[Check] = []
+    headline = Headline()
+    memory: Memory | None = None
     if set(levels) - {"leak"}:
-        coverage = sample.walk(corpus, progress)
+        coverage, memory = _walk(subject, sample, corpus, progress, remember="causality" in levels)
+        headline = coverage.headline()
         checks += coverage.checks() if "coverage" in levels else []
     if "normalisation" in levels:
         wanted = None if exhaustive else contexts
-        checks += check_normalisation(subject, sample.contexts(), wanted=wanted, seed=seed, progress=progress)
+        checks += check_normalisation(subject, sample.spread(), wanted=wanted, seed=seed, progress=progress)
     if "causality" in levels:
-        few = sample.contexts(BATCH_BYTES)
+        few = sample.beginning(None if exhaustive else _BATCH_BYTES)
         checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive, progress=progress)
     if "leak" in levels:
         progress("looking for training text")
         checks.append(check_leak(overlap, max_overlap))
     if "proof" in levels:
-        checks += check_proof(subject, sample.segments(proof_bytes), progress)
+        proved = sample.segments(None if exhaustive else proof_bytes)
+        checks += check_proof(subject, proved, sample.whole, progress)
+    if memory is not None:
+        progress("asking again what was asked before the text was shown")
+        checks.append(memory.check())
     settings: dict[str, object] = {"seed": seed, "exhaustive": exhaustive, "contexts": contexts, "proof_bytes": proof_bytes}
     settings |= {
         "max_overlap": max_overlap,
@@ -96,39 +107,31 @@ def audit(
         "tolerance": subject.tolerance,
         "context": subject.context,
     }
-    return Audit(name or subject.label, ordered(checks, dict.fromkeys(LEVELS, "not asked for")), settings)
+    found = ordered(checks, dict.fromkeys(LEVELS, NOT_ASKED_FOR))
+    return Audit(name or subject.label, found, settings, headline)
 
 
-class _Sample:
-    """The pass over the text, and the segments that are kept of it to be looked at closely."""
+def _walk(
+    subject: Subject, sample: Sample, corpus: Corpus | Sequence[Segments], progress: Progress, *, remember: bool
+) -> tuple[Coverage, Memory | None]:
+    """Scores the text and looks at every row; `remember` asks the model at some contexts before it is shown any of it.
 
-    def __init__(self, subject: Subject, exhaustive: bool, size: int, seed: int) -> None:
-        self._subject, self._exhaustive = subject, exhaustive
-        self._portion = Portion(None if exhaustive else size, beginning=subject.running, seed=seed)
-
-    def walk(self, corpus: Corpus | Sequence[Segments], progress: Progress) -> Coverage:
-        """Scores the text and looks at every row.
-
-        Raises:
-            InputError: there is no segment.
-        """
-        coverage = Coverage(self._subject, self._subject.tokenizer.unit)
-        for rows in coverage.walk(corpus, self._subject.score):
-            self._portion.offer(rows)
-            if coverage.scored % _SHOWN_EVERY == 0:
-                progress(f"covering, {coverage.bytes / 1e6:,.1f} MB")
-        if not coverage.counted.segments:
-            raise InputError("there is nothing to audit: the text has no segment")
-        return coverage
-
-    def segments(self, size: int | None = None) -> list[Rows]:
-        """About so many bytes; without segments whose ids are outside the vocabulary, which have failed already."""
-        rows = self._portion.segments(None if self._exhaustive else size)
-        return [part for part in rows if (part.ids < len(self._subject.vocabulary)).all()]
-
-    def contexts(self, size: int | None = None) -> Contexts:
-        """The same, with what comes before each event."""
-        return Contexts(self.segments(size), self._subject.bos, running=self._subject.running)
+    Raises:
+        InputError: there is no segment.
+    """
+    blocks: Iterator[Segments] = iter(corpus)
+    first, texts = beginning(subject, blocks)
+    memory = Memory(subject, texts) if remember else None
+    coverage = Coverage(subject, subject.tokenizer.unit)
+    for rows in coverage.walk(chain(first, blocks), subject.score):
+        sample.offer(rows)
+        if memory is not None:
+            memory.watch(rows)
+        if coverage.scored % _SHOWN_EVERY == 0:
+            progress(f"covering, {coverage.bytes / 1e6:,.1f} MB")
+    if not coverage.counted.segments:
+        raise InputError("there is nothing to audit: the text has no segment")
+    return coverage, memory
 
 
 def _check_arguments(
@@ -141,7 +144,7 @@ def _check_arguments(
         raise UsageError("an audit needs at least 1 context and 1 byte to prove")
     if not 0 <= max_overlap <= 1:
         raise UsageError(f"max-overlap {max_overlap}: it is a share of the text, between 0 and 1")
-    if not 0 <= sum_tolerance <= LARGEST_SUM_TOLERANCE:
+    if not 0 <= sum_tolerance <= _LARGEST_SUM_TOLERANCE:
         raise UsageError(
-            f"sum-tolerance {sum_tolerance}: give 0 to {LARGEST_SUM_TOLERANCE:g}; sums farther off are no rounding"
+            f"sum-tolerance {sum_tolerance}: give 0 to {_LARGEST_SUM_TOLERANCE:g}; sums farther off are no rounding"
         )

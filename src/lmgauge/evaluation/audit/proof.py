@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import lzma
 import math
-import re
 import threading
 import zlib
 from collections.abc import Callable, Sequence
@@ -28,6 +27,9 @@ from numpy.typing import NDArray
 from lmgauge.errors import MissingExtraError
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted
 from lmgauge.evaluation.audit.rows import Rows, Subject
+from lmgauge.evaluation.audit.sample import Extent, sampled
+from lmgauge.evaluation.ranges import unescaped
+from lmgauge.history import History
 from lmgauge.scores import OOV
 from lmgauge.threads import map_in_order, thread_count
 
@@ -38,7 +40,6 @@ _HEADER = 3
 _SHOWN_EVERY = 512
 _BITS_PER_LANE = 33_000  # what ending it costs then stays below the relative tolerance
 _MOST_LANES = 16
-_ESCAPED = re.compile(r"^<(<+(?:unk|s|/s)>+)>$")
 
 Progress = Callable[[str], None]
 
@@ -69,7 +70,9 @@ class EventCoder:
         np.exp(logprob, out=self._probability[: self._size])
         buckets: NDArray[np.float64] = self._probability.reshape(self._buckets, self._width).sum(axis=1)
         total = float(buckets.sum())
-        if not 0 < total < math.inf:
+        if not math.isfinite(total):
+            raise NoCodeError(f"log_distribution gives {'NaN' if math.isnan(total) else 'probabilities without bound'}")
+        if not total > 0:
             raise NoCodeError(f"the probabilities after a context sum to {total}, so that nothing can follow")
         return buckets
 
@@ -102,30 +105,6 @@ class EventCoder:
             raise NoCodeError("the code leads to an event of probability zero")
         token: int = bucket * self._width + decoder.decode(self._model(inside))
         return token
-
-
-class _History:
-    """What a model has seen of a text that grows; of a stream all, else the sentence."""
-
-    def __init__(self, bos: int, running: bool) -> None:
-        self._ids = np.full(1 << 10, bos, np.uint32)
-        self._used, self._running = 1, running
-
-    def ids(self) -> NDArray[np.uint32]:
-        """uint32, `<s>` first."""
-        return self._ids[: self._used]
-
-    def add(self, token: int) -> None:
-        """One more."""
-        if self._used == len(self._ids):
-            self._ids = np.concatenate((self._ids, np.empty_like(self._ids)))
-        self._ids[self._used] = token
-        self._used += 1
-
-    def end_segment(self) -> None:
-        """The next segment begins."""
-        if not self._running:
-            self._used = 1
 
 
 def constriction() -> Any:
@@ -206,7 +185,7 @@ def _lanes(segments: Sequence[Rows], running: bool) -> list[list[Rows]]:
 def _encode_lane(work: _Work, segments: Sequence[Rows]) -> NDArray[np.uint32]:
     subject = work.subject
     coder, encoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeEncoder()
-    history = _History(subject.bos, subject.running)
+    history = History(subject.bos, running=subject.running)
     told = any(not _closed(rows, subject.eos) for rows in segments)
     for rows in segments:
         for token in rows.ids.tolist():
@@ -252,7 +231,7 @@ def decode_segments(subject: Subject, code: NDArray[np.uint32], progress: Progre
 def _decode_lane(work: _Work, count: int, events: int, lengths: list[int], words: NDArray[np.uint32]) -> list[list[int]]:
     subject = work.subject
     coder, decoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeDecoder(words)
-    history = _History(subject.bos, subject.running)
+    history = History(subject.bos, running=subject.running)
     segments: list[list[int]] = []
     done = 0
     for i in range(count):
@@ -297,12 +276,15 @@ def _choose(subject: Subject, segments: Sequence[Rows]) -> _Chosen:
     return _Chosen(kept, len(segments) - len(kept), size, nats / math.log(2))
 
 
-def check_proof(subject: Subject, segments: Sequence[Rows], progress: Progress = lambda text: None) -> list[Check]:
+def check_proof(
+    subject: Subject, segments: Sequence[Rows], whole: Extent | None = None, progress: Progress = lambda text: None
+) -> list[Check]:
     """Codes segments with the model's distributions and decodes them again.
 
     Args:
         subject: the model.
         segments: as `score` scored them, in order; of a stream from its beginning.
+        whole: the text that they were drawn from, if they are not all of it.
         progress: told in words what is being done.
     """
     chosen = _choose(subject, segments)
@@ -321,7 +303,7 @@ def check_proof(subject: Subject, segments: Sequence[Rows], progress: Progress =
         return [Check(LEVEL, name, NOT_CHECKED, str(error)) for name in ("code length", "decoding")]
     except NoCodeError as error:
         return [Check(LEVEL, "code length", FAIL, f"the text cannot be coded: {error}")]
-    length = _length_check(chosen, code)
+    length = _length_check(chosen, code, whole)
     try:
         decoded = decode_segments(subject, code, progress)
     except NoCodeError as error:
@@ -329,17 +311,19 @@ def check_proof(subject: Subject, segments: Sequence[Rows], progress: Progress =
     return [length, _decoding_check(subject, chosen, decoded)]
 
 
-def _length_check(chosen: _Chosen, code: NDArray[np.uint32]) -> Check:
+def _length_check(chosen: _Chosen, code: NDArray[np.uint32], whole: Extent | None) -> Check:
     bits = 32 * sum(len(words) for _, _, _, words in _split(code))
     difference = bits - chosen.bits
     allowed = RELATIVE_TOLERANCE * chosen.bits + ABSOLUTE_TOLERANCE_BITS
     plain = b"".join(rows.source for rows in chosen.segments)
     gzip, xz = len(zlib.compress(plain, 9)), len(lzma.compress(plain, preset=9))
     events = sum(len(rows) for rows in chosen.segments)
+    text_bytes = max(chosen.bytes, whole.bytes if whole else 0)
     details = {
         "segments": len(chosen.segments),
         "events": events,
         "source_bytes": chosen.bytes,
+        "text_bytes": text_bytes,
         "code_bits": bits,
         "claimed_bits": chosen.bits,
         "allowed_difference_bits": allowed,
@@ -349,7 +333,8 @@ def _length_check(chosen: _Chosen, code: NDArray[np.uint32]) -> Check:
         "impossible_segments": chosen.impossible,
     }
     percent = f"{100 * difference / chosen.bits:+.3f} %" if chosen.bits else f"{difference:+.0f} bits"
-    what = f"{counted(chosen.bytes, 'byte')} ({counted(len(chosen.segments), 'segment')}, {counted(events, 'event')})"
+    coded = sampled(chosen.bytes, text_bytes, "byte").capitalize()
+    what = f"{coded} ({counted(len(chosen.segments), 'segment')}, {counted(events, 'event')})"
     sizes = f"{bits:,} bits where {chosen.bits:,.1f} were claimed ({percent})"
     impossible = counted(chosen.impossible, "segment")
     left = f" Left out: {impossible} with an event of probability zero." if chosen.impossible else ""
@@ -376,7 +361,7 @@ def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:
     text = subject.tokenizer.detokenize(strings)
     if text.split() == source.decode().split():
         return text
-    return subject.tokenizer.detokenize([_ESCAPED.sub(r"\1", string) for string in strings])
+    return subject.tokenizer.detokenize([unescaped(string) for string in strings])
 
 
 def _came_back(subject: Subject, chosen: _Chosen, decoded: list[list[int]]) -> Check:
@@ -399,7 +384,8 @@ def _came_back(subject: Subject, chosen: _Chosen, decoded: list[list[int]]) -> C
         return Check(LEVEL, "decoding", PASS, f"{done}, and with them all {counted(size, 'byte')}.", details)
     partly = []
     if words:
-        partly.append(f"of {words:,} the words came back, but not all white space")
+        lost = "but not all white space" if subject.tokenizer.name == "whitespace" else "and the tokenizer alters the rest"
+        partly.append(f"of {words:,} the words came back, {lost}")
     if unknown:
         partly.append(f"of {unknown:,}, with unknown words, what is proved is the sequence of events and not the bytes")
     if others > words + unknown:

@@ -1,4 +1,4 @@
-"""Score tables segment by segment, a model as an audit sees it, and the portion of a text that is looked at closely."""
+"""Score tables segment by segment, and a model as an audit sees it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST_TOLERANCE = 0.01
 DEFAULT_SUM_TOLERANCE = 1e-6
+AGREEMENT_TOLERANCE = 1e-6
 _NEEDED = ("vocabulary", "tokenizer", "score", "log_distribution")
 
 
@@ -35,6 +36,7 @@ class Rows:
         ends: int64 [n] or empty, where each span ends.
         text: UTF-8, without terminator.
         terminator: bytes of it: 1 for lines, 0 for records and documents.
+        offset: events of the text before the segment.
     """
 
     segment: int
@@ -45,6 +47,7 @@ class Rows:
     ends: NDArray[np.int64]
     text: bytes = b""
     terminator: int = 1
+    offset: int = 0
 
     @property
     def source(self) -> bytes:
@@ -152,6 +155,11 @@ class Subject:
         tokens = [self.vocabulary.token(int(i)) for i in ids[-last:]]
         return ("… " if len(ids) > last else "") + " ".join(tokens)
 
+    @property
+    def agreement_tolerance(self) -> float:
+        """How far what `score` and `log_distribution` say of an event may be apart, in nats."""
+        return max(AGREEMENT_TOLERANCE, self.tolerance)
+
     def differs(self, a: float, b: float) -> bool:
         """Whether two log-probabilities of the same event are more than the tolerance apart."""
         return a != b and not abs(a - b) <= self.tolerance
@@ -166,77 +174,3 @@ def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segme
         lengths = np.array([len(text) + 1 for text in part], np.int64)
         ends = np.cumsum(lengths)
         yield Segments(data, ends - lengths, ends - 1, 1, first, None, "<audit>", first + 1)
-
-
-class Portion:
-    """Segments drawn from a text while it goes by: at random, so that they are spread over it; of a stream its beginning.
-
-    Args:
-        size: about how many bytes; None keeps all.
-        beginning: the first segments instead of any.
-        seed: same seed, same segments, however the text is cut into blocks.
-    """
-
-    def __init__(self, size: int | None, *, beginning: bool, seed: int) -> None:
-        self._size, self._beginning = size, beginning
-        self._generator = np.random.default_rng(seed)
-        self._kept: list[tuple[float, Rows]] = []
-        self._bytes = 0
-        self._largest = float("inf")
-
-    def offer(self, rows: Rows) -> None:
-        """Takes the next segment, or leaves it."""
-        key = float(rows.segment) if self._beginning else float(self._generator.random())
-        if key >= self._largest:
-            return
-        arrays = (rows.ids.copy(), rows.logprob.copy(), rows.kind.copy(), rows.ends.copy())  # views would keep the batch
-        self._kept.append((key, Rows(rows.segment, rows.strings, *arrays, rows.text, rows.terminator)))
-        self._bytes += len(rows.source)
-        if self._size is not None and self._bytes > (1 if self._beginning else 4) * self._size:
-            self._kept = self._within(self._size)
-            self._bytes = sum(len(kept.source) for _, kept in self._kept)
-            self._largest = self._kept[-1][0]
-
-    def _within(self, size: int | None) -> list[tuple[float, Rows]]:
-        """The segments with the smallest keys, until they have so many bytes."""
-        total, kept = 0, []
-        for entry in sorted(self._kept, key=lambda entry: entry[0]):
-            if size is not None and total >= size:
-                break
-            kept.append(entry)
-            total += len(entry[1].source)
-        return kept
-
-    def segments(self, size: int | None = None) -> list[Rows]:
-        """What was drawn, in the order of the text: of `size` bytes, if given, else all that was asked for."""
-        chosen = self._within(self._size if size is None else size)
-        return sorted((rows for _, rows in chosen), key=lambda rows: rows.segment)
-
-
-class Contexts:
-    """The context of each event of some segments: of a stream all that was before, else what its sentence holds.
-
-    Attributes:
-        rows: the segments.
-    """
-
-    def __init__(self, rows: Sequence[Rows], bos: int, *, running: bool) -> None:
-        self.rows = rows
-        self._bos, self._running = bos, running
-        self._starts = np.cumsum([0] + [len(part) for part in rows])
-        self._all = np.concatenate([np.array([bos], np.uint32), *(part.ids for part in rows)]) if running else None
-
-    def __len__(self) -> int:
-        """Return the number of events."""
-        return int(self._starts[-1])
-
-    def of(self, index: int, position: int) -> NDArray[np.uint32]:
-        """uint32 ids before event `position` of segment `index`, `<s>` first."""
-        if self._all is not None:
-            return self._all[: int(self._starts[index]) + position + 1]
-        return np.concatenate((np.array([self._bos], np.uint32), self.rows[index].ids[:position]))
-
-    def event(self, number: int) -> tuple[int, int]:
-        """Segment (index into `rows`) and position of an event."""
-        index = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return index, number - int(self._starts[index])

@@ -10,10 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit.coverage import Coverage
-from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, Overlap, check_leak
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check, counted, ordered
+from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
+from lmgauge.evaluation.audit.results import (
+    FAIL,
+    LEVELS,
+    NOT_ASKED_FOR,
+    NOT_CHECKED,
+    PASS,
+    Audit,
+    Check,
+    Headline,
+    counted,
+    ordered,
+)
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.evaluation.runs import Run
+from lmgauge.metrics.perplexity import perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, KINDS, OOV, TOKEN, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -24,6 +36,7 @@ if TYPE_CHECKING:
 LEVEL = "coverage"
 RELATIVE_TOLERANCE = 1e-12
 _NEEDS_MODEL = "needs the model: name it with -m"
+_NO_TEXT = "the text it scored is not at hand: name it (--text)"
 _COUNTS = ("segments", "words", "characters", "bytes")
 
 Progress = Callable[[str], None]
@@ -36,6 +49,7 @@ class _Sums:
     parts: list[float] = field(default_factory=list)
     events: list[int] = field(default_factory=lambda: [0] * len(KINDS))
     zeros: int = 0
+    lossy: int = 0
     spans_apart: int = 0
 
     def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
@@ -45,6 +59,7 @@ class _Sums:
             self.parts.append(math.fsum(finite))
             self.zeros += len(batch) - len(finite)
             self.spans_apart += batch.spans_apart
+            self.lossy += batch.lossy_segments
             for kind in range(len(KINDS)):
                 self.events[kind] += int((batch.kind == kind).sum())
             yield batch
@@ -60,7 +75,7 @@ def audit_run(
     corpus: Corpus | None,
     *,
     levels: Sequence[str] = LEVELS,
-    overlap: Overlap | None = None,
+    overlap: OverlapSource | None = None,
     max_overlap: float = DEFAULT_MAX_OVERLAP,
     progress: Progress = lambda text: None,
 ) -> Audit:
@@ -78,14 +93,18 @@ def audit_run(
         InputError: the table cannot be read at all.
     """
     checks: list[Check] = []
+    headline = Headline()
     if "coverage" in levels:
         progress("covering")
-        checks += [_seal(run), *_coverage(run, corpus)]
+        found, headline = _coverage(run, corpus)
+        checks += [_seal(run), *found]
     if "leak" in levels:
         progress("looking for training text")
-        checks.append(check_leak(overlap, max_overlap))
-    found = ordered(checks, {level: _NEEDS_MODEL if level in levels else "not asked for" for level in LEVELS})
-    return Audit(run.name, found, {"run": str(run.path), "max_overlap": max_overlap})
+        leak = check_leak(overlap, max_overlap)
+        nothing = corpus is None and overlap is None
+        checks.append(Check("leak", leak.name, NOT_CHECKED, _NO_TEXT) if nothing else leak)
+    every = ordered(checks, {level: _NEEDS_MODEL if level in levels else NOT_ASKED_FOR for level in LEVELS})
+    return Audit(run.name, every, {"run": str(run.path), "max_overlap": max_overlap}, headline)
 
 
 def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None = None) -> list[Check]:
@@ -136,7 +155,7 @@ def _seal(run: Run) -> Check:
     return Check(LEVEL, "seal", PASS, "Neither the numbers nor the table were changed after they were written.")
 
 
-def _coverage(run: Run, corpus: Corpus | None) -> list[Check]:
+def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
     sums = _Sums()
     coverage = Coverage(None, run.description.unit, pull=True)
     blocks: Iterable[Segments] = () if corpus is None else corpus
@@ -152,16 +171,18 @@ def _coverage(run: Run, corpus: Corpus | None) -> list[Check]:
             for _ in coverage.walk(blocks, table):
                 pass
     except InputError as error:
-        return [Check(LEVEL, "table", FAIL, f"The table breaks its own rules: {error}.")]
+        return [Check(LEVEL, "table", FAIL, f"The table breaks its own rules: {error}.")], Headline()
     if not sum(sums.events):
-        return [Check(LEVEL, "table", FAIL, "The table has no rows.")]
+        return [Check(LEVEL, "table", FAIL, "The table has no rows.")], Headline()
+    bound = bool(sums.events[OOV] or sums.lossy or run.description.lossy_segments)
+    size = None if corpus is None else coverage.counted.bytes
+    headline = Headline.of(sums.nats, sum(sums.events), size, bound=bound)
     if corpus is None:
-        reason = "the text it scored is not at hand: name it"
-        return [Check(LEVEL, "text", NOT_CHECKED, reason), *_claims(run, sums, None)]
+        return [Check(LEVEL, "text", NOT_CHECKED, _NO_TEXT), *_claims(run, sums, None)], headline
     if sums.spans_apart:
         coverage.faults["spans"].note("a span that does not begin where the one before ended")
         coverage.faults["spans"].count += sums.spans_apart - 1
-    return [_same_text(run, corpus), *coverage.checks(), *_claims(run, sums, coverage)]
+    return [_same_text(run, corpus), *coverage.checks(), *_claims(run, sums, coverage)], headline
 
 
 def _same_text(run: Run, corpus: Corpus) -> Check:
@@ -209,7 +230,7 @@ def _recomputed(sums: _Sums, coverage: Coverage | None) -> dict[str, float]:
         "zero_probability_events": sums.zeros,
         "log_probability": nats,
         "cross_entropy": -nats / events,
-        "perplexity": _exp(-nats / events),
+        "perplexity": perplexity_ratio_from_nats(-nats / events),
         "bits_per_token": -nats / events / math.log(2),
     }
     if coverage is not None:
@@ -219,10 +240,6 @@ def _recomputed(sums: _Sums, coverage: Coverage | None) -> dict[str, float]:
             if name != "segments" and count:
                 found[f"bits_per_{name.removesuffix('s')}"] = -nats / count / math.log(2)
     return found
-
-
-def _exp(nats: float) -> float:
-    return math.exp(nats) if nats < 709 else math.inf
 
 
 def _number(evaluation: Mapping[str, Any], name: str) -> float | None:

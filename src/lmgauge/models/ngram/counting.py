@@ -1,4 +1,4 @@
-"""Counting n-grams level by level: see DESIGN.md, section 8.
+"""Counting n-grams level by level.
 
 The k-gram that ends at token i is the child, by word i, of the (k-1)-gram that ends at token i - 1: one probe in one hash
 table keyed by (parent, word). The slot of an entry is its id. What a table looks like is told in `_kernels/hashing.hpp`.

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
-from lmgauge.models.model import NGRAM_MODEL_TYPE
+from lmgauge.errors import LmgaugeError, ModelFileError
+from lmgauge.models.model import NGRAM_MODEL_TYPE, check_context
 from lmgauge.models.ngram.lookup import Events, NgramTables, context_window
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.scores import ScoreBatch
@@ -181,10 +181,8 @@ class NgramModel:
             UsageError: an id is outside the vocabulary.
         """
         # Only what the order lets it see: a running context may be long, and is asked about at every event.
-        context = np.asarray(context_ids[max(0, len(context_ids) - self.order + 1) :], np.int64)
-        if len(context) and not (context.min() >= 0 and context.max() < len(self.vocabulary)):
-            raise UsageError(f"context ids must lie between 0 and {len(self.vocabulary) - 1}, the vocabulary's last")
-        window = context_window(context.astype(np.uint32), self.order)
+        seen = context_ids[max(0, len(context_ids) - self.order + 1) :]
+        window = context_window(check_context(seen, len(self.vocabulary)), self.order)
         with np.errstate(divide="ignore"):
             return np.log(self.tables.distribution(window))
 

@@ -1,0 +1,33 @@
+"""Commands as tests run them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from lmgauge.cli.main import cli
+
+
+def run(*arguments: object, stdin: bytes | None = None, **options: Any) -> Result:
+    """What a command line comes to; `options` are those of click's runner."""
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], input=stdin, **options)
+
+
+def ok(*arguments: object, stdin: bytes | None = None) -> Result:
+    """The result of a command line that must end well."""
+    result = run(*arguments, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(*arguments: object, code: int = 2) -> str:
+    """What a command line that must fail says on standard error: one line, or how it is used, and no traceback."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    if "Usage:" not in result.stderr:
+        assert len(result.stderr.strip().split("\n")) == 1, result.stderr
+        assert result.stderr.startswith("lmgauge: error: ")
+    return result.stderr
