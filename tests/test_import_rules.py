@@ -50,7 +50,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "evaluation": {"lmgauge.models.model"},
     "scores": {"lmgauge.text"},
-    "report": SOURCE_TEXT | {"lmgauge.text.overlap_result"},
+    "report": SOURCE_TEXT | {"lmgauge.text.overlap.results"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 

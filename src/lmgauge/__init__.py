@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from lmgauge.api import evaluate, evaluate_scores, sample, train
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
     from lmgauge.evaluation.audit import Audit
-    from lmgauge.evaluation.comparison import Comparison, Comparisons
-    from lmgauge.evaluation.diagnosis import Diagnosis
-    from lmgauge.evaluation.divergence import Divergence
+    from lmgauge.evaluation.comparison.results import Comparison, Comparisons
+    from lmgauge.evaluation.diagnosis.results import Diagnosis
+    from lmgauge.evaluation.divergence.divergence import Divergence
     from lmgauge.evaluation.results import Evaluation, Evaluations
     from lmgauge.models.custom import CustomModel
     from lmgauge.models.mixture import MixtureModel
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from lmgauge.models.registry import load_model
     from lmgauge.scores import ScoreBatch, read_scores
     from lmgauge.text.documents import Corpus
-    from lmgauge.text.overlap_result import Overlap
+    from lmgauge.text.overlap.results import Overlap
     from lmgauge.text.vocabulary import Vocabulary
     from lmgauge.verdicts import audit, compare, diagnose, divergence, mix, overlap
 
 _HOMES = {
     "Audit": "lmgauge.evaluation.audit",
     "CheckFailedError": "lmgauge.errors",
-    "Comparison": "lmgauge.evaluation.comparison",
-    "Comparisons": "lmgauge.evaluation.comparison",
+    "Comparison": "lmgauge.evaluation.comparison.results",
+    "Comparisons": "lmgauge.evaluation.comparison.results",
     "Corpus": "lmgauge.text.documents",
     "CustomModel": "lmgauge.models.custom",
-    "Diagnosis": "lmgauge.evaluation.diagnosis",
-    "Divergence": "lmgauge.evaluation.divergence",
+    "Diagnosis": "lmgauge.evaluation.diagnosis.results",
+    "Divergence": "lmgauge.evaluation.divergence.divergence",
     "Evaluation": "lmgauge.evaluation.results",
     "Evaluations": "lmgauge.evaluation.results",
     "InputError": "lmgauge.errors",
@@ -53,7 +53,7 @@ _HOMES = {
     "MixtureModel": "lmgauge.models.mixture",
     "ModelFileError": "lmgauge.errors",
     "NgramModel": "lmgauge.models.ngram.model",
-    "Overlap": "lmgauge.text.overlap_result",
+    "Overlap": "lmgauge.text.overlap.results",
     "ScoreBatch": "lmgauge.scores",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",

@@ -17,15 +17,15 @@ from lmgauge.evaluation.audit import DEFAULT_CONTEXTS as AUDIT_CONTEXTS
 from lmgauge.evaluation.audit import DEFAULT_MAX_OVERLAP, DEFAULT_PROOF_BYTES, LEVELS, Audit
 from lmgauge.evaluation.audit import audit as _audit
 from lmgauge.evaluation.audit.leak import NothingToCompareError, OverlapSource
-from lmgauge.evaluation.calibration import DEFAULT_CONTEXTS
-from lmgauge.evaluation.compare import WordCounts
-from lmgauge.evaluation.compare import compare as _compare
-from lmgauge.evaluation.comparison import Comparisons
-from lmgauge.evaluation.diagnose import SECTIONS
-from lmgauge.evaluation.diagnose import diagnose as _diagnose
-from lmgauge.evaluation.diagnosis import Diagnosis
-from lmgauge.evaluation.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
-from lmgauge.evaluation.divergence import divergence as _divergence
+from lmgauge.evaluation.comparison.compare import WordCounts
+from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.results import Comparisons
+from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS
+from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
+from lmgauge.evaluation.diagnosis.results import Diagnosis
+from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
+from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
 from lmgauge.evaluation.paired import DEFAULT_RESAMPLES as COMPARE_RESAMPLES
 from lmgauge.evaluation.runs import Run, open_run, remembered
@@ -35,8 +35,8 @@ from lmgauge.models.interpolation import mix as _mix
 from lmgauge.models.mixture import MixtureModel
 from lmgauge.models.sampling import sample_ids
 from lmgauge.text.documents import Corpus
-from lmgauge.text.overlap import DEFAULT_NEAR, DEFAULT_PASSAGES, find_overlap
-from lmgauge.text.overlap_result import Overlap
+from lmgauge.text.overlap.find import DEFAULT_NEAR, DEFAULT_PASSAGES, find_overlap
+from lmgauge.text.overlap.results import Overlap
 from lmgauge.text.seen import seen_in_training
 from lmgauge.text.segments import Segments
 

@@ -16,9 +16,9 @@ from tests.cli.commands import ok, refused, run
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.diagnose import SECTIONS
-from lmgauge.evaluation.diagnose import SECTIONS as EVALUATED
-from lmgauge.evaluation.examples import Example
-from lmgauge.evaluation.slicing import Slice, Slices
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS as EVALUATED
+from lmgauge.evaluation.slicing.examples import Example
+from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.report.slices import print_examples, print_slices
 from lmgauge.report.terminal import readable
 

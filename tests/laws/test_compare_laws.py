@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgauge import Corpus
-from lmgauge.evaluation.compare import compare
-from lmgauge.evaluation.comparison import Comparison
+from lmgauge.evaluation.comparison.compare import compare
+from lmgauge.evaluation.comparison.results import Comparison
 from lmgauge.evaluation.runs import open_run
 from lmgauge.metrics.perplexity import nats_to_bits
 

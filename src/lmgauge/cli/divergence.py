@@ -63,7 +63,7 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     lmgauge divergence kn5/ kn5-pruned/ test.txt
     lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .kl_ab_nats
     """
-    from lmgauge.evaluation.divergence import divergence as run
+    from lmgauge.evaluation.divergence.divergence import divergence as run
     from lmgauge.models.alignment import aligned
     from lmgauge.models.mixture import with_reserved
     from lmgauge.models.registry import load_model, model_names

@@ -89,8 +89,8 @@ def overlap(
     from lmgauge.report.json_text import to_json
     from lmgauge.report.overlap import print_overlap
     from lmgauge.report.terminal import progress
-    from lmgauge.text.overlap import find_overlap
-    from lmgauge.text.overlap import write_clean as write
+    from lmgauge.text.overlap.find import find_overlap
+    from lmgauge.text.overlap.find import write_clean as write
 
     run, train, test = _inputs(texts, tests, run_path, options)
     with progress() as status:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
-from lmgauge.evaluation.comparison import Comparison, Comparisons, Difference
+from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
+from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
 from lmgauge.report.slices import Column, print_examples, print_slices, print_table
 from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.calibration import Bin, Calibration
-from lmgauge.evaluation.diagnosis import Diagnosis, finite_bits
-from lmgauge.evaluation.memory import InformationCurve
-from lmgauge.evaluation.ranks import RankStatistics
+from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
+from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
+from lmgauge.evaluation.diagnosis.ranks import RankStatistics
+from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report.slices import Column, print_examples, print_slices, print_table
 from lmgauge.report.terminal import console, number, print_evaluations, readable, sign, signed
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.evaluation.divergence import Divergence, Figure
+from lmgauge.evaluation.divergence.divergence import Divergence, Figure
 from lmgauge.report.terminal import console, number
 
 if TYPE_CHECKING:

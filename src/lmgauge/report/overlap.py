@@ -9,7 +9,7 @@ from lmgauge.evaluation.clean import CLEAN, TOUCHED, SplitEvaluation
 from lmgauge.report.terminal import console, print_evaluations, print_pairs, readable, sign
 
 if TYPE_CHECKING:
-    from lmgauge.text.overlap_result import Overlap
+    from lmgauge.text.overlap.results import Overlap
 
 _LONGEST_TEXT = 240
 _MOST_GROUPS = 40

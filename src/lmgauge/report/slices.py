@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from lmgauge.evaluation.diagnosis import finite_perplexity, share_of_bits, slice_perplexity
-from lmgauge.evaluation.examples import Example
-from lmgauge.evaluation.slicing import Slice, Slices
+from lmgauge.evaluation.diagnosis.results import finite_perplexity, share_of_bits, slice_perplexity
+from lmgauge.evaluation.slicing.examples import Example
+from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
 
 if TYPE_CHECKING:

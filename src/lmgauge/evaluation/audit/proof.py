@@ -28,7 +28,7 @@ from lmgauge.errors import MissingExtraError
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
-from lmgauge.evaluation.ranges import unescaped
+from lmgauge.evaluation.slicing.ranges import unescaped
 from lmgauge.history import History
 from lmgauge.scores import OOV
 from lmgauge.threads import map_in_order, thread_count

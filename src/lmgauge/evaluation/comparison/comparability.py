@@ -1,0 +1,220 @@
+"""May two numbers be put side by side? What agrees between two runs, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.evaluate import Description
+from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.evaluation.slicing.ranges import extents
+from lmgauge.evaluation.tally import Tally
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+
+METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
+WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One thing that has to agree: what each run has, and whether that is the same (None: not known)."""
+
+    what: str
+    values: tuple[str, ...]
+    agrees: bool | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a figure of two runs may be compared.
+
+    Attributes:
+        metric: one of `METRICS`.
+        comparable: the verdict.
+        reasons: why not; empty if comparable.
+        nearest: the nearest figure that may be compared; None where there is none, or no need of one.
+    """
+
+    metric: str
+    comparable: bool
+    reasons: tuple[str, ...] = ()
+    nearest: str | None = None
+
+
+@dataclass
+class Facts:
+    """What the tables themselves tell of two runs.
+
+    Attributes:
+        totals: exact sums of each.
+        same_events: every span of one is one of the other.
+        same_counts: every segment has as many events in both.
+        spans: both have byte spans.
+        same_lengths_shuffled: the segments end at the same bytes, but in another order.
+        apart: of each, spans that do not begin where the one before ended, and segments that end before the other's do.
+        span_bytes: bytes that the first scores, line ends left out.
+    """
+
+    totals: tuple[Tally, Tally]
+    same_events: bool = True
+    same_counts: bool = True
+    spans: bool = True
+    same_lengths_shuffled: bool = False
+    apart: tuple[int, int] = (0, 0)
+    span_bytes: int = 0
+
+
+def gather_facts(first: Run, second: Run) -> Facts:
+    """Reads both tables once, side by side.
+
+    Raises:
+        InputError: a table breaks its rules.
+    """
+    facts = Facts((Tally(), Tally()))
+    runs, apart = (first, second), [0, 0]
+    reach: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+
+    def counted(k: int) -> Iterator[ScoreBatch]:
+        for batch in runs[k].batches():
+            apart[k] += batch.spans_apart
+            yield batch
+
+    for _, tables in lockstep([counted(0), counted(1)], None, [run.name for run in runs]):
+        a, b = tables
+        for k, table in enumerate(tables):
+            facts.totals[k].add(table)
+            reach[k].append(extents(table) if len(table.ends) else np.zeros(len(table.segments), np.int64))
+        facts.spans &= len(a.ends) == len(a) and len(b.ends) == len(b)
+        facts.same_counts &= bool(np.array_equal(a.segment_events, b.segment_events))
+        facts.same_events &= facts.same_counts and facts.spans and bool(np.array_equal(a.ends, b.ends))
+    first_ends, second_ends = (np.concatenate(parts) for parts in reach)
+    facts.span_bytes = int(first_ends.sum())
+    facts.same_lengths_shuffled = not np.array_equal(first_ends, second_ends) and np.array_equal(
+        np.sort(first_ends), np.sort(second_ends)
+    )
+    if facts.spans and first.text_sha256 and first.text_sha256 == second.text_sha256:
+        apart = [apart[0] + int((first_ends < second_ends).sum()), apart[1] + int((second_ends < first_ends).sum())]
+    facts.apart = (apart[0], apart[1])
+    return facts
+
+
+def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, ...]:
+    """What has to agree for numbers to be comparable, and whether it does.
+
+    Args:
+        runs: two or more; the first is what the others are compared with.
+        facts: of the first and each other run.
+    """
+    totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
+    descriptions = [run.description for run in runs]
+    texts = [run.text_sha256[:6] for run in runs]
+    vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in descriptions]
+    sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in descriptions]
+    ends = [bool(tally.events[EOS_KIND]) for tally in totals]
+    policies = [_oov_policy(d.oov, tally) for d, tally in zip(descriptions, totals, strict=True)]
+    apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
+    exact = [_exactness(d, tally, n) for d, tally, n in zip(descriptions, totals, apart, strict=True)]
+    return (
+        Agreement("text", tuple(text or "unknown" for text in texts), _same(texts)),
+        Agreement(
+            "events",
+            tuple(f"{tally.total_events:,} {d.unit}s" for d, tally in zip(descriptions, totals, strict=True)),
+            all(fact.same_events if fact.spans else fact.same_counts for fact in facts),
+        ),
+        Agreement(
+            "vocabulary",
+            tuple((name or "unknown") + size for name, size in zip(vocabularies, sizes, strict=True)),
+            _same(vocabularies),
+        ),
+        Agreement("</s> scored", tuple("yes" if end else "no" for end in ends), len(set(ends)) == 1),
+        Agreement("unseen words", tuple(policies), _same([_known(d.oov) for d in descriptions])),
+        Agreement("context", tuple(d.context for d in descriptions), _same([_known(d.context) for d in descriptions])),
+        Agreement(EXACT, tuple(exact), all(value == "yes" for value in exact)),
+    )
+
+
+def _known(value: str) -> str:
+    return "" if value == "unknown" else value
+
+
+def _same(values: Sequence[str]) -> bool | None:
+    known = set(values)
+    if "" in known:
+        return False if len(known) > 2 else None
+    return len(known) == 1
+
+
+def _oov_policy(policy: str, tally: Tally) -> str:
+    told = {"closed": "impossible", "unk": "<unk>"}.get(policy, policy)
+    return f"{told}, {tally.events[OOV]:,} events"
+
+
+def _exactness(description: Description, tally: Tally, apart: int) -> str:
+    reasons = bound_reasons(description, tally)
+    if apart:
+        reasons.append(f"spans do not tile the text ({apart:,} times)")
+    return "no: " + ", ".join(reasons) if reasons else "yes"
+
+
+def bound_reasons(description: Description, tally: Tally) -> list[str]:
+    """Why bits per byte are a lower bound only; empty where they are exact."""
+    reasons = []
+    if tally.events[OOV]:
+        reasons.append("unseen words")
+    if description.lossy_segments or tally.lossy_segments:
+        reasons.append("white space lost" if description.unit == "word" else "text altered by the tokenizer")
+    return reasons
+
+
+def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...], str]:
+    """The verdict for every metric, and which part of the text can be compared at all.
+
+    Returns:
+        The verdicts, and `WHOLE`, `EXACT_PART`, `SHARED_EVENTS` or `NOTHING`.
+    """
+    found = {agreement.what: agreement for agreement in agreements([first, second], [facts])}
+    names = (first.name, second.name)
+    differ = [_difference(found[what], names) for what in found if what != EXACT and found[what].agrees is not True]
+    text, ends = found["text"], found["</s> scored"]
+    perplexity = not differ
+    inexact = [name for name, value in zip(names, found[EXACT].values, strict=True) if value != "yes"]
+    tiled = not any(facts.apart)
+    bits = tiled and (perplexity or (text.agrees is True and ends.agrees is True and not inexact))
+    part = _part(perplexity or bits, text.agrees is True, facts)
+    bits_reasons = [_difference(found[what], names) for what in ("text", "</s> scored") if found[what].agrees is not True]
+    bits_reasons += [
+        f"{name}: {'a lower bound only' if tiled else 'not exact'} ({value.removeprefix('no: ')})"
+        for name, value in zip(names, found[EXACT].values, strict=True)
+        if value != "yes"
+    ]
+    nearest = {
+        WHOLE: "bits per byte" if bits else None,
+        EXACT_PART: "bits per byte where neither loses text nor meets an unseen word (below)",
+        SHARED_EVENTS: "cross-entropy of the events that both know and that are the same token (below)",
+        NOTHING: None,
+    }[part]
+    result = [Verdict("perplexity", perplexity, tuple(differ), None if perplexity else nearest)]
+    result += [Verdict(m, bits, () if bits else tuple(bits_reasons), None if bits else nearest) for m in METRICS[1:]]
+    return tuple(result), part
+
+
+def _part(comparable: bool, same_text: bool, facts: Facts) -> str:
+    if comparable:
+        return WHOLE
+    if same_text and facts.spans and not any(facts.apart):
+        return EXACT_PART
+    if facts.same_counts and not same_text:
+        return SHARED_EVENTS
+    return NOTHING
+
+
+def _difference(agreement: Agreement, names: tuple[str, str]) -> str:
+    if agreement.agrees is None:
+        unknown = " and ".join(n for n, v in zip(names, agreement.values, strict=True) if v.startswith("unknown"))
+        return f"{agreement.what} unknown for {unknown}"
+    a, b = agreement.values
+    return f"{agreement.what} differs ({a} / {b})" if a != b else f"{agreement.what} differs: as many, at other bytes"

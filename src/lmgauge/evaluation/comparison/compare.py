@@ -1,0 +1,419 @@
+"""Two results side by side: may they be compared, is the difference real, and where does it come from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.comparison.comparability import (
+    EXACT_PART,
+    NOTHING,
+    SHARED_EVENTS,
+    WHOLE,
+    Facts,
+    agreements,
+    bound_reasons,
+    gather_facts,
+    verdicts,
+)
+from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparison, Comparisons, Difference
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
+from lmgauge.evaluation.paired import DEFAULT_RESAMPLES, difference_intervals, holm, segments_needed, sign_flip_p_value
+from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
+from lmgauge.evaluation.slicing.examples import ExampleHeap
+from lmgauge.evaluation.slicing.ranges import (
+    ExactSums,
+    Floats,
+    Ints,
+    Ranges,
+    exact_sums,
+    extents,
+    inexact_rows,
+    kinds_within,
+    ranges_by_event,
+    shared_ranges,
+    to_nats,
+    whole_segments,
+)
+from lmgauge.evaluation.slicing.slices import (
+    CLASSES,
+    FREQUENCY_BANDS,
+    POSITION_STARTS,
+    band_labels,
+    frequency_bands,
+    position_bands,
+    range_classes,
+    range_sizes,
+    range_words,
+    segment_groups,
+)
+from lmgauge.evaluation.slicing.sums import Slices, SliceSums
+from lmgauge.evaluation.statistics import Interval
+from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+WordCounts = Callable[[Segments], Ints]
+# Below that many segments a percentile interval misses the true value notably more often than it says.
+_FEW_SEGMENTS = 10
+_UNITS = ("event", "byte", "character", "word")
+
+
+def compare(
+    runs: Sequence[Run],
+    *,
+    corpus: Corpus | None = None,
+    counts: WordCounts | None = None,
+    resamples: int = DEFAULT_RESAMPLES,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    examples: int = 5,
+) -> Comparisons:
+    """Compares runs with the first of them.
+
+    Args:
+        runs: two or more.
+        corpus: the text they scored; if not given, what the first run that remembers one says.
+        counts: how often the words of a block occur in a training text, int64 [words of the block].
+        resamples: of the bootstrap and of the permutation test.
+        seed: of both.
+        threads: how many; no number depends on it.
+        examples: how many segments and tokens to show.
+
+    Raises:
+        InputError: a table breaks its rules, or the text is not the one that was scored.
+        UsageError: fewer than two runs.
+    """
+    if len(runs) < 2:
+        raise UsageError("a comparison needs two runs or more")
+    runs = with_distinct_names(runs)
+    if corpus is not None:
+        runs = [about(run, corpus) for run in runs]
+    facts = [gather_facts(runs[0], run) for run in runs[1:]]
+    items = []
+    for run, fact in zip(runs[1:], facts, strict=True):
+        pair = _Pair((runs[0], run), fact, corpus or remembered(runs[0], run), counts, examples)
+        items.append(pair.compare(resamples, seed, threads, level=1 - SIGNIFICANT / len(facts)))
+    adjusted = holm([item.p_value for item in items])
+    items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
+    items = [replace(item, segments_needed=None) if item.significant else item for item in items]
+    return Comparisons(tuple(run.name for run in runs), agreements(runs, facts), tuple(items))
+
+
+@dataclass
+class _PerSegment:
+    """Columns with a row a segment: nats of each model, zero-probability events, and what to divide by."""
+
+    nats: tuple[list[Floats], list[Floats]]
+    zeros: list[Ints]
+    sizes: list[Floats]  # [segments, 4]: events, bytes, characters, words
+
+
+class _Pair:
+    """The comparison of one pair of runs."""
+
+    def __init__(
+        self, runs: tuple[Run, Run], facts: Facts, corpus: Corpus | None, counts: WordCounts | None, examples: int
+    ) -> None:
+        self.runs, self.facts, self.corpus, self.counts = runs, facts, corpus, counts
+        self.verdicts, self.part = verdicts(*runs, facts)
+        self.by_event = self.part == SHARED_EVENTS
+        self.by_segment = self.part == WHOLE and not facts.spans
+        self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
+        self.per_segment = _PerSegment(([], []), [], [])
+        self.totals = [0, 0]
+        self.zeros = [0, 0]
+        self.bytes_in_all = 0
+        self.slices = [SliceSums("position in the segment", band_labels(POSITION_STARTS), 2)]
+        if corpus is not None:
+            self.slices = [SliceSums("group", [], 2), SliceSums("class", CLASSES, 2), *self.slices]
+        if corpus is not None and counts is not None:
+            self.slices.append(SliceSums("occurrences in training", FREQUENCY_BANDS, 2))
+        if self.by_segment:
+            self.slices = [part for part in self.slices if part.name == "group"]
+        self.segment_heap, self.token_heap = ExampleHeap(examples), ExampleHeap(examples)
+
+    def compare(self, resamples: int, seed: int, threads: int | None, level: float) -> Comparison:
+        """Reads the tables and the text once more and sums up; `level` is what a difference must hold to be found."""
+        if self.part != NOTHING:
+            tables: list[Iterable[ScoreBatch]] = [run.batches() for run in self.runs]
+            if self.part == SHARED_EVENTS:
+                tables[1] = _without_spans(tables[1])  # they are of another text than the one at hand
+            for block, batches in lockstep(tables, self.corpus, [run.name for run in self.runs]):
+                self._add(block, batches)
+        return self._finish(resamples, seed, threads, level)
+
+    def _add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
+        if block is not None and not (self.by_event or self.by_segment):
+            _check_covered(tables, block, [run.name for run in self.runs])
+        ranges = self._ranges(block, tables)
+        chosen = self._chosen(block, tables, ranges)
+        sums = [exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
+        sizes = range_sizes(block, ranges)
+        if block is None and self.unit == "byte" and self._line_end() == 0:
+            sizes[_ends_segment(ranges), 0] -= 1
+        self.bytes_in_all += int(sizes[:, 0].sum())
+        kept, kept_sums = _only(ranges, chosen), [_only_sums(part, chosen) for part in sums]
+        columns = np.column_stack((kept.events[1], sizes[chosen])).astype(np.float64)
+        self._add_segments(kept, kept_sums, columns, len(tables[0].segments))
+        unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
+        for slices, codes in zip(self.slices, self._codes(block, kept), strict=True):
+            slices.add(codes, kept.segment, kept_sums, unit)
+        if block is not None:
+            self._add_examples(block, kept, kept_sums)
+
+    def _ranges(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ranges:
+        if self.by_event:
+            return ranges_by_event(tables)
+        return whole_segments(tables, block) if self.by_segment else shared_ranges(tables, silent=block is not None)
+
+    def _line_end(self) -> int | None:
+        """Bytes of a line end, 1 or 0, as a run's own count of the bytes tells without the text; None if it does not."""
+        counts = (run.evaluation for run in self.runs if run.evaluation is not None)
+        known = next(((c["bytes"], c["segments"]) for c in counts if c.get("bytes") and c.get("segments")), None)
+        if known is None or known[0] - self.facts.span_bytes not in (0, known[1]):
+            return None
+        return int(known[0] > self.facts.span_bytes)
+
+    def _chosen(self, block: Segments | None, tables: Sequence[ScoreBatch], ranges: Ranges) -> NDArray[np.bool_]:
+        """Which ranges are compared."""
+        chosen = np.ones(len(ranges), bool)
+        if self.part == EXACT_PART:
+            for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
+                chosen &= kinds_within(table, events, OOV) == 0
+                if run.description.lossy_segments and run.description.unit == "word":
+                    spaced = run.description.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
+                    inexact = np.concatenate(([0], np.cumsum(inexact_rows(table, block, spaced=spaced))))
+                    bounds = np.concatenate(([0], np.cumsum(events)))
+                    chosen &= inexact[bounds[1:]] == inexact[bounds[:-1]]
+                elif run.description.lossy_segments:
+                    chosen[:] = False
+            ends = [kinds_within(table, events, EOS_KIND) for table, events in zip(tables, ranges.events, strict=True)]
+            chosen &= ends[0] == ends[1]
+        elif self.part == SHARED_EVENTS:
+            a, b = tables
+            known = np.array([a.strings.tokens[i] for i in a.token_ids.tolist()], object)
+            other = np.array([b.strings.tokens[i] for i in b.token_ids.tolist()], object)
+            chosen = (known == other) & (known != "") & (a.kind == b.kind) & (a.kind != OOV)
+        return chosen
+
+    def _add_segments(self, ranges: Ranges, sums: Sequence[ExactSums], columns: Floats, segments: int) -> None:
+        whole = np.zeros(len(ranges), np.int64)
+        zeros = np.zeros(segments, np.int64)
+        for k, part in enumerate(sums):
+            self.totals[k] += part.totals(whole, 1)[0]
+            self.zeros[k] += int(part.zeros.sum())
+            zeros += np.bincount(ranges.segment, part.zeros, segments).astype(np.int64)
+            nats = part.nats()
+            nats[np.isinf(nats)] = 0.0
+            self.per_segment.nats[k].append(_by_segment(ranges, nats, segments))
+        self.per_segment.zeros.append(zeros)
+        self.per_segment.sizes.append(np.column_stack([_by_segment(ranges, column, segments) for column in columns.T]))
+
+    def _codes(self, block: Segments | None, ranges: Ranges) -> Iterator[Ints]:
+        """The codes of the ranges in each way to cut the text, as the collectors stand."""
+        if block is not None:
+            # Groups that a field names are found while reading.
+            self.slices[0].labels = (self.corpus.group_names if self.corpus else []) or ["all"]
+            yield segment_groups(block)[ranges.segment]
+        if self.by_segment:
+            return
+        if block is not None:
+            yield range_classes(block, ranges)
+        yield position_bands(ranges.position)
+        if block is not None and self.counts is not None:
+            yield frequency_bands(self.counts(block), range_words(block, ranges))
+
+    def _add_examples(self, block: Segments, ranges: Ranges, sums: Sequence[ExactSums]) -> None:
+        nats = [part.nats() for part in sums]
+        finite = np.isfinite(nats[0]) & np.isfinite(nats[1])
+        bits: list[Floats] = [nats_to_bits(-part) for part in nats]
+        kept = [np.where(finite, part, 0.0) for part in bits]
+        if not self.by_segment:
+            self.token_heap.add_ranges(block, ranges, kept[1] - kept[0], bits)
+        whole = [_by_segment(ranges, part, len(block)) for part in kept]
+        gains = whole[1] - whole[0]
+        gains[ranges.segment[~finite]] = 0.0
+        self.segment_heap.add_segments(block, gains, whole)
+
+    def _finish(self, resamples: int, seed: int, threads: int | None, level: float) -> Comparison:
+        joined = [np.concatenate(part) if part else np.zeros(0) for part in self.per_segment.nats]
+        zeros = np.concatenate(self.per_segment.zeros) if self.per_segment.zeros else np.zeros(0, np.int64)
+        sizes = np.concatenate(self.per_segment.sizes) if self.per_segment.sizes else np.zeros((0, 4))
+        used = (zeros == 0) & (sizes[:, 0] > 0)
+        difference = joined[0][used] - joined[1][used]
+        p_value = None if zeros.any() else sign_flip_p_value(difference, resamples=resamples, seed=seed, threads=threads)
+        intervals = difference_intervals(difference, sizes[used], resamples=resamples, seed=seed, threads=threads)
+        exact = [-math.inf if count else to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
+        nothing: list[Interval | None] = [None] * len(_UNITS)
+        differences = tuple(self._differences(exact, sizes.sum(axis=0), nothing if zeros.any() else intervals))
+        finite = [math.fsum(part[used]) for part in joined] if zeros.any() else []
+        without_zeros = tuple(self._differences(finite, sizes[used].sum(axis=0), intervals)) if zeros.any() else ()
+        if not differences and self.part != NOTHING:
+            self.part = NOTHING
+            self.verdicts = tuple(replace(verdict, nearest=None) for verdict in self.verdicts)
+        lost, won = self.segment_heap.worst(), self.segment_heap.best()
+        return Comparison(
+            first=self.runs[0].name,
+            second=self.runs[1].name,
+            verdicts=self.verdicts,
+            part=self.part,
+            bytes=None if self.unit == "event" else int(sizes[:, 1].sum()),
+            bytes_in_all=None if self.unit == "event" else self.bytes_in_all,
+            events=int(sizes[:, 0].sum()),
+            lower_bounds=self._lower_bounds(),
+            differences=differences,
+            without_zeros=without_zeros,
+            p_value=p_value if differences else None,
+            p_value_holm=None,
+            segments=int(np.count_nonzero(used)),
+            segments_with_zeros=int(np.count_nonzero(zeros)),
+            segments_needed=None if zeros.any() or not differences else segments_needed(difference, level=level),
+            slices=tuple(self._slices()),
+            segments_lost=lost,
+            segments_won=won,
+            tokens_lost=self.token_heap.worst(),
+            tokens_won=self.token_heap.best(),
+            notes=tuple(self._notes(len(difference), int(np.count_nonzero(zeros)))),
+        )
+
+    def _differences(
+        self, nats: Sequence[float], totals: Floats, intervals: Sequence[Interval | None]
+    ) -> Iterator[Difference]:
+        """The figures that the part allows: perplexity where it may be compared, bits per byte and so on."""
+        comparable = {verdict.metric for verdict in self.verdicts if verdict.comparable}
+        for k, unit in enumerate(_UNITS):
+            size = float(totals[k])
+            metric = "perplexity" if unit == "event" else f"bits_per_{unit}"
+            shown = {WHOLE: metric in comparable, EXACT_PART: unit == "byte", SHARED_EVENTS: unit == "event"}.get(self.part)
+            if not size or not shown:
+                continue
+            figures = [0.0 - part / size for part in nats]  # never -0.0
+            interval = intervals[k]
+            if unit == "event":
+                a, b = (perplexity_from_nats(value) for value in figures)
+                finite = all(map(math.isfinite, figures))
+                ratio = perplexity_ratio_from_nats(figures[1] - figures[0]) if finite else _quotient(a, b)
+                mapped = None if interval is None else interval.mapped(perplexity_ratio_from_nats)
+                yield Difference(metric, a, b, ratio, mapped)
+            else:
+                a, b = (nats_to_bits(value) for value in figures)
+                gap = nats_to_bits(figures[1] - figures[0]) if all(map(math.isfinite, figures)) else _gap(a, b)
+                yield Difference(metric, a, b, gap, None if interval is None else interval.mapped(nats_to_bits))
+
+    def _slices(self) -> Iterator[Slices]:
+        for collected in self.slices:
+            slices = collected.finish(self.unit)
+            if slices.rows and not (slices.name == "group" and len(slices.rows) == 1):
+                yield slices
+
+    def _lower_bounds(self) -> tuple[bool, bool]:
+        if self.part != WHOLE:
+            return False, False
+        first, second = (
+            bool(bound_reasons(run.description, tally)) for run, tally in zip(self.runs, self.facts.totals, strict=True)
+        )
+        return first, second
+
+    def _notes(self, tested: int, untested: int) -> Iterator[str]:
+        for run, zeros in zip(self.runs, self.zeros, strict=True):
+            if zeros:
+                rest = "'without' leaves out the segments they are in" if tested else "no segment is without"
+                yield (
+                    f"{run.name}: {zeros:,} events have probability zero: its figures are infinite and no test can be made; "
+                    + rest
+                )
+        if self.by_segment:
+            yield "a table has no byte spans: compared are whole segments, and whether all bytes were scored was not checked"
+        if self.part != NOTHING and tested + untested < 2:
+            yield "a single segment: no interval and no test, as both need segments to draw from"
+        if 2 <= tested < _FEW_SEGMENTS:
+            yield f"only {tested} segments: an interval drawn from so few is too narrow"
+        if self.part == NOTHING:
+            for run in self.runs:
+                if run.description.lossy_segments and run.description.unit != "word":
+                    yield (
+                        f"{run.name}: its tokenizer alters {run.description.lossy_segments:,} segments; a score table does "
+                        "not tell which, so no part of the text is known to be exact"
+                    )
+        if self.part == NOTHING and self.facts.same_lengths_shuffled:
+            yield "the segments of both have the same lengths, in another order: the same text, shuffled?"
+        if self.part != NOTHING and self.corpus is None:
+            yield "the text is not at hand: name it with --text for groups, classes and examples"
+            if self.unit == "byte" and self._line_end() is None:
+                yield "without the text each segment is taken to have a line end, which counts as a byte"
+            if self.part == EXACT_PART and any(run.description.lossy_segments for run in self.runs):
+                yield "without the text any white space of one byte between words passes for a space, which words give back"
+        contexts = {run.description.context for run in self.runs}
+        if self.part == WHOLE and len(contexts) > 1:
+            yield f"contexts differ ({' / '.join(run.description.context for run in self.runs)}): part of what is compared"
+        if self.part == EXACT_PART:
+            for run, tally in zip(self.runs, self.facts.totals, strict=True):
+                if tally.events[OOV]:
+                    yield f"{run.name} is compared only where it knows the {run.description.unit}s, which favours it"
+        if self.part == SHARED_EVENTS:
+            yield (
+                "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
+                "with fewer words is favoured here"
+            )
+
+
+def _without_spans(table: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
+    for batch in table:
+        yield replace(batch, ends=batch.ends[:0])
+
+
+def _ends_segment(ranges: Ranges) -> NDArray[np.bool_]:
+    """bool [ranges], whether a range is the last of its segment."""
+    last = np.ones(len(ranges), bool)
+    last[:-1] = ranges.segment[1:] != ranges.segment[:-1]
+    return last
+
+
+def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
+    """Sums over the ranges of each segment."""
+    return np.asarray(np.bincount(ranges.segment, values, segments), np.float64)
+
+
+def _check_covered(tables: Sequence[ScoreBatch], block: Segments, names: Sequence[str]) -> None:
+    """Holds the ends of the segments of tables against those of the text: none may stop before."""
+    lengths = block.ends - block.starts
+    for name, table in zip(names, tables, strict=True):
+        short = np.flatnonzero(extents(table) < lengths)
+        if len(short):
+            raise InputError(
+                f"{name}: the spans of segment {block.first + short[0]} end at byte {extents(table)[short[0]]}, but it has "
+                f"{lengths[short[0]]} in the text; is it the same text?"
+            )
+
+
+def _quotient(first: float, second: float) -> float:
+    if math.isinf(first):
+        return 1.0 if math.isinf(second) else 0.0
+    return math.inf
+
+
+def _gap(first: float, second: float) -> float:
+    if math.isinf(first):
+        return 0.0 if math.isinf(second) else -math.inf
+    return math.inf
+
+
+def _only(ranges: Ranges, chosen: NDArray[np.bool_]) -> Ranges:
+    return Ranges(
+        ranges.segment[chosen],
+        ranges.starts[chosen],
+        ranges.ends[chosen],
+        ranges.position[chosen],
+        tuple(events[chosen] for events in ranges.events),
+    )
+
+
+def _only_sums(sums: ExactSums, chosen: NDArray[np.bool_]) -> ExactSums:
+    return ExactSums(sums.high[chosen], sums.low[chosen], sums.zeros[chosen])

@@ -1,0 +1,158 @@
+"""What a comparison of runs found: objects that print, and turn into dicts and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
+from lmgauge.evaluation.results import pandas_module
+from lmgauge.evaluation.slicing.examples import Example
+from lmgauge.evaluation.slicing.sums import Slices
+from lmgauge.evaluation.statistics import Interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A figure of two models and how far it is apart.
+
+    Attributes:
+        metric: `perplexity`, or `bits_per_` what it is per.
+        first, second: the figure of each; infinite where an event has probability zero.
+        difference: second minus first, in bits per unit (for perplexity: the ratio of the two).
+        interval: 95 %, of the difference (of the ratio); None with a single segment.
+    """
+
+    metric: str
+    first: float
+    second: float
+    difference: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One model beside the one it is compared with.
+
+    Attributes:
+        first, second: names of the runs.
+        verdicts: for each metric whether it may be compared.
+        part: what of the text is compared below: `whole`, `exact part` (bytes that neither loses nor makes `<unk>`),
+            `shared events` (of two texts) or `nothing`.
+        bytes, bytes_in_all: in that part, and in the text; None if not known.
+        events: of the second in that part.
+        lower_bounds: of the two, whether its bits per byte, character and word are lower bounds only.
+        differences: of the figures that part allows, the leading one first.
+        without_zeros: the same figures over the segments where neither has an event of probability zero,
+            if there are such events.
+        p_value: sign-flip permutation test on paired segments, two-sided; None with a single segment, or where a
+            figure is infinite.
+        p_value_holm: adjusted for the number of models.
+        segments: paired.
+        segments_with_zeros: those where an event has probability zero.
+        segments_needed: to find this difference with 80 % power; None if it is found already.
+        slices: by group, class, training frequency and position, as far as the text is at hand.
+        segments_lost, segments_won: where the second is worst and best beside the first.
+        tokens_lost, tokens_won: the same for stretches between shared boundaries.
+        notes: what a reader should know.
+    """
+
+    first: str
+    second: str
+    verdicts: tuple[Verdict, ...]
+    part: str
+    bytes: int | None
+    bytes_in_all: int | None
+    events: int
+    lower_bounds: tuple[bool, bool]
+    differences: tuple[Difference, ...]
+    without_zeros: tuple[Difference, ...]
+    p_value: float | None
+    p_value_holm: float | None
+    segments: int
+    segments_with_zeros: int
+    segments_needed: int | None
+    slices: tuple[Slices, ...]
+    segments_lost: tuple[Example, ...]
+    segments_won: tuple[Example, ...]
+    tokens_lost: tuple[Example, ...]
+    tokens_won: tuple[Example, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether the difference is told from chance, at 5 %, adjusted; None where it was not tested."""
+        return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
+
+    def verdict(self, metric: str) -> Verdict:
+        """The verdict on one metric.
+
+        Raises:
+            UsageError: no such metric.
+        """
+        for verdict in self.verdicts:
+            if verdict.metric == metric:
+                return verdict
+        raise UsageError(f"metric {metric!r} is not known; choose from {', '.join(v.metric for v in self.verdicts)}")
+
+    def __str__(self) -> str:
+        if not self.differences:
+            return f"{self.second} / {self.first}: not comparable ({'; '.join(self.verdicts[0].reasons)})"
+        lead = self.differences[0]
+        p = "not tested" if self.p_value_holm is None else f"p = {self.p_value_holm:.4g}"
+        return f"{self.second} / {self.first}: {lead.metric} {lead.second:.4f} / {lead.first:.4f}, {p} ({self.part})"
+
+
+@dataclass(frozen=True)
+class Comparisons(Sequence[Comparison]):
+    """Each run beside the first; prints as lines, turns into dicts and data frames.
+
+    Attributes:
+        runs: names of the runs.
+        agreements: what has to agree, and whether it does.
+        items: the comparisons, in the order of the runs.
+    """
+
+    runs: tuple[str, ...]
+    agreements: tuple[Agreement, ...]
+    items: tuple[Comparison, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __str__(self) -> str:
+        return "\n".join(str(item) for item in self.items)
+
+    @property
+    def text_unknown(self) -> bool:
+        """Whether a run does not tell which text it is about."""
+        return any(agreement.what == "text" and "unknown" in agreement.values for agreement in self.agreements)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, full precision."""
+        found = asdict(self)
+        for item, comparison in zip(found["items"], self.items, strict=True):
+            item["significant"] = comparison.significant
+        found["comparisons"] = found.pop("items")
+        return found
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row a comparison and figure."""
+        rows = [
+            {"first": c.first, "second": c.second, "part": c.part, "p_value": c.p_value, "p_value_holm": c.p_value_holm}
+            | {"metric": d.metric, "first_value": d.first, "second_value": d.second, "difference": d.difference}
+            for c in self.items
+            for d in c.differences
+        ]
+        frame: pd.DataFrame = pandas_module().DataFrame(rows)
+        return frame

@@ -1,0 +1,1 @@
+"""Where one model fails. May import `slicing` and the modules of `evaluation`."""

@@ -1,0 +1,124 @@
+"""Bits by token and by unseen word: what is dear because it is frequent, and what the vocabulary lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.slicing.ranges import Ranges
+from lmgauge.metrics.perplexity import nats_to_bits
+from lmgauge.scores import OOV, ScoreBatch
+from lmgauge.text.segments import Segments
+
+MOST_UNSEEN_KEPT = 1 << 20
+
+
+@dataclass(frozen=True)
+class TokenCost:
+    """What all occurrences of a token cost.
+
+    Attributes:
+        token: as the model sees it.
+        events: occurrences.
+        bits: of those that the model does not hold impossible.
+        zeros: those that it does.
+    """
+
+    token: str
+    events: int
+    bits: float
+    zeros: int
+
+    @property
+    def mean_bits(self) -> float | None:
+        """Bits of an occurrence; None where all have probability zero."""
+        return self.bits / (self.events - self.zeros) if self.events > self.zeros else None
+
+
+@dataclass(frozen=True)
+class UnseenWord:
+    """A word of the text that the model knows only as `<unk>`.
+
+    Attributes:
+        word: as it stands in the text.
+        events: occurrences.
+        bits: that they cost as `<unk>`; infinite where that is impossible.
+    """
+
+    word: str
+    events: int
+    bits: float
+
+
+class TokenCosts:
+    """Collects what each token costs, batch by batch."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, float, int]] = {}
+
+    def add(self, table: ScoreBatch) -> None:
+        """Adds the rows of a batch."""
+        ids, size = table.token_ids, len(table.strings.tokens)
+        zero = np.isinf(table.logprob)
+        events = np.bincount(ids, minlength=size)
+        bits = np.bincount(ids, np.where(zero, 0.0, nats_to_bits(-table.logprob)), size)
+        zeros = np.bincount(ids[zero], minlength=size)
+        used = np.flatnonzero(events)
+        for i, n, b, z in zip(used.tolist(), events[used].tolist(), bits[used].tolist(), zeros[used].tolist(), strict=True):
+            token = table.strings.tokens[i]
+            before = self._found.get(token, (0, 0.0, 0))
+            self._found[token] = (before[0] + n, before[1] + b, before[2] + z)
+
+    @property
+    def named(self) -> bool:
+        """Whether the table tells its tokens."""
+        return any(self._found)
+
+    def most(self, kept: int) -> tuple[TokenCost, ...]:
+        """The tokens that cost most in all, first; ties by token."""
+        if not self.named:
+            return ()
+        dearest = sorted(self._found.items(), key=lambda item: (-item[1][1], item[0]))[:kept]
+        return tuple(TokenCost(token, *costs) for token, costs in dearest)
+
+
+class UnseenWords:
+    """Collects the words behind `<unk>`; where there are too many, those met once so far are forgotten.
+
+    Args:
+        kept: how many to hold at a time.
+    """
+
+    def __init__(self, kept: int = MOST_UNSEEN_KEPT) -> None:
+        self._kept = kept
+        self._found: dict[bytes, tuple[int, float]] = {}
+        self.forgotten = 0
+
+    def add(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
+        """Adds the unseen words of a block; each row of the table is a range."""
+        rows = np.flatnonzero(table.kind == OOV)
+        begins = block.starts[ranges.segment[rows]]
+        starts = begins + ranges.starts[rows]
+        ends = np.minimum(begins + ranges.ends[rows], block.ends[ranges.segment[rows]])
+        bits: NDArray[np.float64] = nats_to_bits(-table.logprob[rows])
+        data = block.data.tobytes() if len(rows) else b""
+        for start, end, cost in zip(starts.tolist(), ends.tolist(), bits.tolist(), strict=True):
+            word = data[start:end]
+            word = word.strip() or word  # the span of a word takes the white space before it
+            before = self._found.get(word, (0, 0.0))
+            self._found[word] = (before[0] + 1, before[1] + cost)
+        if len(self._found) > self._kept:
+            often = {word: costs for word, costs in self._found.items() if costs[0] > 1}
+            self.forgotten += len(self._found) - len(often)
+            self._found = often
+
+    def __len__(self) -> int:
+        """How many different words are held."""
+        return len(self._found)
+
+    def most(self, kept: int) -> tuple[UnseenWord, ...]:
+        """The most frequent words; ties by cost, then by word."""
+        found = sorted(self._found.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:kept]
+        return tuple(UnseenWord(word.decode("utf-8", "replace"), *costs) for word, costs in found)

@@ -1,0 +1,348 @@
+"""Where one model fails: the same slices as a comparison, what is worst, what is unseen, calibration, memory, baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines
+from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
+from lmgauge.evaluation.diagnosis.costs import TokenCosts, UnseenWords
+from lmgauge.evaluation.diagnosis.mutual_information import (
+    FEWEST_TOKENS,
+    LARGEST,
+    InformationCurve,
+    TokenStretches,
+    default_sample_tokens,
+    information_curve,
+    stretches_of,
+)
+from lmgauge.evaluation.diagnosis.ranks import RankSums
+from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
+from lmgauge.evaluation.evaluate import DEFAULT_SEED, evaluate_scores
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.runs import Run, about, lockstep, remembered
+from lmgauge.evaluation.slicing.examples import ExampleHeap
+from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event, shared_ranges
+from lmgauge.evaluation.slicing.slices import (
+    CLASSES,
+    FREQUENCY_BANDS,
+    POSITION_STARTS,
+    band_labels,
+    frequency_bands,
+    position_bands,
+    range_classes,
+    range_sizes,
+    range_words,
+    segment_groups,
+)
+from lmgauge.evaluation.slicing.sums import Slices, SliceSums
+from lmgauge.metrics.perplexity import nats_to_bits
+from lmgauge.scores import EOS_KIND, ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.models.model import LanguageModel
+
+WordNumbers = Callable[[Segments], NDArray[np.integer[Any]]]
+Sampler = Callable[[Sequence[int]], list[NDArray[np.uint32]]]
+Progress = Callable[[str], None]
+
+SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
+_LONGEST_NGRAM = 16
+
+
+def diagnose(
+    run: Run,
+    corpus: Corpus | None = None,
+    *,
+    counts: WordNumbers | None = None,
+    longest: WordNumbers | None = None,
+    model: LanguageModel | None = None,
+    sample: Sampler | None = None,
+    sample_tokens: int | None = None,
+    contexts: int | None = DEFAULT_CONTEXTS,
+    seed: int = DEFAULT_SEED,
+    examples: int = 10,
+    only: Collection[str] = SECTIONS,
+    threads: int | None = None,
+    progress: Progress = lambda stage: None,
+) -> Diagnosis:
+    """Cuts a run's bits by all that could explain them.
+
+    Args:
+        run: what a model made of a text.
+        corpus: the text; if not given, the one the run remembers, if it is still there.
+        counts: how often the words of a block occur in the training text, int64 [words of the block].
+        longest: length of the longest n-gram of the training text that ends with each word, int64 [words of the block].
+        model: the model behind the run: its distributions are held against what came.
+        sample: text of the model: for so many lengths as many arrays of its token ids, each of that length.
+        sample_tokens: how many to sample; what takes seconds if None.
+        contexts: how many contexts to look at for calibration; all if None.
+        seed: of whatever is drawn.
+        examples: how many tokens, segments and words to show of each kind.
+        only: which of `SECTIONS` to work out.
+        threads: how many; no number depends on it.
+        progress: told in words what is being done.
+
+    Raises:
+        InputError: the table breaks its rules, the text is not the one that was scored, or the model is another.
+        UsageError: a section is not known.
+    """
+    unknown = [name for name in only if name not in SECTIONS]
+    if unknown:
+        raise UsageError(f"section {unknown[0]!r} is not known; choose from {', '.join(SECTIONS)}")
+    progress("reading the run")
+    if corpus is None:
+        corpus = remembered(run)
+    else:
+        run = about(run, corpus)
+    evaluation = evaluate_scores(run.batches(), origin=run.description, corpus=corpus, seed=seed)
+    if corpus is None:
+        evaluation = _as_told(run, evaluation)
+    seen = _Reading(run, corpus, evaluation, counts, longest, examples, only)
+    limit = LARGEST
+    if model is not None and sample is not None:
+        limit = sample_tokens or default_sample_tokens(len(model.vocabulary))
+    stretches = TokenStretches(stretches_of(evaluation.events, limit) if "information" in only else [])
+    progress("cutting the text into slices")
+    baselines = _read(run, corpus, seen, stretches, only, threads)
+    calibration = None
+    if model is not None and "calibration" in only:
+        wanted = min(contexts or evaluation.events, evaluation.events)
+        calibration = calibrate(
+            run,
+            model,
+            evaluation.events,
+            contexts=contexts,
+            seed=seed,
+            threads=threads,
+            progress=lambda done: progress(f"calibration: {done:,} of {wanted:,} contexts"),
+        )
+    information = None
+    if "information" in only and seen.tokens.named:
+        progress("mutual information")
+        information = _curve(stretches, model, sample, seed, progress)
+    return seen.finish(baselines, calibration, information)
+
+
+def _read(
+    run: Run,
+    corpus: Corpus | None,
+    seen: _Reading,
+    stretches: TokenStretches,
+    only: Collection[str],
+    threads: int | None,
+) -> tuple[Baseline, ...]:
+    collector = None
+    if corpus is not None and "baselines" in only:
+        collector = Baselines(corpus.report.bytes or None, threads)
+    for block, (table,) in lockstep([run.batches()], corpus, [run.name]):
+        seen.add(block, table)
+        stretches.add(table.token_ids, table.strings.tokens)
+        if block is not None and collector is not None:
+            collector.add(block)
+    return () if collector is None else collector.finish()
+
+
+class _Reading:
+    """What is collected while the table and the text go by."""
+
+    def __init__(
+        self,
+        run: Run,
+        corpus: Corpus | None,
+        evaluation: Evaluation,
+        counts: WordNumbers | None,
+        longest: WordNumbers | None,
+        examples: int,
+        only: Collection[str],
+    ) -> None:
+        self.run, self.corpus, self.evaluation, self.only = run, corpus, evaluation, only
+        self.counts, self.longest, self.examples = counts, longest, examples
+        self.slices: dict[str, SliceSums] = {}
+        self.spans = True
+        self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
+        self.worst, self.impossible, self.segments = (ExampleHeap(examples) for _ in range(3))
+        self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
+
+    def add(self, block: Segments | None, table: ScoreBatch) -> None:
+        """Adds a block of the text and its rows."""
+        self.spans &= len(table.ends) == len(table)
+        ranges = _event_ranges(table)
+        sums = exact_sums(table, ranges.events[0])
+        self.tokens.add(table)
+        self.ranks.add(table)
+        if "slices" in self.only:
+            size = range_sizes(block, ranges)[:, 0] if self._unit(block) == "byte" else ranges.events[0]
+            for name, labels, codes in self._cuts(block, table, ranges):
+                slices = self.slices.setdefault(name, SliceSums(name, labels, 1))
+                slices.labels = max(slices.labels, labels, key=len)
+                slices.add(codes, ranges.segment, [sums], size)
+        if block is not None:
+            self._add_examples(block, table, ranges)
+
+    def _unit(self, block: Segments | None) -> str:
+        return "byte" if block is not None and self.spans else "event"
+
+    def _cuts(self, block: Segments | None, table: ScoreBatch, ranges: Ranges) -> Iterator[tuple[str, Sequence[str], Ints]]:
+        """Ways to cut the text: their name, their slices, and which slice each event is in."""
+        if block is not None:
+            names = self.corpus.group_names if self.corpus and self.corpus.group_names else ["all"]
+            yield "group", names, segment_groups(block)[ranges.segment]
+        if block is not None and self.spans:
+            yield from self._cuts_by_text(block, table)
+        yield "kind of event", _KIND_LABELS, table.kind.astype(np.int64)
+        if "context" in table.extra:
+            context = np.minimum(table.extra["context"].astype(np.int64), _LONGEST_NGRAM)
+            yield "matched order (context used)", _number_labels(int(context.max(initial=0))), context
+        bands = band_labels(POSITION_STARTS)
+        yield "position in the segment (events)", bands, position_bands(ranges.position)
+        lengths = position_bands(table.segment_events - 1)
+        yield "length of the segment (events)", bands, lengths[ranges.segment]
+
+    def _cuts_by_text(self, block: Segments, table: ScoreBatch) -> Iterator[tuple[str, Sequence[str], Ints]]:
+        # Events that share their last byte, as parts of a character may, are of one stretch of text.
+        stretches = shared_ranges([table])
+        of_event = np.repeat(np.arange(len(stretches)), stretches.events[0])
+        yield "class", CLASSES, range_classes(block, stretches)[of_event]
+        if self.counts is None and self.longest is None:
+            return
+        words = range_words(block, stretches)
+        if self.counts is not None:
+            yield (
+                "occurrences in training",
+                FREQUENCY_BANDS,
+                frequency_bands(np.asarray(self.counts(block), np.int64), words)[of_event],
+            )
+        if self.longest is not None:
+            longest = np.minimum(np.asarray(self.longest(block), np.int64), _LONGEST_NGRAM)
+            codes = np.zeros(len(words), np.int64)
+            codes[words >= 0] = 1 + longest[words[words >= 0]]
+            yield "longest n-gram seen in training", _seen_labels(int(codes.max(initial=0))), codes[of_event]
+
+    def _add_examples(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
+        bits = nats_to_bits(-table.logprob)
+        zero = np.isinf(bits)
+        finite = np.where(zero, 0.0, bits)
+        if self.spans:
+            # A last event that is not `</s>` is shown without the line end that is counted to it.
+            shown = replace(ranges, ends=ranges.ends - _ends_behind(table) + (table.kind == EOS_KIND))
+            if "tokens" in self.only:
+                self.worst.add_ranges(block, shown, finite, [bits])
+                self.impossible.add_ranges(block, shown, zero.astype(np.float64), [bits])
+            if "unseen" in self.only:
+                self.unseen.add(block, table, ranges)
+        if "segments" in self.only:
+            whole = np.bincount(ranges.segment, finite, len(block))
+            size = block.ends - block.starts + block.terminator
+            scored = np.where(table.segment_events > 0, whole - self.bits_per_byte * size, 0.0)
+            in_all = np.bincount(ranges.segment, bits, len(block)).astype(np.float64)
+            self.segments.add_segments(block, scored, [in_all])
+
+    def finish(
+        self,
+        baselines: tuple[Baseline, ...],
+        calibration: Calibration | None,
+        information: InformationCurve | None,
+    ) -> Diagnosis:
+        unit = "byte" if self.corpus is not None and self.spans else "event"
+        slices = tuple(sums.finish(unit) for sums in self.slices.values())
+        return Diagnosis(
+            evaluation=self.evaluation,
+            baselines=baselines,
+            slices=tuple(s for s in slices if s.rows),
+            costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
+            worst_tokens=self.worst.worst(),
+            impossible_tokens=self.impossible.worst(),
+            # A single one costs what bytes cost on average, but for rounding.
+            worst_segments=self.segments.worst() if self.evaluation.segments > 1 else (),
+            unseen_words=self.unseen.most(self.examples),
+            unseen_types=len(self.unseen) + self.unseen.forgotten,
+            calibration=calibration,
+            ranks=self.ranks.finish(),
+            information=information,
+            notes=tuple(self._notes(slices, calibration, information)),
+        )
+
+    def _notes(
+        self, slices: Sequence[Slices], calibration: Calibration | None, information: InformationCurve | None
+    ) -> Iterator[str]:
+        if self.corpus is None:
+            yield "the text is not at hand: name it with --text for groups, classes, examples, unseen words and baselines"
+        elif not self.spans:
+            yield "the table has no byte spans: no classes, no tokens in context and no unseen words"
+        elif self.counts is None and "slices" in self.only:
+            yield "slices by what was seen in training need the training text: --train TRAIN"
+        elif "slices" in self.only and not self._tokens_are_spaced_words():
+            yield "slices by what was seen in training are by words between white space, not by the tokens of the run"
+        if calibration is None and "calibration" in self.only:
+            yield "calibration needs the model's distributions: -m MODEL"
+        if not self.tokens.named:
+            yield "the table does not tell its tokens: nothing is said about single tokens"
+        elif information is None and "information" in self.only:
+            yield f"mutual information needs {FEWEST_TOKENS} tokens or more"
+        by_group = next((s for s in slices if s.name == "group"), None)
+        if by_group is not None and self.corpus is not None:
+            empty = set(self.corpus.group_names) - {row.label for row in by_group.rows}
+            if empty:
+                yield f"groups without any text are left out: {', '.join(sorted(empty))}"
+        if self.unseen.forgotten:
+            yield f"of the unseen words {self.unseen.forgotten:,} met once were forgotten, as there are too many to hold"
+
+    def _tokens_are_spaced_words(self) -> bool:
+        told = self.run.description
+        return told.fingerprints.get("tokenizer_name", told.unit) in ("whitespace", "word")
+
+
+def _as_told(run: Run, evaluation: Evaluation) -> Evaluation:
+    """The figures that need the text, as the run told them when the text was there."""
+    told = run.evaluation or {}
+    known: dict[str, Any] = {name: told.get(name) for name in ("words", "characters", "bytes")}
+    for name in ("bits_per_word", "bits_per_character", "bits_per_byte", "word_perplexity"):
+        known[name] = None if told.get(name) is None else float(told[name])  # JSON has "inf" as a string
+    known |= {name: told[name] for name in ("signature", "fingerprints") if name in told}
+    return replace(evaluation, **known, notes=[])
+
+
+def _event_ranges(table: ScoreBatch) -> Ranges:
+    """Each row a range; the last of a segment ends one byte behind it, where the line end is."""
+    ranges = ranges_by_event([table])
+    return replace(ranges, ends=ranges.ends + _ends_behind(table)) if len(table.ends) else ranges
+
+
+def _ends_behind(table: ScoreBatch) -> Ints:
+    """int64 [n], 1 for the last row of each segment."""
+    behind = np.zeros(len(table), np.int64)
+    behind[np.cumsum(table.segment_events)[table.segment_events > 0] - 1] = 1
+    return behind
+
+
+def _number_labels(highest: int) -> list[str]:
+    labels = [str(n) for n in range(min(highest, _LONGEST_NGRAM) + 1)]
+    return [*labels[:-1], f"{labels[-1]} and more"] if highest == _LONGEST_NGRAM else labels
+
+
+def _seen_labels(highest: int) -> list[str]:
+    names = ["no word", "none: an unseen word", "the word alone", *(f"{n} words" for n in range(2, _LONGEST_NGRAM + 1))]
+    return names[: highest + 1]
+
+
+def _curve(
+    stretches: TokenStretches, model: LanguageModel | None, sample: Sampler | None, seed: int, progress: Progress
+) -> InformationCurve | None:
+    text = stretches.finish()
+    sampled = None
+    if model is not None and sample is not None:
+        progress("sampling text from the model")
+        strings = model.vocabulary.tokens
+        drawn = sample([len(part) for part in text])
+        sampled = [stretches.numbers([strings[i] for i in ids.tolist()]) for ids in drawn]
+    return information_curve(text, sampled, seed=seed)

@@ -1,0 +1,133 @@
+"""What a diagnosis of one run found: an object that prints, and turns into dicts and data frames."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.evaluation.diagnosis.baselines import Baseline
+from lmgauge.evaluation.diagnosis.calibration import Calibration
+from lmgauge.evaluation.diagnosis.costs import TokenCost, UnseenWord
+from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
+from lmgauge.evaluation.diagnosis.ranks import RankStatistics
+from lmgauge.evaluation.results import Evaluation, pandas_module
+from lmgauge.evaluation.slicing.examples import Example
+from lmgauge.evaluation.slicing.sums import Slice, Slices
+from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_bits
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Where a model fails on a text.
+
+    Attributes:
+        evaluation: the figures of the whole text.
+        baselines: the same bytes without a model, the cheapest first; empty without the text.
+        slices: ways to cut the text; `ranges` of a slice are its events.
+        costly_tokens: the tokens that cost most bits in all.
+        worst_tokens: single events with the least probability above zero.
+        impossible_tokens: the first events of probability zero.
+        worst_segments: those that cost most beyond what as many bytes cost on average.
+        unseen_words: the most frequent ones.
+        unseen_types: how many different ones there are; an upper bound where there are too many to keep, as one that was
+            forgotten and is met again counts twice.
+        calibration: of the model's distributions; None without the model.
+        ranks: of the true tokens, where the table has columns for it.
+        information: over distance; None where there is no token string to go by.
+        notes: what a reader should know.
+    """
+
+    evaluation: Evaluation
+    baselines: tuple[Baseline, ...]
+    slices: tuple[Slices, ...]
+    costly_tokens: tuple[TokenCost, ...]
+    worst_tokens: tuple[Example, ...]
+    impossible_tokens: tuple[Example, ...]
+    worst_segments: tuple[Example, ...]
+    unseen_words: tuple[UnseenWord, ...]
+    unseen_types: int
+    calibration: Calibration | None
+    ranks: RankStatistics | None
+    information: InformationCurve | None
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, full precision; infinities stay floats."""
+        found = asdict(self)
+        found["slices"] = [{"name": slices.name, "unit": slices.unit, "rows": slice_rows(slices)} for slices in self.slices]
+        for name in ("worst_tokens", "impossible_tokens", "worst_segments"):
+            for example in found[name]:
+                (example["bits"],) = example["bits"]
+        if self.calibration is not None:
+            for name in ("decades", "tenths"):
+                for plain, one in zip(found["calibration"][name], getattr(self.calibration, name), strict=True):
+                    plain |= {"mean_forecast": one.mean_forecast, "share_happened": one.share_happened}
+        return found
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All slices in long form: a row a slice, with the name of the way to cut the text."""
+        rows = [{"by": slices.name, **row} for slices in self.slices for row in slice_rows(slices)]
+        frame: pd.DataFrame = pandas_module().DataFrame(rows)
+        return frame
+
+    def __str__(self) -> str:
+        lines = [str(self.evaluation)]
+        for slices in self.slices:
+            worst = max(slices.rows, key=lambda row: (row.bits_per_unit[0] or 0.0, row.label), default=None)
+            if worst is not None and worst.bits_per_unit[0] is not None and len(slices.rows) > 1:
+                lines.append(
+                    f"by {slices.name}: most expensive {worst.label}, {worst.bits_per_unit[0]:.4f} bits per {slices.unit}"
+                )
+        return "\n".join(lines)
+
+
+def finite_bits(evaluation: Evaluation) -> float:
+    """Bits of all events but those of probability zero; 0 where there are no others."""
+    if evaluation.perplexity_without_zeros is None:
+        return 0.0
+    nats = math.log(evaluation.perplexity_without_zeros)
+    return nats_to_bits(nats * (evaluation.events - evaluation.zero_probability_events))
+
+
+def share_of_bits(slices: Slices) -> list[float | None]:
+    """Of each slice its share of all bits; None where bits are infinite."""
+    total = math.fsum(row.bits[0] for row in slices.rows)
+    if not total or math.isinf(total):
+        return [None] * len(slices.rows)
+    return [row.bits[0] / total for row in slices.rows]
+
+
+def slice_rows(slices: Slices) -> list[dict[str, Any]]:
+    """The slices of one model as plain rows."""
+    return [_plain(row, share, slices.unit) for row, share in zip(slices.rows, share_of_bits(slices), strict=True)]
+
+
+def _plain(row: Slice, share: float | None, unit: str) -> dict[str, Any]:
+    return {
+        "slice": row.label,
+        "segments": row.segments,
+        "events": row.ranges,
+        "bytes": row.size if unit == "byte" else None,
+        "bits": row.bits[0],
+        "share_of_bits": share,
+        "bits_per_byte": row.bits_per_unit[0] if unit == "byte" else None,
+        "bits_per_event": row.bits[0] / row.ranges,
+        "perplexity": slice_perplexity(row),
+        "zero_probability_events": row.zeros[0],
+        "perplexity_without_zeros": finite_perplexity(row),
+    }
+
+
+def slice_perplexity(row: Slice) -> float:
+    """Perplexity of a model on a slice whose ranges are events."""
+    return perplexity_from_bits(row.bits[0] / row.ranges)
+
+
+def finite_perplexity(row: Slice) -> float | None:
+    """The same without the events of probability zero; None where there are no others."""
+    events = row.ranges - row.zeros[0]
+    return perplexity_from_bits(row.finite_bits[0] / events) if events else None

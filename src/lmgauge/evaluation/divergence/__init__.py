@@ -1,0 +1,1 @@
+"""How far two models are apart. May import the modules of `evaluation`."""

@@ -1,0 +1,110 @@
+"""Segments and tokens that stand out, in the text around them: what a number is made of."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.slicing.ranges import Ranges
+from lmgauge.text.segments import Segments
+
+Floats = NDArray[np.float64]
+_AROUND = 40
+_LONGEST = 160
+
+
+@dataclass(frozen=True)
+class Example:
+    """A stretch of text that stands out.
+
+    Attributes:
+        source, line: the file and the line (or record) in it, from 1.
+        segment: index of the segment in the whole text.
+        before, text, after: the stretch, with what stands around it.
+        bits: of each model.
+        value: what it stands out by, bits.
+    """
+
+    source: str
+    line: int
+    segment: int
+    before: str
+    text: str
+    after: str
+    bits: tuple[float, ...]
+    value: float
+
+
+class ExampleHeap:
+    """Keeps the stretches with the largest and the smallest values seen so far.
+
+    Args:
+        kept: how many of each.
+    """
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._high: list[tuple[float, int, Example]] = []
+        self._low: list[tuple[float, int, Example]] = []
+        self._seen = 0
+
+    def add_ranges(self, block: Segments, ranges: Ranges, values: Floats, bits: Sequence[Floats]) -> None:
+        """Adds ranges of a block, with a value and the bits of each model for each."""
+        for i in self._candidates(values):
+            segment = int(ranges.segment[i])
+            start, end = int(ranges.starts[i]), int(ranges.ends[i])
+            self._push(_example(block, segment, start, end, float(values[i]), tuple(float(b[i]) for b in bits)))
+
+    def add_segments(self, block: Segments, values: Floats, bits: Sequence[Floats]) -> None:
+        """Adds whole segments of a block, with a value and the bits of each model for each."""
+        for i in self._candidates(values):
+            whole = block.text(i)
+            text = whole[:_LONGEST].decode("utf-8", "ignore") + ("…" if len(whole) > _LONGEST else "")
+            costs = tuple(float(b[i]) for b in bits)
+            self._push(Example(block.source, block.line(i), block.first + i, "", text, "", costs, float(values[i])))
+
+    def _candidates(self, values: Floats) -> list[int]:
+        """The few that may enter, in order of the text."""
+        if not self._kept or not len(values):
+            return []
+        kept = min(self._kept, len(values))
+        few: set[int] = set()
+        for side in (values, -values):
+            # Of those that are as far out as the last one kept the earlier in the text stay.
+            last = np.partition(side, kept - 1)[kept - 1]
+            near = np.flatnonzero(side <= last)
+            few.update(near[np.argsort(side[near], kind="stable")[:kept]].tolist())
+        return sorted(few)
+
+    def _push(self, example: Example) -> None:
+        self._seen += 1
+        for heap, key in ((self._high, example.value), (self._low, -example.value)):
+            if key <= 0:
+                continue
+            item = (key, -self._seen, example)
+            if len(heap) < self._kept:
+                heapq.heappush(heap, item)
+            elif item > heap[0]:
+                heapq.heapreplace(heap, item)
+
+    def worst(self) -> tuple[Example, ...]:
+        """Those with the largest values above 0, largest first."""
+        return tuple(example for _, _, example in sorted(self._high, key=lambda item: (-item[0], -item[1])))
+
+    def best(self) -> tuple[Example, ...]:
+        """Those with the smallest values below 0, smallest first."""
+        return tuple(example for _, _, example in sorted(self._low, key=lambda item: (-item[0], -item[1])))
+
+
+def _example(block: Segments, segment: int, start: int, end: int, value: float, bits: tuple[float, ...]) -> Example:
+    whole = block.text(segment)
+    stretch = whole[start:end].decode("utf-8", "replace")
+    if end > len(whole):
+        stretch += "</s>"
+    before = whole[max(0, start - 4 * _AROUND) : start].decode("utf-8", "ignore")[-_AROUND:]
+    after = whole[end : end + 4 * _AROUND].decode("utf-8", "ignore")[:_AROUND]
+    return Example(block.source, block.line(segment), block.first + segment, before, stretch[:_LONGEST], after, bits, value)

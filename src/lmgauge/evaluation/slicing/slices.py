@@ -1,0 +1,181 @@
+"""What a stretch of text is: its class, how often its word occurs in training, where it stands. All from the source text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.slicing.ranges import Ranges
+from lmgauge.text.segments import Segments, is_character_start, is_white_space
+
+Codes = NDArray[np.int64]
+
+CLASSES = (
+    "word",
+    "number",
+    "URL",
+    "punctuation",
+    "CJK",
+    "other non-ASCII",
+    "code symbol",
+    "whitespace and line end",
+)
+WORD, NUMBER, URL, PUNCTUATION, CJK, OTHER, SYMBOL, WHITE = range(len(CLASSES))
+_CODE_SYMBOLS = frozenset("{}[]<>=+*/\\|&^%$#@~`_")
+_URL = re.compile(rb"(?:https?://|ftp://|www\.)[^\s<>\"]+|[\w.+-]+@[\w-]+\.[\w.-]+")
+_CJK_NAMES = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "HALFWIDTH", "FULLWIDTH", "KANGXI")
+
+
+def _class_of(character: str) -> int:
+    if character in _CODE_SYMBOLS:
+        return SYMBOL
+    category = unicodedata.category(character)
+    if character.isspace() or category in ("Cc", "Zs", "Zl", "Zp"):
+        return WHITE
+    if category[0] == "N" and (character.isascii() or category == "Nd"):
+        return NUMBER
+    if category[0] == "P" or (character.isascii() and category[0] == "S"):
+        return PUNCTUATION
+    if character.isascii():
+        return WORD
+    return CJK if unicodedata.name(character, "").startswith(_CJK_NAMES) else OTHER
+
+
+def segment_groups(block: Segments) -> Codes:
+    """int64 [segments], code of the group of each; 0 where the text has no groups."""
+    return np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
+
+
+def byte_classes(block: Segments) -> NDArray[np.uint8]:
+    """uint8 [bytes of the block], the class of the character (or the URL) that each byte belongs to."""
+    text = block.data.tobytes()
+    points = np.frombuffer(text.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
+    of_point = np.zeros(int(points.max(initial=0)) + 1, np.uint8)
+    of_point[points] = 1
+    distinct = np.flatnonzero(of_point)
+    of_point[distinct] = [_class_of(chr(point)) for point in distinct.tolist()]
+    classes = of_point[points]
+    if len(points) < len(block.data):
+        classes = classes[np.cumsum(is_character_start(block.data)) - 1]
+    for found in _URL.finditer(text):
+        classes[found.start() : found.end()] = URL
+    return classes
+
+
+def range_classes(block: Segments, ranges: Ranges) -> Codes:
+    """int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of, white space only if there is
+    nothing else; ties go to the class named first."""
+    classes = byte_classes(block)
+    starts, ends = _bytes_of(block, ranges)
+    # Bytes of each class before every place of the text, looked up at both ends of each range.
+    counts = np.empty((len(ranges), len(CLASSES)), np.int64)
+    for code in range(len(CLASSES)):
+        before = np.concatenate(([0], np.cumsum(classes == code)))
+        counts[:, code] = before[ends] - before[starts]
+    counts[:, WHITE] = 0
+    found: Codes = np.argmax(counts, axis=1)
+    found[counts.max(axis=1) == 0] = WHITE
+    return found
+
+
+def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
+    """Where ranges are in the block's bytes; line ends are left out."""
+    begin = block.starts[ranges.segment]
+    end = np.minimum(begin + ranges.ends, block.ends[ranges.segment])
+    return begin + np.minimum(ranges.starts, end - begin), end
+
+
+def _letters(block: Segments) -> NDArray[np.bool_]:
+    """Which bytes of the block are inside a segment and no white space."""
+    marks = np.zeros(len(block.data) + 1, np.int64)
+    np.add.at(marks, block.starts, 1)
+    np.add.at(marks, block.ends, -1)
+    inside: NDArray[np.bool_] = np.cumsum(marks[:-1]) > 0
+    return inside & ~is_white_space(block.data)
+
+
+def _word_starts(block: Segments) -> NDArray[np.bool_]:
+    """Which bytes of the block are the first of a white-space word."""
+    letter = _letters(block)
+    begins = letter.copy()
+    begins[1:] &= ~letter[:-1]
+    starts = block.starts[block.starts < len(begins)]
+    begins[starts] = letter[starts]
+    return begins
+
+
+def range_words(block: Segments, ranges: Ranges) -> Codes:
+    """int64 [ranges], the number within the block of the white-space word that a range ends in or behind; -1 where the
+    range has no byte of a word."""
+    begins = _word_starts(block)
+    letter = _letters(block)
+    word_of_byte = np.cumsum(begins) - 1
+    last_letter = (
+        np.maximum.accumulate(np.where(letter, np.arange(len(letter)), -1)) if len(letter) else np.zeros(0, np.int64)
+    )
+    starts, ends = _bytes_of(block, ranges)
+    words = np.full(len(ranges), -1, np.int64)
+    filled = ends > starts
+    last = last_letter[ends[filled] - 1]
+    words[filled] = np.where(last >= starts[filled], word_of_byte[last], -1)
+    return words
+
+
+FREQUENCY_BANDS = ("never", "once", "2 to 9", "10 to 99", "100 to 999", "1,000 to 9,999", "10,000 and more", "no word")
+
+
+def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
+    """int64 [ranges], index into `FREQUENCY_BANDS`.
+
+    Args:
+        block_counts: int64 [words of the block], how often each occurs in the training text.
+        words: int64 [ranges], as `range_words` numbers them.
+    """
+    bands = np.searchsorted([0, 1, 9, 99, 999, 9999], block_counts, side="left")
+    codes: Codes = np.full(len(words), len(FREQUENCY_BANDS) - 1, np.int64)
+    found = words >= 0
+    codes[found] = bands[words[found]]
+    return codes
+
+
+POSITION_STARTS = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
+
+
+def band_labels(starts: Sequence[int]) -> tuple[str, ...]:
+    """Names of the bands that begin at these numbers, the last without end."""
+    labels = []
+    for low, following in zip(starts, [*starts[1:], None], strict=True):
+        if following is None:
+            labels.append(f"{low:,} and on")
+        else:
+            labels.append(f"{low:,}" if following == low + 1 else f"{low:,} to {following - 1:,}")
+    return tuple(labels)
+
+
+def position_bands(position: Codes) -> Codes:
+    """int64 [n], which of the bands of `POSITION_STARTS` a position (from 0) falls into."""
+    bands: Codes = np.searchsorted(np.array(POSITION_STARTS), position + 1, side="right") - 1
+    return bands
+
+
+def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
+    """int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range, line ends included.
+
+    Without the text bytes are those of the spans, the rest is 0.
+    """
+    if block is None:
+        return np.column_stack((ranges.ends - ranges.starts, np.zeros((len(ranges), 2), np.int64)))
+    starts, ends = _bytes_of(block, ranges)
+    behind = ranges.ends - (block.ends - block.starts)[ranges.segment] > 0
+    line_end = behind.astype(np.int64) * block.terminator
+    counts = [ends - starts]
+    for marks in (is_character_start(block.data), _word_starts(block)):
+        before = np.concatenate(([0], np.cumsum(marks)))
+        counts.append(before[ends] - before[starts])
+    counts[0] = counts[0] + line_end
+    counts[1] = counts[1] + line_end
+    return np.column_stack(counts)

@@ -1,0 +1,165 @@
+"""The longest runs of tokens that each position of a test text shares with a training text, exactly.
+
+The test is held in memory as a suffix array, the training text passes by in blocks. "Matching statistics" is what the
+literature calls what is computed: Chang & Lawler (1994), "Sublinear approximate string matching and biological
+applications", section 3; here with the roles changed, so that memory depends on the test alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import InputError
+from lmgauge.text.overlap.token_stream import EncodedBlock, Joints
+from lmgauge.text.segments import Segments
+from lmgauge.text.vocabulary import UNK
+
+LARGEST = 2**31 - 2
+_FILTER_BITS = 16  # per distinct n-gram: about one training n-gram in 16 that is not there passes the filter
+
+Windows = tuple[int, NDArray[np.uint64], NDArray[np.uint64]]
+
+
+class SuffixIndex:
+    """All suffixes of a text's tokens in order.
+
+    Attributes:
+        arrays: ids (uint32), and int32 arrays of the same length: the suffixes in order, the place of each, how much each
+            has in common with the one before; and the minima of the last.
+        separator: the id that separates what does not run on.
+    """
+
+    def __init__(self, ids: NDArray[np.uint32], symbols: int, separator: int) -> None:
+        """Sort the suffixes of `ids`, each below `symbols`, none of them 0.
+
+        Raises:
+            InputError: there are more than 2^31 - 2 of them.
+        """
+        if len(ids) > LARGEST:
+            raise InputError(f"the test text has {len(ids):,} tokens, more than {LARGEST:,}: give it in parts")
+        suffixes = _native.sort_suffixes(ids, symbols)
+        ranks = np.empty(len(ids), np.int32)
+        ranks[suffixes] = np.arange(len(ids), dtype=np.int32)
+        common = np.empty(len(ids), np.int32)
+        _native.common_prefixes(ids, suffixes, ranks, common)
+        self.arrays = ids, suffixes, ranks, common, _native.common_minima(common)
+        self.separator = separator
+
+    def first_places(self, n: int) -> NDArray[np.int32]:
+        """int32: places, in the order of suffixes, of the first suffix of each distinct n-gram (or shorter rest)."""
+        firsts: NDArray[np.int32] = np.flatnonzero(self.arrays[3] < n).astype(np.int32)
+        return firsts
+
+    def whole_windows(self, n: int) -> NDArray[np.bool_]:
+        """bool [tokens]: whether n tokens from here on stand together, without a separator."""
+        ids = self.arrays[0]
+        separators = np.append(np.flatnonzero(ids == self.separator), len(ids))
+        stretches = np.diff(separators, prepend=-1) - 1
+        # A stretch of k tokens has k - n + 1 windows, from its first token on.
+        long = stretches >= n
+        steps = np.zeros(len(ids) + 1, np.int8)
+        steps[(separators - stretches)[long]] = 1
+        steps[(separators - n + 1)[long]] = -1
+        whole: NDArray[np.bool_] = np.cumsum(steps[:-1], dtype=np.int8) > 0
+        return whole
+
+    def windows(self, n: int) -> Windows:
+        """The distinct n-grams of the text, for the kernels to look up."""
+        size = max(64, len(self.first_places(n)))
+        slots = np.zeros(1 << max(2 * size, len(self.arrays[0]) + 1).bit_length(), np.uint64)
+        filter_words = np.zeros(1 << (size * _FILTER_BITS // 64).bit_length(), np.uint64)
+        _native.index_windows(self.arrays, n, self.separator, slots, filter_words)
+        return n, slots, filter_words
+
+
+@dataclass(frozen=True)
+class CommonRuns:
+    """For each token of a test, the longest run of at least n tokens from there that the training text holds.
+
+    Attributes:
+        longest: int32 [tokens], its length in tokens; 0 if no run of n begins here.
+        begins: int64, positions where a run begins that is not just the rest of the one before, ascending.
+        source, line, byte: of each of `begins`, a place of that run in the training text: index into `sources`, line
+            (or record) from 1, byte in it from 0. The earliest where the test holds the run once.
+        sources: names of the training files.
+    """
+
+    longest: NDArray[np.int32]
+    begins: NDArray[np.int64]
+    source: NDArray[np.int32]
+    line: NDArray[np.int64]
+    byte: NDArray[np.int64]
+    sources: list[str]
+
+
+class Follower:
+    """Reads a training text, block by block, beside a test.
+
+    Args:
+        suffixes: the test.
+        n: the shortest runs that count, in tokens.
+    """
+
+    def __init__(self, suffixes: SuffixIndex, n: int) -> None:
+        self._suffixes, self._n = suffixes, n
+        self._windows = suffixes.windows(n)
+        size = len(suffixes.arrays[0])
+        self._longest = np.zeros(size, np.int32)
+        self._state = np.zeros(4, np.int64)
+        self._tail = np.zeros(0, np.uint32)
+        self._joints = Joints()
+        # Zero pages cost no memory until a run is met there.
+        self._source, self._line, self._byte = np.zeros(size, np.int32), np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self.sources: list[str] = []
+        self._blocks: deque[tuple[int, int, EncodedBlock]] = deque()  # first position, source, block: the latest
+
+    def read(self, original: Segments, block: EncodedBlock) -> None:
+        """Follow the next block; blocks come in order."""
+        stream = block.stream
+        begin = int(self._state[0])
+        if self._joints.breaks_before(original):
+            stream = np.concatenate((np.full(1, UNK, np.uint32), stream))
+            begin += 1
+        if not self.sources or self.sources[-1] != original.source:
+            self.sources.append(original.source)
+        self._blocks.append((begin, len(self.sources) - 1, block))
+        ids = np.concatenate((self._tail, stream))
+        found = _native.follow_text(self._suffixes.arrays, self._windows, ids, len(self._tail), self._longest, self._state)
+        self._tail = ids[len(ids) - min(len(ids), self._n - 1) :].copy()
+        self._keep_places(found.reshape(-1, 2))
+        position, _, length, _ = self._state.tolist()
+        # A run still open, or an n-gram not yet complete, may have begun in an earlier block: its place will be asked for.
+        while len(self._blocks) > 1 and self._blocks[1][0] <= position - max(length, self._n - 1):
+            self._blocks.popleft()
+
+    def _keep_places(self, found: NDArray[np.int64]) -> None:
+        if not len(found):
+            return
+        firsts = [first for first, _, _ in self._blocks]
+        owners = np.searchsorted(firsts, found[:, 1], side="right") - 1
+        for i in np.unique(owners).tolist():
+            first, source, block = self._blocks[i]
+            test, train = found[owners == i].T
+            segments, begins = block.places(train - first)
+            self._source[test] = source
+            self._byte[test] = begins
+            numbers = block.text.line_numbers
+            self._line[test] = segments + block.text.first_line if numbers is None else numbers[segments]
+
+    def finish(self) -> CommonRuns:
+        """The runs, once the training text was read to its end."""
+        self._keep_places(
+            _native.finish_following(self._suffixes.arrays, self._windows, self._longest, self._state).reshape(-1, 2)
+        )
+        origin = np.arange(len(self._longest), dtype=np.int32)
+        _native.spread_runs(self._suffixes.arrays, self._n, self._longest, origin)
+        continued = np.zeros(len(self._longest), bool)
+        continued[1:] = self._longest[1:] < self._longest[:-1]
+        begins = np.flatnonzero((self._longest > 0) & ~continued)
+        places = origin[begins]
+        return CommonRuns(self._longest, begins, self._source[places], self._line[places], self._byte[places], self.sources)

@@ -1,0 +1,191 @@
+"""Segments of a test text that are nearly segments of a training text: MinHash proposes pairs, exact counting decides.
+
+Two segments are near duplicates if their sets of shingles (n-grams within the segment) have a Jaccard index
+|A & B| / |A | B| of at least t: Broder (1997), "On the resemblance and containment of documents". It implies that at least
+the share t of the shingles of either is found in the other, and therefore in the other text: a count that is cheap and
+leaves out nearly all segments before any is hashed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import MissingExtraError
+from lmgauge.text.documents import Corpus
+from lmgauge.text.overlap.common_runs import SuffixIndex, Windows
+from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder
+from lmgauge.text.vocabulary import EOS
+
+if TYPE_CHECKING:
+    from lmgauge.text.overlap.whole_text import WholeText
+
+SHINGLE = {"word": 5, "character": 10}
+"""Tokens of a shingle, by unit; shorter segments are not compared."""
+
+SHOWN_BYTES = 2000
+"""Of a pair's segments this much is kept to be shown."""
+
+_HASHES = 128
+# Pairs exactly at the threshold are proposed with at least this probability, by the choice of bands and rows.
+_RECALL = 0.999
+_BATCH_SEGMENTS = 20_000
+_BATCH_BYTES = 1 << 26
+_ROUNDING = 1e-9
+_NOTHING = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class NearPair:
+    """A test segment and the training segment most like it.
+
+    Attributes:
+        segment: index of the test segment.
+        source, line: file and line (or record) of the training segment.
+        jaccard: of the two sets of shingles, exact.
+        text: the training segment, as compared; an ellipsis where it was cut.
+    """
+
+    segment: int
+    source: str
+    line: int
+    jaccard: float
+    text: str
+
+
+def shingles(text: bytes, unit: str) -> frozenset[bytes]:
+    """Return the shingles of a segment; none if it is too short.
+
+    >>> sorted(shingles(b"a rose is a rose is a rose", "word"))
+    [b'a rose is a rose', b'is a rose is a', b'rose is a rose is']
+    """
+    n = SHINGLE[unit]
+    if unit == "word":
+        words = text.split()
+        return frozenset(b" ".join(words[i : i + n]) for i in range(len(words) - n + 1))
+    characters = "".join(text.decode().split())
+    return frozenset(characters[i : i + n].encode() for i in range(len(characters) - n + 1))
+
+
+def choose_bands(threshold: float, hashes: int = _HASHES, recall: float = _RECALL) -> tuple[int, int]:
+    """Return how many bands of how many rows propose a pair at the threshold with probability `recall` or more.
+
+    A pair of Jaccard index s agrees in some band with probability 1 - (1 - s^rows)^bands (Leskovec, Rajaraman & Ullman,
+    "Mining of Massive Datasets", section 3.4.2). As many rows as possible: fewer pairs to look at. At least two bands, as
+    datasketch asks for.
+    """
+    for rows in range(hashes // 2, 0, -1):
+        bands = hashes // rows
+        if 1 - (1 - threshold**rows) ** bands >= recall:
+            return bands, rows
+    return hashes, 1
+
+
+def _shown(text: bytes) -> str:
+    return text[:SHOWN_BYTES].decode(errors="ignore") + ("…" if len(text) > SHOWN_BYTES else "")
+
+
+class NearDuplicates:
+    """Collects training segments that may be near duplicates of a test segment, and compares them batch by batch.
+
+    Args:
+        test: the test text.
+        suffixes: its suffix array.
+        encoder: with the test's vocabulary.
+        threshold: the smallest Jaccard index that counts, above 0.
+    """
+
+    def __init__(self, test: WholeText, suffixes: SuffixIndex, encoder: StreamEncoder, threshold: float) -> None:
+        self._test, self._suffixes, self._encoder, self._threshold = test, suffixes, encoder, threshold
+        self.windows: Windows = suffixes.windows(SHINGLE[encoder.unit])
+        self._batch: dict[bytes, tuple[str, int]] = {}
+        self._batch_bytes = 0
+        self._left_out = np.zeros(len(test), bool)
+        self._best: dict[int, NearPair] = {}
+        self._hashed: dict[int, tuple[Any, frozenset[bytes]]] = {}
+        self.missing = ""
+
+    def candidates(self, block: EncodedBlock) -> NDArray[np.int64]:
+        """Return which segments of a block have enough shingles of the test; may run in several threads."""
+        return np.flatnonzero(self._count(block))
+
+    def _count(
+        self, block: EncodedBlock, *, only: NDArray[np.uint8] = _NOTHING, met: NDArray[np.uint8] = _NOTHING
+    ) -> NDArray[np.bool_]:
+        """Return which segments of a block have enough shingles of the test (of those set in `only`); set those in `met`."""
+        known, unknown = np.zeros(len(block.text), np.int32), np.zeros(len(block.text), np.int32)
+        _native.count_shingles(self._suffixes.arrays, self.windows, block.ids, EOS, known, unknown, only, met)
+        enough: NDArray[np.bool_] = (known > 0) & (known >= self._threshold * (known + unknown) - _ROUNDING)
+        return enough
+
+    def add(self, block: EncodedBlock, segments: NDArray[np.int64], whole_duplicates: NDArray[np.bool_]) -> None:
+        """Take up candidates of a block; blocks come in order.
+
+        Args:
+            block: the block.
+            segments: int64, which of its segments.
+            whole_duplicates: bool [test segments], those known by now to be training segments byte for byte; kept, not
+                copied. They need no comparison.
+        """
+        self._left_out = whole_duplicates
+        if self.missing:
+            return
+        for i in segments.tolist():
+            text = block.text.text(i)
+            if text in self._batch:
+                continue
+            self._batch[text] = (block.text.source, block.text.line(i))
+            self._batch_bytes += len(text)
+            if len(self._batch) >= _BATCH_SEGMENTS or self._batch_bytes >= _BATCH_BYTES:
+                self._compare()
+
+    def finish(self) -> list[NearPair]:
+        """Return the pairs found, by test segment; whole duplicates are not among them."""
+        self._compare()
+        return [pair for segment, pair in sorted(self._best.items()) if not self._left_out[segment]]
+
+    def _compare(self) -> None:
+        batch, self._batch, self._batch_bytes = self._batch, {}, 0
+        possible = self._possible(batch) if batch else np.zeros(0, np.int64)
+        if not len(possible) or self.missing:
+            return
+        try:
+            from datasketch import MinHash, MinHashLSH
+        except ImportError:
+            self.missing = str(MissingExtraError("datasketch", extra="overlap"))
+            return
+        unit = self._encoder.unit
+        empty = MinHash(num_perm=_HASHES, seed=1)
+
+        def hashed(found: frozenset[bytes]) -> Any:
+            made = empty.copy()  # copying saves drawing the permutations again
+            made.update_batch(found)
+            return made
+
+        index = MinHashLSH(num_perm=_HASHES, params=choose_bands(self._threshold))
+        for segment in possible.tolist():
+            if segment not in self._hashed:
+                found = shingles(self._test.compared(segment), unit)
+                self._hashed[segment] = hashed(found), found
+            index.insert(segment, self._hashed[segment][0])
+        for text, (source, line) in batch.items():
+            found = shingles(text, unit)
+            for segment in index.query(hashed(found)):
+                other = self._hashed[segment][1]
+                jaccard = len(found & other) / len(found | other)
+                best = self._best.get(segment)
+                if jaccard >= self._threshold - _ROUNDING and (best is None or jaccard > best.jaccard):
+                    self._best[segment] = NearPair(segment, source, line, jaccard, _shown(text))
+
+    def _possible(self, batch: dict[bytes, tuple[str, int]]) -> NDArray[np.int64]:
+        """Return the test segments of which enough shingles are in the batch."""
+        met = np.zeros(len(self._suffixes.arrays[0]), np.uint8)
+        # Candidates were folded already, and folding twice changes nothing.
+        for block in Corpus.from_strings(text.decode() for text in batch):
+            self._count(self._encoder(block), met=met)
+        enough = np.concatenate([self._count(self._encoder(block), only=met) for block in self._test.blocks()])
+        return np.flatnonzero(enough & ~self._left_out)

@@ -1,0 +1,209 @@
+"""What `find_overlap` found: counts and shares, the passages with both places, and what each segment of the test holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from lmgauge.text.overlap.whole_text import WholeText
+
+
+SHORT_SEGMENT = 20
+"""Bytes below which a segment that the training text has as well is no leak: texts of a kind share their short lines."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a text.
+
+    Attributes:
+        source: name of the file.
+        line: line (or record) in it, from 1.
+        byte: byte in that line, from 0.
+    """
+
+    source: str
+    line: int
+    byte: int
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A longest run of tokens that test and training text have in common.
+
+    Attributes:
+        test, train: where it begins in either; in the training text it may stand elsewhere, too.
+        length: in tokens.
+        bytes: in the test.
+        segment: index of the test segment it begins in.
+        text: how it begins in the test; an ellipsis at its end where it goes on.
+    """
+
+    test: Place
+    train: Place
+    length: int
+    bytes: int
+    segment: int
+    text: str
+
+
+@dataclass(frozen=True)
+class NearDuplicate:
+    """A test segment and the training segment most like it.
+
+    Attributes:
+        test, train: where they are.
+        jaccard: of their sets of shingles.
+        shingle: tokens of a shingle.
+        segment: index of the test segment.
+        text, train_text: the two, cut where they are long; `train_text` as compared.
+    """
+
+    test: Place
+    train: Place
+    jaccard: float
+    shingle: int
+    segment: int
+    text: str
+    train_text: str
+
+
+@dataclass(frozen=True)
+class GroupOverlap:
+    """Counts for one group of the test's segments, usually one of its files. An n-gram belongs where it begins."""
+
+    name: str
+    segments: int
+    touched_segments: int
+    whole_duplicates: int
+    bytes: int
+    touched_bytes: int
+    ngram_bytes: int
+    ngrams: int
+    seen_ngrams: int
+
+    @property
+    def ngram_share(self) -> float:
+        """Share of the n-grams that are in the training text; 0 where there are none."""
+        return self.seen_ngrams / self.ngrams if self.ngrams else 0.0
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What of a test text is in a training text.
+
+    Attributes:
+        unit, n, fold: what n-grams are made of, how many tokens they have, and whether case and punctuation were ignored.
+        segments, blank_segments: of the test, and those without a token, which are never touched.
+        touched_segments: those with a token inside an n-gram that the training text has, and whole duplicates.
+        whole_duplicates, duplicate_bytes: segments with a token that are, byte for byte, a training segment (with `fold`:
+            once both are folded); and their bytes.
+        near: Jaccard index from which on segments are near duplicates.
+        near_duplicates: segments that are, and are no whole duplicates; None if they were not looked for.
+        near_note: why not; empty if they were.
+        tokens, touched_tokens: of the test, and those inside an n-gram that the training text has.
+        bytes, touched_bytes: of the test, line ends included, and those inside such n-grams or whole duplicates; white
+            space counts where the words on both its sides do. A text that is all in the training text gives all its bytes.
+        ngram_bytes: those inside such n-grams alone; white space counts where the words on both its sides are in one run.
+        ngrams, seen_ngrams: of the test, and those that the training text has, each as often as it occurs in the test.
+        distinct_ngrams, seen_distinct_ngrams: the same, each once.
+        longest_run: in tokens.
+        passage_count: how many passages there are; `passages` has the longest, longest first.
+        near_pairs: the near duplicates most alike, most alike first.
+        groups: counts by group of the test's segments.
+        unspaced: words were compared, but most of the test has no spaces between them.
+        train_bytes, train_segments, train_sha256, test_sha256: what was compared.
+        notes: what reading changed in the texts, and whether n-grams of this kind fit the test.
+        segment_touched, segment_duplicate, segment_near: bool [segments].
+        segment_touched_bytes, segment_ngram_bytes: int64 [segments], what each has of `touched_bytes` and `ngram_bytes`.
+        text: the test.
+    """
+
+    unit: str
+    n: int
+    fold: bool
+    segments: int
+    blank_segments: int
+    touched_segments: int
+    whole_duplicates: int
+    duplicate_bytes: int
+    near: float
+    near_duplicates: int | None
+    near_note: str
+    tokens: int
+    touched_tokens: int
+    bytes: int
+    touched_bytes: int
+    ngram_bytes: int
+    ngrams: int
+    seen_ngrams: int
+    distinct_ngrams: int
+    seen_distinct_ngrams: int
+    longest_run: int
+    passage_count: int
+    passages: list[Passage]
+    near_pairs: list[NearDuplicate]
+    groups: list[GroupOverlap]
+    unspaced: bool
+    train_bytes: int
+    train_segments: int
+    train_sha256: str
+    test_sha256: str
+    notes: tuple[str, ...]
+    segment_touched: NDArray[np.bool_] = field(repr=False, compare=False)
+    segment_duplicate: NDArray[np.bool_] = field(repr=False, compare=False)
+    segment_near: NDArray[np.bool_] = field(repr=False, compare=False)
+    segment_touched_bytes: NDArray[np.int64] = field(repr=False, compare=False)
+    segment_ngram_bytes: NDArray[np.int64] = field(repr=False, compare=False)
+    text: WholeText = field(repr=False, compare=False)
+
+    @property
+    def leaked_bytes(self) -> int:
+        """Touched bytes without those of whole duplicates shorter than 20 bytes that no n-gram is in.
+
+        Headings, names of speakers and the like stand in every text of their kind: that they do is no leak.
+        """
+        short = self.segment_duplicate & (self.segment_touched_bytes < SHORT_SEGMENT)
+        return int(np.where(short, self.segment_ngram_bytes, self.segment_touched_bytes).sum())
+
+    @property
+    def touched_share(self) -> float:
+        """Share of the test's bytes inside n-grams or whole segments that the training text has; 0 where it has no bytes."""
+        return self.touched_bytes / self.bytes if self.bytes else 0.0
+
+    @property
+    def ngram_share(self) -> float:
+        """Share of the test's n-grams that the training text has; 0 where there are none."""
+        return self.seen_ngrams / self.ngrams if self.ngrams else 0.0
+
+    @property
+    def segment_leaked(self) -> NDArray[np.bool_]:
+        """bool [segments]: touched, or a near duplicate; what a clean test would not have."""
+        return self.segment_touched | self.segment_near
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts, shares, passages and groups as plain values; the segments by their index from 0."""
+        plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        plain["notes"] = list(self.notes)
+        plain["passages"] = [asdict(passage) for passage in self.passages]
+        plain["near_pairs"] = [asdict(pair) for pair in self.near_pairs]
+        plain["groups"] = [asdict(group) | {"ngram_share": group.ngram_share} for group in self.groups]
+        plain["touched_share"], plain["ngram_share"] = self.touched_share, self.ngram_share
+        plain["touched_segment_indices"] = np.flatnonzero(self.segment_touched).tolist()
+        plain["near_segment_indices"] = np.flatnonzero(self.segment_near).tolist()
+        return plain
+
+    def __str__(self) -> str:
+        near = "near ones not checked" if self.near_duplicates is None else f"{self.near_duplicates:,} near ones"
+        return (
+            f"{self.touched_segments:,} of {self.segments:,} segments and {100 * self.touched_share:.2f} % of "
+            f"{self.bytes:,} bytes are in the training text ({self.n} {self.unit}s or more), "
+            f"{self.whole_duplicates:,} whole duplicates, {near}; the longest run has {self.longest_run:,} {self.unit}s"
+        )

@@ -1,0 +1,153 @@
+"""A text held whole: its bytes, its tokens, and where each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.overlap.token_stream import EncodedBlock, Joints, StreamEncoder
+from lmgauge.text.segments import is_white_space
+from lmgauge.text.vocabulary import EOS
+
+SEPARATOR = EOS
+_EXCERPT = 300
+
+
+class WholeText:
+    """The segments of a corpus as one array of bytes and one stream of tokens, `SEPARATOR` where it breaks.
+
+    Attributes:
+        ids: uint32 [tokens], separators included; the last is one.
+        token_starts, token_ends: int32 or int64 [tokens], bytes in the whole text; a separator stands where the next file or
+            record begins.
+        starts, ends: int64 [segments], bytes in the whole text, terminators excluded.
+        lines: int64 [segments], line or record in its source, from 1.
+        sources: names of the files; `source_codes`, int32 [segments], is the one of each segment.
+        groups: int32 [segments], code of the group, into `group_names`.
+        records: whether some segments are records or documents, which may hold newlines.
+        bytes: of the text, terminators included.
+        sha256: digest of the text.
+    """
+
+    def __init__(self, corpus: Corpus, encoder: StreamEncoder) -> None:
+        """Read a corpus to its end; its tokens enter the encoder's vocabulary.
+
+        Raises:
+            InputError: there is no segment.
+        """
+        self._blocks: list[tuple[int, Segments, Segments]] = []
+        ids: list[NDArray[np.uint32]] = []
+        token_starts: list[NDArray[Any]] = []
+        token_ends: list[NDArray[Any]] = []
+        joints, begin, last = Joints(), 0, SEPARATOR
+        for original in corpus:
+            block = encoder(original)
+            if joints.breaks_before(original) and last != SEPARATOR:
+                _append_separator(ids, token_starts, token_ends, begin)
+            places = _token_bytes(block, original, folded=encoder.folded)
+            kept = np.ones(len(block.ids), bool) if not original.terminator else block.ids != EOS
+            ids.append(block.ids[kept])
+            last = int(ids[-1][-1]) if len(ids[-1]) else last
+            token_starts.append(places[0][kept] + begin)
+            token_ends.append(places[1][kept] + begin)
+            self._blocks.append((begin, block.text, original))
+            begin += len(original.data)
+        if not self._blocks:
+            raise InputError("the test text is empty: is it the right file?")
+        if last != SEPARATOR or not any(map(len, ids)):
+            _append_separator(ids, token_starts, token_ends, begin)
+        self.ids = np.concatenate(ids)
+        narrow = np.int32 if begin < 2**31 else np.int64
+        self.token_starts = np.concatenate(token_starts, dtype=narrow)
+        self.token_ends = np.concatenate(token_ends, dtype=narrow)
+        self._keep_segments(corpus)
+        self.folded = encoder.folded
+
+    def _keep_segments(self, corpus: Corpus) -> None:
+        originals = [(begin, original) for begin, _, original in self._blocks]
+        self.starts = np.concatenate([original.starts + begin for begin, original in originals])
+        self.ends = np.concatenate([original.ends + begin for begin, original in originals])
+        self.terminators = np.concatenate([np.full(len(o), o.terminator, np.int64) for _, o in originals])
+        self.lines = np.concatenate(
+            [
+                np.arange(o.first_line, o.first_line + len(o)) if o.line_numbers is None else o.line_numbers
+                for _, o in originals
+            ]
+        )
+        self.groups = np.concatenate([np.zeros(len(o), np.int32) if o.groups is None else o.groups for _, o in originals])
+        self.sources = list(dict.fromkeys(o.source for _, o in originals))
+        self.source_codes = np.concatenate([np.full(len(o), self.sources.index(o.source), np.int32) for _, o in originals])
+        self.group_names = list(corpus.group_names) or ["all"]
+        self.records = not self.terminators.all()
+        self.bytes = int((self.ends - self.starts + self.terminators).sum())
+        self.sha256 = corpus.report.sha256
+        self._firsts = np.array([original.first for _, original in originals])
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def blocks(self) -> Iterator[Segments]:
+        """Yield the segments as they were read."""
+        yield from (original for _, _, original in self._blocks)
+
+    def compared_blocks(self) -> Iterator[Segments]:
+        """Yield the segments as they are compared: folded, if that was asked for."""
+        yield from (text for _, text, _ in self._blocks)
+
+    def compared(self, segment: int) -> bytes:
+        """Return a segment as it is compared."""
+        owner = int(np.searchsorted(self._firsts, segment, side="right")) - 1
+        return self._blocks[owner][1].text(segment - int(self._firsts[owner]))
+
+    def text(self, begin: int, end: int, limit: int = _EXCERPT) -> str:
+        """Return bytes of the whole text as a string, cut after about `limit` bytes (an ellipsis says so)."""
+        stop = min(end, begin + limit)
+        pieces = []
+        for first, _, original in self._blocks:
+            if first < stop and begin < first + len(original.data):
+                pieces.append(original.data[max(begin - first, 0) : stop - first].tobytes())
+        return b"".join(pieces).decode(errors="ignore") + ("…" if stop < end else "")
+
+    def token_segments(self) -> NDArray[np.int32]:
+        """int32 [tokens]: the segment of each; of a separator, the one that begins there or the last."""
+        steps = np.zeros(len(self.ids) + 1, np.int32)
+        # Segments begin with a token, or where the next one does; empty records begin where it does, too.
+        np.add.at(steps, np.searchsorted(self.token_starts, self.starts), 1)
+        segments: NDArray[np.int32] = np.cumsum(steps[:-1], dtype=np.int32) - 1
+        return segments
+
+    def blank(self) -> NDArray[np.bool_]:
+        """bool [segments]: whether there is no token in it."""
+        blank = np.ones(len(self), bool)
+        blank[self.token_segments()[self.ids != SEPARATOR]] = False
+        return blank
+
+
+def _append_separator(
+    ids: list[NDArray[np.uint32]], starts: list[NDArray[Any]], ends: list[NDArray[Any]], byte: int
+) -> None:
+    ids.append(np.full(1, SEPARATOR, np.uint32))
+    starts.append(np.full(1, byte, np.int64))
+    ends.append(np.full(1, byte, np.int64))
+
+
+def _token_bytes(block: EncodedBlock, original: Segments, *, folded: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return first and one past the last byte, in the block's data, of each token; `EOS` stands where its segment ends."""
+    closes = block.ids == EOS
+    segments = np.cumsum(closes) - closes
+    starts, ends = original.starts[segments], original.starts[segments] + block.span_ends
+    tokens = np.flatnonzero(~closes)
+    ends[closes] = original.ends[segments[closes]]
+    begins = ends.copy()
+    begins[tokens] = block.token_places(tokens)[1] + starts[tokens]
+    if folded and len(begins):
+        # What folding took away behind a word is still part of it, up to white space or the next word.
+        following = np.append(begins[1:], original.ends[-1])
+        white = np.append(np.flatnonzero(is_white_space(original.data)), len(original.data))
+        ends = np.maximum(ends, np.minimum(following, white[np.searchsorted(white, ends)]))
+    return begins, ends
