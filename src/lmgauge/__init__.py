@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
     from lmgauge.text.vocabulary import Vocabulary
-    from lmgauge.verdicts import audit, compare, diagnose, divergence, mix, overlap
+    from lmgauge.verdicts import audit, audit_run, compare, diagnose, divergence, mix, overlap
 
 _HOMES = {
     "Audit": "lmgauge.evaluation.audit",
@@ -58,6 +58,7 @@ _HOMES = {
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.verdicts",
+    "audit_run": "lmgauge.verdicts",
     "compare": "lmgauge.verdicts",
     "diagnose": "lmgauge.verdicts",
     "divergence": "lmgauge.verdicts",
@@ -97,6 +98,7 @@ __all__ = [
     "Vocabulary",
     "__version__",
     "audit",
+    "audit_run",
     "compare",
     "diagnose",
     "divergence",

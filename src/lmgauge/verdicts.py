@@ -16,7 +16,9 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit import DEFAULT_CONTEXTS as AUDIT_CONTEXTS
 from lmgauge.evaluation.audit import DEFAULT_MAX_OVERLAP, DEFAULT_PROOF_BYTES, LEVELS, Audit
 from lmgauge.evaluation.audit import audit as _audit
+from lmgauge.evaluation.audit import audit_run as _audit_run
 from lmgauge.evaluation.audit.leak import NothingToCompareError, OverlapSource
+from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE
 from lmgauge.evaluation.comparison.compare import WordCounts
 from lmgauge.evaluation.comparison.compare import compare as _compare
 from lmgauge.evaluation.comparison.results import Comparisons
@@ -250,6 +252,8 @@ def audit(
     proof_bytes: int = DEFAULT_PROOF_BYTES,
     seed: int = DEFAULT_SEED,
     max_overlap: float = DEFAULT_MAX_OVERLAP,
+    overlap_unit: Literal["word", "character"] = "word",
+    sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
     threads: int | None = None,
 ) -> Audit:
     """Audits a model on a text: coverage, normalisation, causality, leak, and the proof by an entropy coder.
@@ -263,7 +267,9 @@ def audit(
         contexts: how many to sample.
         proof_bytes: how much of the text to code.
         seed: of the samples.
-        max_overlap: largest share of the text's bytes that may lie in 13-grams of the training text.
+        max_overlap: largest share of the text's bytes that may be in the training text, in long runs or whole segments.
+        overlap_unit: what those runs are made of; characters where words are not set apart by spaces.
+        sum_tolerance: how far from 1 the probabilities after a context may sum.
         threads: how many; no verdict depends on it.
 
     Returns:
@@ -273,7 +279,7 @@ def audit(
         InputError: the text is empty.
     """
     corpus = corpus_of(text)
-    leak = None if train is None else leak_source(corpus_of(train), corpus, threads=threads)
+    leak = None if train is None else leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
     return _audit(
         loaded(model),
         corpus,
@@ -284,8 +290,42 @@ def audit(
         seed=seed,
         overlap=leak,
         max_overlap=max_overlap,
+        sum_tolerance=sum_tolerance,
         threads=threads,
     )
+
+
+def audit_run(
+    run: PathLike,
+    *,
+    text: Text | None = None,
+    train: Text | None = None,
+    levels: Sequence[str] = LEVELS,
+    max_overlap: float = DEFAULT_MAX_OVERLAP,
+    overlap_unit: Literal["word", "character"] = "word",
+    threads: int | None = None,
+) -> Audit:
+    """Audits a run, or a score table, for what can be seen without its model: seal, coverage, sums, and the leak.
+
+    Args:
+        run: a run folder (of `evaluate(..., output=...)`) or a score table of any origin.
+        text: what it scored; if not given, where the run remembers it.
+        train: training text, for the leak.
+        levels: which to look at.
+        max_overlap: as for `audit`.
+        overlap_unit: as for `audit`.
+        threads: how many; no verdict depends on it.
+
+    Raises:
+        InputError: the table cannot be read.
+    """
+    opened = open_run(Path(run), check_seal=False)
+    corpus = opened.corpus() if text is None else _text_of([opened], text)
+    leak = None
+    if train is not None and corpus is not None:
+        leak = leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
+    chosen = [levels] if isinstance(levels, str) else levels
+    return _audit_run(opened, corpus, levels=chosen, overlap=leak, max_overlap=max_overlap)
 
 
 def leak_source(
