@@ -357,7 +357,8 @@ class _Pair:
             for run, tally in zip(self.runs, self.facts.totals, strict=True):
                 if tally.events[OOV]:
                     yield f"{run.name} is compared only where it knows the {run.description.unit}s, which favours it"
-        if self.part == SHARED_EVENTS:
+        vocabularies = {run.description.fingerprints.get("vocabulary", run.name) for run in self.runs}
+        if self.part == SHARED_EVENTS and len(vocabularies) > 1:
             yield (
                 "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
                 "with fewer words is favoured here"
