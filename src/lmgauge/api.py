@@ -226,7 +226,13 @@ def sample(
 
 
 def loaded(model: Model) -> LanguageModel:
-    """The model itself, or the one at a path."""
+    """The model itself, or the one at a path.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if not isinstance(model, (str, os.PathLike)) and not hasattr(model, "score"):
+        raise UsageError(f"a model is an object with score and log_distribution, or a path, not {type(model).__name__}")
     return load_model(Path(model)) if isinstance(model, (str, os.PathLike)) else model
 
 

@@ -68,9 +68,11 @@ def compare(
         InputError: a run is damaged or was changed, or the text is not the one it scored.
         UsageError: fewer than two runs.
     """
-    if isinstance(runs, (str, os.PathLike)):
-        raise UsageError("a comparison needs a list of two runs or more, not one path")
-    opened = [open_run(Path(run)) for run in runs]
+    if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
+        raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
+    if examples < 0:
+        raise UsageError(f"examples: {examples} is no number of examples; give 0 or more")
+    opened = [_opened(run) for run in runs]
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs or more")
     corpus = None if text is None else _text_of(opened, text)
@@ -123,7 +125,7 @@ def diagnose(
         UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
     """
     only = [only] if isinstance(only, str) else only
-    opened = open_run(Path(run))
+    opened = _opened(run)
     corpus = remembered(opened) if text is None else _text_of([opened], text)
     counts = longest = sample = behind = None
     if train is not None and "slices" in only:
@@ -153,10 +155,17 @@ def diagnose(
     )
 
 
+def _opened(run: PathLike, *, check_seal: bool = True) -> Run:
+    if not isinstance(run, (str, os.PathLike)):
+        raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}")
+    return open_run(Path(run), check_seal=check_seal)
+
+
 def _text_of(runs: Sequence[Run], text: Text) -> Corpus:
     """The text of runs, read as it was when it was scored: unit, field, groups."""
     if isinstance(text, Corpus):
         return text
+    corpus_of(text)  # refuses what is no text, in words
     paths = [str(path) for path in ([text] if isinstance(text, (str, os.PathLike)) else text)]
     run = next((run for run in runs if run.settings), runs[0])
     corpus = run.corpus(paths)
@@ -291,6 +300,7 @@ def audit(
         overlap=leak,
         max_overlap=max_overlap,
         sum_tolerance=sum_tolerance,
+        untouched=(lambda: loaded(model)) if isinstance(model, (str, os.PathLike)) else None,
         threads=threads,
     )
 
@@ -319,7 +329,7 @@ def audit_run(
     Raises:
         InputError: the table cannot be read.
     """
-    opened = open_run(Path(run), check_seal=False)
+    opened = _opened(run, check_seal=False)
     corpus = opened.corpus() if text is None else _text_of([opened], text)
     leak = None
     if train is not None and corpus is not None:

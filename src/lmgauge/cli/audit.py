@@ -146,6 +146,7 @@ def _audit_model(
         sum_tolerance=options["sum_tolerance"],
         threads=options["threads"],
         name=Path(path).name or path,
+        untouched=lambda: load_model(path),
         progress=say,
     )
     if run is None or "coverage" not in levels:

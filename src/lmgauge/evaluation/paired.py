@@ -143,7 +143,7 @@ def sign_flip_p_value(
 
 
 def _check_draws(resamples: int, seed: int) -> None:
-    if resamples < 1 or not 0 <= seed < 1 << 64:
+    if not isinstance(seed, int) or not isinstance(resamples, int) or resamples < 1 or not 0 <= seed < 1 << 64:
         raise UsageError(f"resamples must be 1 or more and the seed 0 or more and below 2^64, not {resamples} and {seed}")
 
 

@@ -128,7 +128,7 @@ def _open_folder(path: Path, check_seal: bool) -> Run:
     try:
         content = json.loads(file.read_bytes())
         evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
-        sealed = str(content["fingerprint"]), str(content["scores_sha256"])
+        sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
         fingerprints = dict(evaluation["fingerprints"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{file}: cannot be read as an evaluation ({error!r}); evaluate again") from error

@@ -221,6 +221,20 @@ class MemorisesPrefixes(Sound):
         return np.array([self.log_distribution(ids[:j])[ids[j]] for j in range(1, len(ids))])
 
 
+class RemembersWhatItWasAsked(MemorisesPrefixes):
+    """The same, and what it was asked before it gives again as it was: an ordinary cache hides that it has learned."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__(lines)
+        self.asked: dict[tuple[int, ...], Floats] = {}
+
+    def log_distribution(self, context_ids: Ids) -> Floats:
+        context = tuple(context_ids.tolist())
+        if self.after is None:
+            self.asked[context] = super().log_distribution(context_ids)
+        return self.asked[context].copy() if context in self.asked else super().log_distribution(context_ids)
+
+
 class FitsItselfOnFirstScore(Sound):
     """A bigram cache that is estimated from the text of the first call of `score`, and part of the model ever after."""
 
@@ -407,6 +421,7 @@ GALLERY: list[tuple[type[Sound], str, str]] = [
     (MaskOffByOne, "causality", "later text"),
     (CacheAcrossSegments, "causality", "batches"),
     (MemorisesPrefixes, "causality", "memory"),
+    (RemembersWhatItWasAsked, "causality", "untouched copy"),
     (FitsItselfOnFirstScore, "causality", "memory"),
     (NotANumber, "normalisation", "sums"),
     (LeftPadding, "causality", "batches"),

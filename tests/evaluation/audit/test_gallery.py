@@ -66,8 +66,8 @@ def test_sound_models_pass(audited: dict[type[Sound], Audit], kind: type[Sound])
 def test_what_learns_from_the_test_fails_at_nothing_else(audited: dict[type[Sound], Audit], kind: type[Sound]) -> None:
     """Every other level is right to pass: once it has learned, the model is sound."""
     found = audited[kind]
-    assert [check.name for check in found.failures] == ["memory"], str(found)
-    assert "changed by being shown the text, at" in found.failures[0].evidence
+    assert {check.name for check in found.failures} == {"memory", "untouched copy"}, str(found)
+    assert any("changed by being shown the text, at" in check.evidence for check in found.failures)
     assert found.perplexity is not None
     honest = audited[Sound].perplexity
     assert honest is not None
@@ -76,7 +76,8 @@ def test_what_learns_from_the_test_fails_at_nothing_else(audited: dict[type[Soun
 
 def test_one_pass_is_enough_to_see_it(lines: list[str]) -> None:
     once = Corpus.from_strings(iter(lines[200:260]))
-    assert [check.name for check in audit(FitsItselfOnFirstScore(lines[:250]), once).failures] == ["memory"]
+    failures = audit(FitsItselfOnFirstScore(lines[:250]), once).failures
+    assert {check.name for check in failures} == {"memory", "untouched copy"}
 
 
 def test_a_stream_is_looked_at_to_its_end(lines: list[str]) -> None:

@@ -19,9 +19,9 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Check, audit, check_leak
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.audit.leak import NothingToCompareError
-from lmgauge.evaluation.audit.normalisation import log_sum_exp, sampled_events
+from lmgauge.evaluation.audit.normalisation import log_sum_exp
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of, rows_of
-from lmgauge.evaluation.audit.sample import Portion
+from lmgauge.evaluation.audit.sample import Portion, sampled_events
 from lmgauge.evaluation.audit.spelling import Spelling, read_metaspace
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, Strings
 from lmgauge.text.documents import Corpus
@@ -265,6 +265,7 @@ class Counts:
     segments: int = 10
     touched_segments: int = 1
     bytes: int = 1000
+    touched_bytes: int = 20
     leaked_bytes: int = 20
     ngrams: int = 50
     n: int = 13
@@ -285,6 +286,10 @@ def test_a_leak_that_could_not_be_looked_for() -> None:
     assert unspaced.verdict == NOT_CHECKED
     assert "--overlap-unit character" in unspaced.evidence
     assert check_leak(Counts(leaked_bytes=500, unspaced=True)).verdict == FAIL
+
+    short = check_leak(Counts(touched_bytes=700, leaked_bytes=0))
+    assert short.verdict == NOT_CHECKED
+    assert short.evidence.startswith("70 % of the bytes are lines that the training text has too")
 
     def nothing() -> Counts:
         raise NothingToCompareError("the training text has no words")

@@ -102,7 +102,7 @@ class Coverage:
         self.claimed, self.counted = Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)
         self.denominator_fault = Fault()
         self.events = self.ends = self.oov = self.zeros = self.scored = self.without_spans = self.without_tokens = 0
-        self.bytes = self.lossy = 0
+        self.bytes = self.lossy = self.line_ends = 0
         self._sums: list[float] = []
         self._spoiled = False
         self._expected: _Expected | None = None
@@ -155,6 +155,7 @@ class Coverage:
     def _count(self, block: Segments) -> None:
         """Denominators: as evaluation counts them, and again by the plain way."""
         claimed, plain = count_denominators(block), recount(block)
+        self.line_ends += block.terminator * len(block)
         if claimed != plain:
             self.denominator_fault.note(f"segments {block.first + 1} to {block.first + len(block)}: {claimed} but {plain}")
         self.claimed += claimed
@@ -320,9 +321,14 @@ class Coverage:
             self.faults["sentence ends"].note(
                 f"{self.ends:,} of {self.counted.segments:,} segments have one: all should, or none"
             )
+        if not self.ends and self.line_ends:
+            evidence = f"No </s> is predicted: {counted(self.line_ends, 'line end')} are among the bytes, and in no event"
+            if self._subject is None:
+                return Check(LEVEL, "sentence ends", NOT_CHECKED, f"{evidence}: bits per byte are too low by what they cost")
+            self.faults["sentence ends"].note(f"no segment has one: {evidence[0].lower()}{evidence[1:]}")
         return self._verdict(
             "sentence ends",
-            "Every segment ends with one </s>." if self.ends else "No </s> is predicted: ends of segments cost nothing.",
+            "Every segment ends with one </s>." if self.ends else "No </s> is predicted; records have no line ends.",
             "</s> is not as it should be {}",
             "time",
         )

@@ -25,6 +25,8 @@ class OverlapCounts(Protocol):
     @property
     def bytes(self) -> int: ...  # noqa: D102
     @property
+    def touched_bytes(self) -> int: ...  # noqa: D102
+    @property
     def leaked_bytes(self) -> int: ...  # noqa: D102
     @property
     def ngrams(self) -> int: ...  # noqa: D102
@@ -69,6 +71,12 @@ def check_leak(overlap: OverlapSource | None, max_overlap: float = DEFAULT_MAX_O
     )
     if share > max_overlap:
         return Check("leak", name, FAIL, evidence, details)
+    if 2 * found.touched_bytes > found.bytes:
+        reason = (
+            f"{100 * found.touched_bytes / found.bytes:.0f} % of the bytes are lines that the training text has too, but "
+            "short ones, which repeat by nature: judge by lmgauge overlap"
+        )
+        return Check("leak", name, NOT_CHECKED, reason, details)
     if found.unspaced:
         reason = "words were compared, but they are not set apart by spaces here: name --overlap-unit character"
         return Check("leak", name, NOT_CHECKED, reason, details)

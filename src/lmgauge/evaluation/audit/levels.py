@@ -10,7 +10,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.causality import check_causality
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
-from lmgauge.evaluation.audit.memory import Memory, beginning
+from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
 from lmgauge.evaluation.audit.normalisation import check_normalisation
 from lmgauge.evaluation.audit.proof import check_proof
 from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, ordered
@@ -28,6 +28,7 @@ DEFAULT_PROOF_BYTES = 100_000
 _LOOKED_AT_BYTES = 100_000
 _BATCH_BYTES = 30_000
 _LARGEST_SUM_TOLERANCE = 1e-3
+_COMPARED_WITH_COPY = 200
 _SHOWN_EVERY = 4096
 
 Progress = Callable[[str], None]
@@ -47,6 +48,7 @@ def audit(
     sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
     threads: int | None = None,
     name: str | None = None,
+    untouched: Callable[[], LanguageModel] | None = None,
     progress: Progress = lambda text: None,
 ) -> Audit:
     """Audits a model on a text; the text is read once.
@@ -66,6 +68,8 @@ def audit(
         sum_tolerance: how far probabilities may sum from 1; rounded ones, as in some ARPA files, need 1e-5.
         threads: of `score`, where it takes them.
         name: what to call the model.
+        untouched: what gives the model as it was before it saw the text, e.g. by loading it again; if not given, a deep
+            copy is made.
         progress: told in words what is being done.
 
     Returns:
@@ -77,6 +81,7 @@ def audit(
     """
     _check_arguments(levels, contexts, proof_bytes, max_overlap, sum_tolerance)
     subject = Subject(model, threads, sum_tolerance)
+    copied = untouched_copy(model) if untouched is None and "causality" in levels else ""
     sample = Sample(subject, None if exhaustive else max(proof_bytes, _LOOKED_AT_BYTES), seed)
     checks: list[Check] = []
     headline = Headline()
@@ -97,6 +102,10 @@ def audit(
     if "proof" in levels:
         proved = sample.segments(None if exhaustive else proof_bytes)
         checks += check_proof(subject, proved, sample.whole, progress)
+    if "causality" in levels:
+        other = untouched() if untouched is not None else copied
+        kept = other if isinstance(other, str) else Subject(other, threads, sum_tolerance)
+        checks.append(check_copy(kept, subject, sample.spread(), wanted=min(contexts, _COMPARED_WITH_COPY), seed=seed))
     if memory is not None:
         progress("asking again what was asked before the text was shown")
         checks.append(memory.check())

@@ -6,17 +6,24 @@ one and can be decoded: its number is that of a model which was trained on the t
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pickle import PicklingError
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted, told
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
+from lmgauge.evaluation.audit.sample import Contexts, sampled_events
 from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.models.model import LanguageModel
 
 LEVEL, NAME = "causality", "memory"
 MOST_SEGMENTS, STREAM_BYTES, MOST_BYTES = 64, 50_000, 1 << 20
@@ -119,6 +126,51 @@ class Memory:
         where = f"{asked} of the first {counted(self._bytes, 'byte')}"
         text = f"After {where} the model says what it said before it was shown the text, {same}"
         return Check(LEVEL, NAME, PASS, f"{text}; {counted(self.rows, 'row')} of score are as foretold.", details)
+
+
+def untouched_copy(model: LanguageModel) -> LanguageModel | str:
+    """A copy of a model as it is now, or in words why there is none."""
+    try:
+        return copy.deepcopy(model)
+    except (TypeError, ValueError, AttributeError, NotImplementedError, RuntimeError, OSError, PicklingError) as error:
+        return f"the model cannot be copied ({type(error).__name__}: {error})"
+
+
+def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *, wanted: int, seed: int) -> Check:
+    """Holds what `score` gave against a copy of the model that was never shown the text.
+
+    Args:
+        untouched: the copy, or why there is none.
+        subject: the model that scored.
+        contexts: events of the whole text, as it scored them.
+        wanted: how many to draw.
+        seed: of the draw.
+    """
+    name = "untouched copy"
+    if isinstance(untouched, str):
+        return Check(LEVEL, name, NOT_CHECKED, untouched)
+    numbers = sampled_events(len(contexts), wanted, seed)
+    apart, first = 0, ""
+    for number in numbers:
+        index, position = contexts.event(number)
+        rows, context = contexts.rows[index], contexts.of(index, position)
+        scored, expected = float(rows.logprob[position]), float(untouched.distribution(context)[rows.ids[position]])
+        if scored == expected or abs(scored - expected) <= subject.agreement_tolerance:
+            continue
+        apart += 1
+        token = subject.vocabulary.token(int(rows.ids[position]))
+        first = (
+            first or f"after “{subject.words(context)}” {token!r} has {told(expected)} nats there, {told(scored)} in score"
+        )
+    details = {"events": len(numbers), "apart": apart}
+    asked = counted(len(numbers), "event")
+    if apart:
+        text = f"A copy that was not shown the text differs at {apart:,} of {asked} of the whole text: {first}."
+        return Check(LEVEL, name, FAIL, text, details)
+    if not numbers:
+        return Check(LEVEL, name, NOT_CHECKED, "the text has no event", details)
+    text = f"A copy that was not shown the text gives the same at {asked} of the whole text."
+    return Check(LEVEL, name, PASS, text, details)
 
 
 def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segments], list[bytes]]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted, told
 from lmgauge.evaluation.audit.rows import Subject
-from lmgauge.evaluation.audit.sample import Contexts, sampled
+from lmgauge.evaluation.audit.sample import Contexts, sampled, sampled_events
 
 LEVEL = "normalisation"
 _ROUNDED = 1e-5
@@ -41,14 +41,6 @@ def log_sum_exp(logprob: NDArray[np.float64]) -> float:
     if not math.isfinite(top):
         return top
     return top + math.log(float(np.sum(np.exp(logprob - top))))
-
-
-def sampled_events(events: int, wanted: int | None, seed: int) -> list[int]:
-    """Numbers of events drawn without putting back, ascending; all if there are no more than wanted."""
-    if wanted is None or wanted >= events:
-        return list(range(events))
-    drawn = np.random.default_rng(seed).choice(events, wanted, replace=False)
-    return sorted(drawn.tolist())
 
 
 def check_normalisation(

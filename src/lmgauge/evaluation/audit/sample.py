@@ -78,6 +78,14 @@ class Portion:
         return sorted((rows for _, rows in chosen), key=lambda rows: rows.segment)
 
 
+def sampled_events(events: int, wanted: int | None, seed: int) -> list[int]:
+    """Numbers of events drawn without putting back, ascending; all if there are no more than wanted."""
+    if wanted is None or wanted >= events:
+        return list(range(events))
+    drawn = np.random.default_rng(seed).choice(events, wanted, replace=False)
+    return sorted(drawn.tolist())
+
+
 class Contexts:
     """The context of each event of some segments: of a stream all that was before, else what its sentence holds.
 

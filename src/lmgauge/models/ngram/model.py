@@ -226,6 +226,9 @@ class NgramModel:
         """Probability of `<unk>` as a unigram: what smoothing leaves to unseen words."""
         return float(self.tables.unigrams[UNK, 0])
 
+    def __deepcopy__(self, memo: dict[int, object]) -> NgramModel:
+        return self  # nothing in it ever changes, and its tables may be large
+
     def __repr__(self) -> str:
         types = " + ".join(f"{n:,}" for n in self.types)
         return f"NgramModel({self.settings.kind}, order {self.order}, {types} n-grams)"
