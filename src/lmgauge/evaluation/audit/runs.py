@@ -182,7 +182,10 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
     if sums.spans_apart:
         coverage.faults["spans"].note("a span that does not begin where the one before ended")
         coverage.faults["spans"].count += sums.spans_apart - 1
-    return [_same_text(run, corpus), *coverage.checks(), *_claims(run, sums, coverage)], headline
+    text = _same_text(run, corpus)
+    if text.verdict == FAIL:  # rows beside another text say nothing of either
+        return [text, *_claims(run, sums, None)], Headline.of(sums.nats, sum(sums.events), None, bound=bound)
+    return [text, *coverage.checks(), *_claims(run, sums, coverage)], headline
 
 
 def _same_text(run: Run, corpus: Corpus) -> Check:

@@ -344,7 +344,7 @@ class _Pair:
                     )
         if self.part == NOTHING and self.facts.same_lengths_shuffled:
             yield "the segments of both have the same lengths, in another order: the same text, shuffled?"
-        if self.part != NOTHING and self.corpus is None:
+        if self.part not in (NOTHING, SHARED_EVENTS) and self.corpus is None:
             yield "the text is not at hand: name it with --text for groups, classes and examples"
             if self.unit == "byte" and self._line_end() is None:
                 yield "without the text each segment is taken to have a line end, which counts as a byte"
