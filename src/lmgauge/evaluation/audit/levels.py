@@ -102,22 +102,21 @@ def audit(
     if "proof" in levels:
         proved = sample.segments(None if exhaustive else proof_bytes)
         checks += check_proof(subject, proved, sample.whole, progress)
-    if "causality" in levels:
-        other = untouched() if untouched is not None else copied
-        kept = other if isinstance(other, str) else Subject(other, threads, sum_tolerance)
-        checks.append(check_copy(kept, subject, sample.spread(), wanted=min(contexts, _COMPARED_WITH_COPY), seed=seed))
     if memory is not None:
         progress("asking again what was asked before the text was shown")
-        checks.append(memory.check())
+        other = untouched() if untouched is not None else copied
+        checks += [_beside_copy(other, subject, sample, min(contexts, _COMPARED_WITH_COPY), seed), memory.check()]
     settings: dict[str, object] = {"seed": seed, "exhaustive": exhaustive, "contexts": contexts, "proof_bytes": proof_bytes}
-    settings |= {
-        "max_overlap": max_overlap,
-        "sum_tolerance": sum_tolerance,
-        "tolerance": subject.tolerance,
-        "context": subject.context,
-    }
+    settings |= {"max_overlap": max_overlap, "sum_tolerance": sum_tolerance}
+    settings |= {"tolerance": subject.tolerance, "context": subject.context}
     found = ordered(checks, dict.fromkeys(LEVELS, NOT_ASKED_FOR))
     return Audit(name or subject.label, found, settings, headline)
+
+
+def _beside_copy(other: LanguageModel | str, subject: Subject, sample: Sample, wanted: int, seed: int) -> Check:
+    """Whether a model that was not shown the text, if there is one, gives what the audited one gave."""
+    copy = other if isinstance(other, str) else Subject(other, subject.threads, subject.sum_tolerance)
+    return check_copy(copy, subject, sample.spread(), wanted=wanted, seed=seed)
 
 
 def _walk(
