@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # read when the library is imported: no test waits for a network
+
 settings.register_profile(
     "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

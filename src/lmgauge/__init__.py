@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from lmgauge.api import evaluate, evaluate_scores, sample, train
+    from lmgauge.api import evaluate, evaluate_scores, sample, train, train_neural
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
     from lmgauge.evaluation.audit import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from lmgauge.models.custom import CustomModel
     from lmgauge.models.mixture import MixtureModel
     from lmgauge.models.model import LanguageModel
+    from lmgauge.models.neural.model import NeuralModel
+    from lmgauge.models.neural.options import ScoringOptions
     from lmgauge.models.ngram.arpa import read_arpa, write_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
@@ -52,9 +54,11 @@ _HOMES = {
     "MissingExtraError": "lmgauge.errors",
     "MixtureModel": "lmgauge.models.mixture",
     "ModelFileError": "lmgauge.errors",
+    "NeuralModel": "lmgauge.models.neural.model",
     "NgramModel": "lmgauge.models.ngram.model",
     "Overlap": "lmgauge.text.overlap.results",
     "ScoreBatch": "lmgauge.scores",
+    "ScoringOptions": "lmgauge.models.neural.options",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.verdicts",
@@ -71,6 +75,7 @@ _HOMES = {
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api",
     "train": "lmgauge.api",
+    "train_neural": "lmgauge.api",
     "write_arpa": "lmgauge.models.ngram.arpa",
 }
 
@@ -91,9 +96,11 @@ __all__ = [
     "MissingExtraError",
     "MixtureModel",
     "ModelFileError",
+    "NeuralModel",
     "NgramModel",
     "Overlap",
     "ScoreBatch",
+    "ScoringOptions",
     "UsageError",
     "Vocabulary",
     "__version__",
@@ -111,6 +118,7 @@ __all__ = [
     "read_scores",
     "sample",
     "train",
+    "train_neural",
     "write_arpa",
 ]
 

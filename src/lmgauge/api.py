@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED, origin_of
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
@@ -23,6 +23,10 @@ from lmgauge.scores import ScoreBatch, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.tokens import Tokenizer
+
+if TYPE_CHECKING:
+    from lmgauge.models.neural.training.run import NeuralTraining
+    from lmgauge.models.neural.training.settings import NeuralKind
 
 PathLike = str | os.PathLike[str]
 Text = PathLike | Sequence[PathLike] | Corpus
@@ -104,6 +108,32 @@ def train(
     )
 
 
+def train_neural(
+    kind: NeuralKind, texts: Text, *, output: PathLike, valid: Text | None = None, preset: str = "small", **options: Any
+) -> NeuralTraining:
+    """Trains a neural model and writes it as an ordinary checkpoint, which `load_model` and others read.
+
+    Args:
+        kind: ffnn, rnn, lstm, gru or transformer.
+        texts: a path, several, or a `Corpus`; each line is a sentence.
+        output: the model's folder.
+        valid: the validation text; the epoch that predicts it best is kept.
+        preset: small, medium or large: sizes and recipe of a paper.
+        options: what is to differ from the preset, and how the run goes; see `lmgauge.models.neural.training.run`.
+
+    Raises:
+        InputError: a text cannot be used, or something is in the way of the output.
+        MissingExtraError: the libraries are not installed.
+        UsageError: options out of range or contradicting each other.
+    """
+    try:
+        from lmgauge.models.neural.training.run import train_neural as run
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), extra="neural") from error
+    held_out = None if valid is None else corpus_of(valid)
+    return run(kind, corpus_of(texts), valid=held_out, output=output, preset=preset, **options)
+
+
 @overload
 def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
     model: Model,
@@ -175,6 +205,7 @@ def evaluate(
     else:
         names = model_names(given, models)
         with RunFolders(Path(output), names) as folders:
+            folders.keep_finished(models)
             results = _evaluate(
                 models,
                 corpus,
@@ -233,7 +264,7 @@ def loaded(model: Model) -> LanguageModel:
     """
     if not isinstance(model, (str, os.PathLike)) and not hasattr(model, "score"):
         raise UsageError(f"a model is an object with score and log_distribution, or a path, not {type(model).__name__}")
-    return load_model(Path(model)) if isinstance(model, (str, os.PathLike)) else model
+    return load_model(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
 
 
 def corpus_of(text: Text) -> Corpus:

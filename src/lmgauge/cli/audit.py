@@ -10,8 +10,10 @@ import click
 from lmgauge.cli.options import (
     corpus_of,
     json_option,
+    neural_options,
     reserved_option,
     scored_text_option,
+    scoring_options,
     seed_option,
     text_options,
     threads_option,
@@ -70,6 +72,7 @@ LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
     help="Bytes of TEXT to code and decode.",
 )
 @click.option("--exhaustive", is_flag=True, help="All contexts, segments and bytes instead of samples; slow.")
+@neural_options
 @reserved_option
 @seed_option
 @text_options
@@ -127,7 +130,8 @@ def _audit_model(
     if options["texts"] and run is None:
         raise click.UsageError("--text belongs to a RUN; with -m the texts stand alone: lmgauge audit -m MODEL TEXT")
     say("loading")
-    model = load_model(path)
+    scoring = scoring_options(options)
+    model = load_model(path, scoring)
     corpus = corpus_of(what, options) if run is None else run.corpus(list(options["texts"]) or None)
     if corpus is None:
         raise click.UsageError(f"the text that {what[0]} scored is not where it was: name it with --text")
@@ -146,7 +150,7 @@ def _audit_model(
         sum_tolerance=options["sum_tolerance"],
         threads=options["threads"],
         name=Path(path).name or path,
-        untouched=lambda: load_model(path),
+        untouched=lambda: load_model(path, scoring),
         progress=say,
     )
     if run is None or "coverage" not in levels:

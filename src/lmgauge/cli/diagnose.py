@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.options import json_option, scored_text_option, seed_option, threads_option
+from lmgauge.cli.options import (
+    NEURAL_OPTIONS,
+    json_option,
+    neural_options,
+    scored_text_option,
+    scoring_options,
+    seed_option,
+    threads_option,
+)
 
 SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 
@@ -40,11 +48,18 @@ SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration"
     "--examples", type=click.IntRange(min=0), default=10, show_default=True, help="Tokens, segments and words to show."
 )
 @click.option("--only", multiple=True, type=click.Choice(SECTIONS), help="Work out only this; may be given several times.")
+@neural_options
 @seed_option
 @threads_option
 @json_option
 def diagnose(
-    run: str, texts: tuple[str, ...], train: tuple[str, ...], only: tuple[str, ...], as_json: bool, **options: Any
+    run: str,
+    texts: tuple[str, ...],
+    train: tuple[str, ...],
+    model: str | None,
+    only: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Show where a model fails.
 
@@ -54,19 +69,22 @@ def diagnose(
     lmgauge eval -m kn5/ test.txt -o run-kn5/
     lmgauge diagnose run-kn5/ --train train.txt -m kn5/
     """
+    from lmgauge.models.registry import load_model
     from lmgauge.report.diagnose import print_diagnosis
     from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
     from lmgauge.verdicts import diagnose as run_diagnosis
 
+    scoring = scoring_options(options)
     with progress() as status:
         found = run_diagnosis(
             run,
             text=list(texts) or None,
             train=list(train) or None,
+            model=None if model is None else load_model(model, scoring),
             only=only or SECTIONS,
             progress=status.update,
-            **options,
+            **{name: value for name, value in options.items() if name not in NEURAL_OPTIONS},
         )
     if as_json:
         click.echo(to_json(found.to_dict()))

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, reserved_option, seed_option, text_options, threads_option
+from lmgauge.cli.options import (
+    corpus_of,
+    json_option,
+    neural_options,
+    reserved_option,
+    scoring_options,
+    seed_option,
+    text_options,
+    threads_option,
+)
 
 
 def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
@@ -47,6 +56,7 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     show_default=True,
     help="Of the bootstrap behind the 95 % intervals.",
 )
+@neural_options
 @reserved_option
 @seed_option
 @text_options
@@ -77,7 +87,7 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     corpus = corpus_of(texts, options)
     with progress() as status:
         status.update("loading")
-        models = [load_model(path) for path in (a, b)]
+        models = [load_model(path, scoring_options(options)) for path in (a, b)]
         if options["reserved"]:
             models = with_reserved(models, options["reserved"])
         first, second = models[0], aligned(models[1], models[0], names=(b, a))

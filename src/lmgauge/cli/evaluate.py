@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, reserved_option, seed_option, text_options, threads_option
+from lmgauge.cli.options import (
+    NEURAL_OPTIONS,
+    corpus_of,
+    json_option,
+    neural_options,
+    reserved_option,
+    scoring_options,
+    seed_option,
+    show_speed,
+    text_options,
+    threads_option,
+)
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
@@ -25,7 +36,7 @@ if TYPE_CHECKING:
     "models",
     multiple=True,
     type=click.Path(),
-    help="Model folder, or ARPA file; may be given several times.",
+    help="Model folder, ARPA or GGUF file, hub name, or address of a server; may be given several times.",
 )
 @click.option(
     "--scores",
@@ -55,6 +66,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Also write a row an event: .tsv, .jsonl, or - .",
 )
+@neural_options
 @reserved_option
 @click.option(
     "--columns",
@@ -121,14 +133,16 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
     from lmgauge.report.terminal import progress
 
     corpus = corpus_of(texts, options)
+    scoring = scoring_options(options)
     with ExitStack() as stack:
         status = stack.enter_context(progress())
         status.update("loading")
-        models = [load_model(path) for path in paths]
+        models = [load_model(path, scoring) for path in paths]
         if options["reserved"]:
             from lmgauge.models.mixture import with_reserved
 
             models = with_reserved(models, options["reserved"])
+        show_speed(models, status)
         names = model_names(paths, models)
         sinks = _Sinks(stack, models, names, options | {"text": corpus.settings}, corpus.group_names)
         return sinks.finish(
@@ -172,6 +186,7 @@ class _Sinks:
             self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added)))
         if options["output"]:
             self.runs = stack.enter_context(RunFolders(options["output"], names))
+            self.runs.keep_finished(models)
         if self.added and not (self.tokens or self.runs):
             raise click.UsageError("--columns fills rows: name where they go with -o or --per-token")
         self.columns = [DistributionColumns(model, self.added) for model in models] if self.added else []
@@ -191,6 +206,8 @@ class _Sinks:
 
     def finish(self, results: Evaluations) -> Evaluations:
         if self.runs is not None:
-            scoring = ("text", "by", "reserved", "columns", "seed", "resamples")
+            scoring = ("text", "by", "reserved", "columns", "seed", "resamples", *NEURAL_OPTIONS)
             self.runs.finish(results, {name: self.options[name] for name in scoring})
+            if self.runs.resumed:
+                click.echo(f"{self.runs.resumed:,} events had been scored before the last run was interrupted", err=True)
         return results

@@ -17,7 +17,6 @@ _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 @json_option
 def info(model: str, as_json: bool) -> None:
     """Show what is in a model."""
-    from lmgauge.models.mixture import MixtureModel
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.json_text import to_json
@@ -31,7 +30,7 @@ def info(model: str, as_json: bool) -> None:
     if isinstance(loaded, NgramModel):
         content |= loaded.to_dict()
         content["unk_probability"] = loaded.unk_probability
-    elif isinstance(loaded, MixtureModel):
+    elif hasattr(loaded, "to_dict"):
         content |= loaded.to_dict()
     if as_json:
         click.echo(to_json(content))

@@ -19,7 +19,7 @@ from lmgauge.version import __version__
 
 # name -> (where, one line for --help; a test holds it against the command's own)
 COMMANDS = {
-    "train": ("lmgauge.cli.train:train", "Train an n-gram model on text."),
+    "train": ("lmgauge.cli.train:train", "Train a language model on text."),
     "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
     "compare": ("lmgauge.cli.compare:compare", "Say whether results may be compared, and whether their difference is real."),
     "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, reserved_option, text_options, threads_option
+from lmgauge.cli.options import (
+    corpus_of,
+    json_option,
+    neural_options,
+    reserved_option,
+    scoring_options,
+    show_speed,
+    text_options,
+    threads_option,
+)
 
 if TYPE_CHECKING:
     from lmgauge.models.interpolation import MixtureFit
@@ -31,6 +40,7 @@ _ARPA_NAMES = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
     metavar="W,W...",
     help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
 )
+@neural_options
 @reserved_option
 @text_options
 @threads_option
@@ -67,9 +77,10 @@ def mix(
     given = None if weights is None else _numbers(weights)
     with progress() as status:
         status.update("loading")
-        components = [load_model(path) for path in models]
+        components = [load_model(path, scoring_options(options)) for path in models]
         if reserved is not None:
             components = with_reserved(components, reserved)  # type: ignore[arg-type]
+        show_speed(components, status)
         fit: MixtureFit | None = None
         shared: dict[str, Any] = {"threads": options["threads"], "names": models, "progress": status.update}
         if given is None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from lmgauge.models.neural.options import ScoringOptions
     from lmgauge.text.documents import Corpus
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -67,11 +68,81 @@ def corpus_of(texts: tuple[str, ...], options: dict[str, Any]) -> Corpus:
     )
 
 
+NEURAL_OPTIONS = ("context", "stride", "first_token", "end", "dtype", "device", "batch_tokens", "trust_remote_code")
+
+
+def neural_options(command: _F) -> _F:
+    """How neural models score: what each prediction sees, and what they compute with."""
+    for option in reversed(
+        [
+            click.option(
+                "--context",
+                metavar="N|sentence|stream",
+                help="Neural models: most tokens a prediction sees; stream runs on over segments (stream,1024: both).",
+            ),
+            click.option(
+                "--stride",
+                type=click.IntRange(min=1),
+                metavar="N",
+                help="Neural models: tokens from one window to the next; the context if not given.",
+            ),
+            click.option(
+                "--first-token",
+                type=click.Choice(["bos", "eos", "uniform", "unscored"]),
+                help="Neural models: what the first token is predicted from; bos where the model has it, else uniform.",
+            ),
+            click.option(
+                "--end",
+                type=click.Choice(["eos", "newline", "none"]),
+                help="Neural models: what ends a line; eos for those trained here, for others their own newline.",
+            ),
+            click.option(
+                "--dtype",
+                type=click.Choice(["auto", "float32", "bfloat16"]),
+                default="auto",
+                show_default=True,
+                help="Neural models: what they compute in; auto is bfloat16 on a GPU.",
+            ),
+            click.option(
+                "--device", metavar="NAME", help="Neural models: cpu, cuda, cuda:1, ...; a GPU where there is one."
+            ),
+            click.option(
+                "--batch-tokens",
+                type=click.IntRange(min=1),
+                metavar="N",
+                help="Neural models: tokens at a time; by free memory if not given. Changes no result.",
+            ),
+            click.option("--trust-remote-code", is_flag=True, help="Let code that comes with a model run."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def scoring_options(options: dict[str, Any]) -> ScoringOptions:
+    """What `neural_options` say."""
+    from lmgauge.models.neural.options import ScoringOptions, parse_context
+
+    context, stream = parse_context(options["context"]) if options["context"] is not None else (None, None)
+    chosen = {name: options[name] for name in NEURAL_OPTIONS if name != "context"}
+    return ScoringOptions(context=context, stream=stream, **chosen)
+
+
+def show_speed(models: Iterable[object], status: Any) -> None:
+    """Lets models that compute for long tell how far they are."""
+    from lmgauge.report.terminal import Speed
+
+    speed = Speed()
+    for model in models:
+        if hasattr(model, "progress"):
+            model.progress = lambda tokens: status.update(f"scored {speed.add(tokens)}")
+
+
 threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Threads to use; all cores if not given. No result depends on it.",
+    help="Threads to use; all cores if not given. No result depends on it (but the last bits of neural models).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
 seed_option = click.option(

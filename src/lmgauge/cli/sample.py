@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from lmgauge.cli.options import seed_option
+from lmgauge.cli.options import neural_options, scoring_options, seed_option
 
 
 @click.command()
@@ -27,10 +29,21 @@ from lmgauge.cli.options import seed_option
     help="A segment ends here at the latest.",
 )
 @click.option("--prompt", default="", help="Text each segment begins with.")
-def sample(model: str, count: int, seed: int, temperature: float, top_k: int | None, max_tokens: int, prompt: str) -> None:
+@neural_options
+def sample(
+    model: str,
+    count: int,
+    seed: int,
+    temperature: float,
+    top_k: int | None,
+    max_tokens: int,
+    prompt: str,
+    **neural: Any,
+) -> None:
     """Draw text from a model."""
     from lmgauge.api import sample as run
+    from lmgauge.models.registry import load_model
 
     options = {"seed": seed, "temperature": temperature, "top_k": top_k, "max_tokens": max_tokens, "prompt": prompt}
-    for text in run(model, count, **options):  # type: ignore[arg-type]
+    for text in run(load_model(model, scoring_options(neural)), count, **options):  # type: ignore[arg-type]
         click.echo(text)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+from lmgauge.cli.train_neural import NEURAL_KINDS, NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 
 KINDS = [
     "mle",
@@ -38,7 +39,7 @@ class _Numbers(click.ParamType[Any]):
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=click.Choice([*KINDS, *NEURAL_KINDS]))
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
     "-o",
@@ -47,12 +48,17 @@ class _Numbers(click.ParamType[Any]):
     type=click.Path(),
     help="Model folder to write; a name ending in .arpa or .arpa.gz writes that format.",
 )
-@click.option("--order", type=click.IntRange(1, 64), default=3, show_default=True, help="The longest n-grams.")
+@click.option(
+    "--order",
+    type=click.IntRange(1, 64),
+    default=3,
+    help="The longest n-grams; ffnn: a token is predicted from one less.  [default: 3; ffnn: 5]",
+)
 @click.option(
     "--tokenizer",
     default="whitespace",
     show_default=True,
-    help="whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json.",
+    help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json, or bpe:N, unigram:N (neural).",
 )
 @click.option(
     "--vocabulary",
@@ -81,8 +87,7 @@ class _Numbers(click.ParamType[Any]):
     "--context",
     type=click.Choice(["sentence", "stream"]),
     default="sentence",
-    show_default=True,
-    help="Each line starts anew, or one running context.",
+    help="Each line starts anew, or one running context.  [default: sentence; neural: stream]",
 )
 @click.option(
     "--interpolate/--back-off",
@@ -100,19 +105,30 @@ class _Numbers(click.ParamType[Any]):
     help="Drop n-grams of order 1, 2, ... that occur at most so often, e.g. 0,0,1; the last holds on.",
 )
 @click.option("--prune", type=float, metavar="THRESHOLD", help="Entropy pruning (Stolcke 1998), e.g. 1e-8.")
+@neural_training_options
 @text_options
 @threads_option
 @json_option
-def train(kind: str, texts: tuple[str, ...], output: str, words: str | None, as_json: bool, **options: Any) -> None:
-    """Train an n-gram model on text.
+@click.pass_context
+def train(
+    ctx: click.Context, /, kind: str, texts: tuple[str, ...], output: str, words: str | None, as_json: bool, **options: Any
+) -> None:
+    """Train a language model on text.
 
-    KIND is the smoothing; modified-kneser-ney is the best general choice. TEXTS are files, globs or - (standard input, also
-    if none is named): a sentence a line, plain or compressed, JSONL or Parquet.
+    KIND is the smoothing of an n-gram model (modified-kneser-ney is the best general choice), or ffnn, rnn, lstm, gru or
+    transformer. TEXTS are files, globs or - (standard input, also if none is named): a sentence a line, plain or compressed,
+    JSONL or Parquet.
 
     \b
     lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/
     zcat big.txt.gz | lmgauge train kneser-ney --order 3 -o kn3.arpa
+    lmgauge train lstm train.txt --valid valid.txt -o lstm/
     """
+    refuse_others(ctx, kind)
+    if kind in NEURAL_KINDS:
+        train_and_tell(ctx, kind, texts, output, as_json, options)
+        return
+    options = {name: value for name, value in options.items() if name not in NEURAL_ONLY}
     from lmgauge.api import train as run
     from lmgauge.cli.convert import save
     from lmgauge.models.ngram.training import read_word_list

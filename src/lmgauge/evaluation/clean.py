@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.evaluate import (
     DEFAULT_RESAMPLES,
     DEFAULT_SEED,
-    Denominators,
     Evaluator,
-    count_denominators,
     sum_block,
 )
 from lmgauge.evaluation.results import Evaluation

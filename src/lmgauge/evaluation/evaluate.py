@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.statistics import ratio_interval
 from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.history import line_ends
 from lmgauge.metrics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
-from lmgauge.text.segments import Segments, count_text
+from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
 from lmgauge.version import __version__
 
@@ -28,24 +30,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int], None]
 DEFAULT_SEED = 12345
 DEFAULT_RESAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class Denominators:
-    """What the source text counts: never taken from token pieces. Line ends count as one byte and one character each."""
-
-    segments: int
-    words: int
-    characters: int
-    bytes: int
-
-    def __add__(self, other: Denominators) -> Denominators:
-        return Denominators(
-            self.segments + other.segments,
-            self.words + other.words,
-            self.characters + other.characters,
-            self.bytes + other.bytes,
-        )
 
 
 _NOTHING = Denominators(0, 0, 0, 0)
@@ -134,6 +118,8 @@ class Evaluator:
         Raises:
             InputError: the table has no rows.
         """
+        if denominators is not None and line_ends(self.description.context) == "unscored":
+            denominators = denominators.without_line_ends()
         events = tally.total_events
         if not events:
             raise InputError("there is nothing to evaluate: the text has no segment and the score table no row")
@@ -334,13 +320,6 @@ def _whole(parts: Mapping[int, Denominators]) -> Denominators:
     for part in parts.values():
         total += part
     return total
-
-
-def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
-    """Segments, words, characters and bytes of (some of) the segments of a block, line ends included."""
-    starts, ends = block.starts[chosen], block.ends[chosen]
-    words, characters = count_text(block.data, starts, ends, block.terminator)
-    return Denominators(len(starts), words, characters, int((ends - starts).sum()) + block.terminator * len(starts))
 
 
 def evaluate_scores(

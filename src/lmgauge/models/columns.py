@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
-from lmgauge.history import History
+from lmgauge.history import History, runs_on, scores_first_tokens
 from lmgauge.models.model import LanguageModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.vocabulary import BOS
@@ -34,7 +34,9 @@ class DistributionColumns:
         if unknown:
             raise UsageError(f"column {unknown[0]!r} is not known; choose from {', '.join(COLUMNS)}")
         self._model, self._columns = model, list(columns)
-        self._history = History(BOS, running=model.context_policy != "sentence")
+        if not scores_first_tokens(model.context_policy):
+            raise UsageError(f"{', '.join(columns)}: contexts must be whole, but first tokens are unscored (--first-token)")
+        self._history = History(BOS, running=runs_on(model.context_policy))
 
     def __call__(self, batch: ScoreBatch) -> ScoreBatch:
         """The batch with the columns."""

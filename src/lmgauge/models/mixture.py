@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
+from lmgauge.history import runs_on
 from lmgauge.models.alignment import aligned
 from lmgauge.models.model import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
 from lmgauge.models.ngram.model import NgramModel
@@ -48,6 +49,13 @@ class Saveable(Protocol):
     def save(self, path: str | Path) -> None:
         """Writes the model as a folder that `load_model` reads."""
         ...
+
+
+@runtime_checkable
+class _ReservedChoice(Protocol):
+    """A model that may take reserved tokens in the text in another way."""
+
+    def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
 
 
 class MixtureModel:
@@ -106,9 +114,12 @@ class MixtureModel:
 
     @property
     def context_policy(self) -> str:
-        """`sentence` if that of all components is, else `stream`."""
-        policies = {component.context_policy for component in self.components}
-        return policies.pop() if len(policies) == 1 else "stream"
+        """`sentence` or, if that of any component runs on, `stream`; with what else they have in common."""
+        policies = [component.context_policy for component in self.components]
+        if len(set(policies)) == 1:
+            return policies[0]
+        shared = [part for part in policies[0].split(",")[1:] if all(part in other.split(",") for other in policies)]
+        return ",".join(["stream" if any(map(runs_on, policies)) else "sentence", *shared])
 
     @property
     def reserved(self) -> ReservedPolicy | None:
@@ -172,10 +183,8 @@ class MixtureModel:
             UsageError: an id is outside the vocabulary.
         """
         context = check_context(context_ids, len(self.vocabulary))
-        sentence = _last_sentence(context) if self.context_policy == "stream" else context
-        return self._mixed(
-            [c.log_distribution(sentence if c.context_policy == "sentence" else context) for c in self._aligned]
-        )
+        sentence = _last_sentence(context) if runs_on(self.context_policy) else context
+        return self._mixed([c.log_distribution(context if runs_on(c.context_policy) else sentence) for c in self._aligned])
 
     def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:
         """The same mixture with another meaning of reserved tokens in the text."""
@@ -251,12 +260,12 @@ def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
     """What a reserved token in the text means to a model; None where its kind has no such choice."""
     if isinstance(model, NgramModel):
         return model.settings.reserved
-    return model.reserved if isinstance(model, MixtureModel) else None
+    return getattr(model, "reserved", None)
 
 
 def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
     """The models with another meaning of reserved tokens, where their kind has that choice."""
-    return [m.with_reserved(reserved) if isinstance(m, (NgramModel, MixtureModel)) else m for m in models]
+    return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]
 
 
 def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:

@@ -22,6 +22,10 @@ NGRAM_MODEL_TYPE = "lmgauge-ngram"
 MIXTURE_MODEL_TYPE = "lmgauge-mixture"
 
 
+class UnknownKindError(ModelFileError):
+    """Raised when no library here knows the kind of a model."""
+
+
 @runtime_checkable
 class LanguageModel(Protocol):
     """A language model, as evaluation, sampling and audits know it.

@@ -1,33 +1,48 @@
-"""How a model is found: by the `model_type` of its folder, ours first, then entry points; ARPA files by their look."""
+"""How a model is found: by the `model_type` of its folder, ours first, then entry points, then causal networks of any kind;
+files by their look; servers by their address; and names that are no path on a hub."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from lmgauge.errors import ModelFileError
-from lmgauge.models.model import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageModel, read_config
+from lmgauge.errors import MissingExtraError, ModelFileError
+from lmgauge.models.model import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageModel, UnknownKindError, read_config
+from lmgauge.models.neural.options import ScoringOptions
 
 ENTRY_POINT_GROUP = "lmgauge.models"
+_GGUF_MAGIC = b"GGUF"
+_NEURAL_LIBRARIES = ("torch", "transformers")
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 
 
-def load_model(path: str | Path) -> LanguageModel:
-    """Loads a model from its folder (or an ARPA file).
+def load_model(path: str | Path, options: ScoringOptions | None = None) -> LanguageModel:
+    """Loads a model.
+
+    Args:
+        path: a model's folder, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub.
+        options: how neural models are to score; n-gram models and mixtures have it in their folders.
 
     Raises:
         ModelFileError: nothing there, or it cannot be trusted.
+        MissingExtraError: the libraries it needs are not installed.
+        UsageError: the options do not fit it.
     """
-    path = Path(path)
-    if path.is_file():
-        from lmgauge.models.ngram.arpa import is_arpa, read_arpa
+    options = options or ScoringOptions()
+    if str(path).startswith(("http://", "https://")):
+        from lmgauge.models.completions import load_completions
 
-        if is_arpa(path):
-            return read_arpa(path)
-        raise ModelFileError(f"{path}: is a file and no ARPA model; a model is a folder with config.json, or an ARPA file")
+        return load_completions(str(path), options)
+    given, path = str(path), Path(path)
+    if path.is_file():
+        return _load_file(path, options)
     if not path.exists():
-        raise ModelFileError(f"{path}: no such model; train one with `lmgauge train`")
+        if not _HUB_NAME.fullmatch(given):
+            raise ModelFileError(f"{path}: no such model; train one with `lmgauge train`")
+        return _load_network(given, options)
     model_type = read_config(path).get("model_type")
     if model_type == NGRAM_MODEL_TYPE:
         from lmgauge.models.ngram.model import load_ngram_model
@@ -36,13 +51,50 @@ def load_model(path: str | Path) -> LanguageModel:
     if model_type == MIXTURE_MODEL_TYPE:
         from lmgauge.models.mixture import load_mixture
 
-        return load_mixture(path, load_model)
+        return load_mixture(path, lambda component: load_model(component, options.of_machine()))
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     if str(model_type) in loaders:
         load: Callable[[Path], LanguageModel] = loaders[str(model_type)].load()
         return load(path)
-    known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, *loaders}))
-    raise ModelFileError(f"{path}: model_type {model_type!r} is not known here; known are {known}")
+    if not isinstance(model_type, str):
+        raise ModelFileError(f"{path}: its config.json names no model_type; it is no model's folder")
+    try:
+        return _load_network(given, options)
+    except UnknownKindError as error:
+        known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, *loaders}))
+        raise ModelFileError(
+            f"{path}: model_type {model_type!r} is not known here; known are {known}, and the causal models of transformers"
+        ) from error
+
+
+def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
+    with path.open("rb") as file:
+        magic = file.read(len(_GGUF_MAGIC))
+    if magic == _GGUF_MAGIC:
+        from lmgauge.models.gguf import load_gguf
+
+        return load_gguf(path, options)
+    from lmgauge.models.ngram.arpa import is_arpa, read_arpa
+
+    if is_arpa(path):
+        return read_arpa(path)
+    raise ModelFileError(
+        f"{path}: is a file and no ARPA or GGUF model; a model is a folder with config.json, or such a file"
+    )
+
+
+def _load_network(source: str, options: ScoringOptions) -> LanguageModel:
+    try:
+        from lmgauge.models.neural.model import load_neural
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in _NEURAL_LIBRARIES:
+            raise
+        if not Path(source).exists():
+            raise ModelFileError(
+                f"{source}: no such model; a name on a hub needs torch and transformers: pip install 'lmgauge[neural]'"
+            ) from error
+        raise MissingExtraError("torch and transformers", extra="neural") from error
+    return load_neural(source, options)
 
 
 def model_names(given: Sequence[LanguageModel | str | os.PathLike[str]], models: Sequence[LanguageModel]) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
+from lmgauge.history import runs_on
 from lmgauge.models.model import LanguageModel
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
@@ -101,7 +102,7 @@ def sample_ids(
                 first = i - 1
                 logprob = model.log_distribution(begin)
             ids[i] = _draw(logprob, generator, 1.0, None)
-            if ids[i] == EOS and model.context_policy == "sentence":
+            if ids[i] == EOS and not runs_on(model.context_policy):
                 first = i
         return ids[1:]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.results import Evaluation
@@ -17,6 +18,8 @@ from lmgauge.files import writing_directory
 from lmgauge.report.json_text import plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
+
+_HALF_WRITTEN = "half-written"
 
 
 def environment() -> dict[str, str]:
@@ -57,6 +60,31 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
     (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
 
 
+class Finished(Protocol):
+    """Scores that are kept in a file as soon as they are known.
+
+    Attributes:
+        taken: events whose scores were found there.
+        scores: events whose scores are there.
+    """
+
+    taken: int
+    scores: int
+
+    def close(self) -> None:
+        """Closes the file, which stays."""
+        ...
+
+
+@runtime_checkable
+class KeepsFinished(Protocol):
+    """A model slow enough that a killed run should not begin anew."""
+
+    def keep_finished(self, path: Path) -> Finished | None:
+        """Keeps scores in a file, and takes from it what is known already; None where that cannot be."""
+        ...
+
+
 class RunFolders:
     """Run folders in the making, one a model; they appear when the block ends well, and not at all when it does not.
 
@@ -80,6 +108,8 @@ class RunFolders:
         self._metadata: list[dict[str, object]] = [{"model": name} for name in names]
         self._folders: list[Path] = []
         self._writers: list[ScoreWriter] = []
+        self._unfinished = Path(output).parent / f".{Path(output).name}.unfinished"
+        self._kept: list[Finished] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
@@ -91,8 +121,38 @@ class RunFolders:
         self._stack.push(self._tables)
         return self
 
+    def keep_finished(self, models: Sequence[object]) -> None:
+        """Lets models that can keep their scores as soon as they are known, and take those of a run that was killed."""
+        if not any(isinstance(model, KeepsFinished) for model in models):
+            return
+        self._clear_up()
+        for number, model in enumerate(models):
+            if isinstance(model, KeepsFinished) and (work := model.keep_finished(self._unfinished / f"{number}.scores")):
+                self._kept.append(work)
+
+    def _clear_up(self) -> None:
+        """Removes the half-written folders of a killed run, which it noted down, and notes down those of this one."""
+        note = self._unfinished / _HALF_WRITTEN
+        if note.exists():
+            for name in note.read_text(encoding="utf-8").splitlines():
+                for target in self._targets:
+                    if Path(name).name == name and name.startswith(f".{target.name}.") and name.endswith(".tmp"):
+                        shutil.rmtree(target.parent / name, ignore_errors=True)
+        self._unfinished.mkdir(parents=True, exist_ok=True)
+        note.write_text("".join(f"{folder.name}\n" for folder in self._folders), encoding="utf-8")
+
+    @property
+    def resumed(self) -> int:
+        """Events whose scores an earlier, killed run had kept."""
+        return sum(work.taken for work in self._kept)
+
     def __exit__(self, *error: Any) -> bool | None:
-        return self._stack.__exit__(*error)
+        for work in self._kept:
+            work.close()
+        handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
+        if error[0] is None or not any(work.scores for work in self._kept):
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+        return handled
 
     def write(self, index: int, batch: ScoreBatch) -> None:
         """Adds rows to the table of a model."""

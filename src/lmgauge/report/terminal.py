@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.results import Evaluation
+from lmgauge.history import scores_first_tokens
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,7 +180,9 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
             why.append("unseen words are impossible")
         if any(result.lossy_segments and result.unit == "word" for result in results):
             why.append("the tokens do not give back all white space")
-        if any(result.lossy_segments and result.unit != "word" for result in results):
+        if not all(scores_first_tokens(result.context) for result in results):
+            why.append("what comes first in a context is not scored")
+        elif any(result.lossy_segments and result.unit != "word" for result in results):
             why.append("the tokenizer alters the text")
         yield f"{sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
     for result in results:
@@ -217,6 +221,19 @@ class _Live:
     def update(self, text: str) -> None:
         """Shows what is being done."""
         self._status.update(f"{text} …")
+
+
+class Speed:
+    """Tokens a second since the beginning, for people who wait."""
+
+    def __init__(self) -> None:
+        self._began, self.tokens = time.perf_counter(), 0
+
+    def add(self, tokens: int) -> str:
+        """The count and the rate, after so many tokens more."""
+        self.tokens += tokens
+        seconds = max(time.perf_counter() - self._began, 1e-9)
+        return f"{self.tokens:,} tokens, {self.tokens / seconds:,.0f} a second"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,8 +101,9 @@ class HuggingFaceTokenizer:
     """Subwords of a tokenizer.json, named by the strings of its own vocabulary.
 
     The text is taken as text: no special token is added, one that is spelled out in the text is not made special,
-    nothing is truncated or padded. A character that several byte-level pieces share belongs to the span of the
-    first of them. A segment is given back exactly if the tokenizer's own decoder does so.
+    nothing is truncated or padded. Where the strings of the tokens spell the text byte by byte, spans are those bytes;
+    elsewhere they are the library's offsets, and a character that several pieces share belongs to the first of them. A
+    segment is given back exactly if the tokenizer's own decoder does so.
     """
 
     PREFIX = "hf@"
@@ -135,6 +137,7 @@ class HuggingFaceTokenizer:
         self._sha256 = hashlib.sha256(json).hexdigest()
         self.name = self.PREFIX + self._sha256[:6]
         self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
+        self._pieces = _spelled(self._strings, self._bounds, byte_level=b'"ByteLevel"' in json)
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> HuggingFaceTokenizer:
@@ -158,7 +161,23 @@ class HuggingFaceTokenizer:
         last = (end for encoding in encodings for _, end in encoding.offsets)
         character_ends = np.fromiter(last, dtype=np.int64, count=len(ids))
         span_ends = _tiling_byte_ends(character_ends, counts, segments)
+        self._spell_out(sequences, counts, segments, span_ends)
         return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, span_ends, lossy)
+
+    def _spell_out(
+        self, sequences: list[list[int]], counts: NDArray[np.int64], segments: Segments, span_ends: NDArray[np.int64]
+    ) -> None:
+        """Set the span ends of segments whose bytes the tokens spell one after another: exact within a character, too."""
+        at = 0
+        for i, ids in enumerate(sequences):
+            pieces = [self._pieces[number] for number in ids]
+            whole, text = b"".join(pieces), segments.text(i)
+            added = len(whole) - len(text)
+            if whole == text or (added == 1 and whole == b" " + text):
+                # A space that the tokenizer puts before the text is no byte of it.
+                ends = np.cumsum([len(piece) for piece in pieces]) - added
+                span_ends[at : at + len(ids)] = np.maximum(ends, 0)
+            at += int(counts[i])
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the text that the tokenizer's decoder makes; strings not in its vocabulary stand as they are."""
@@ -199,6 +218,23 @@ def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uin
     bounds = np.zeros(len(strings) + 1, dtype=np.int64)
     np.cumsum([len(string) for string in strings], out=bounds[1:])
     return np.frombuffer(b"".join(strings), dtype=np.uint8), bounds
+
+
+def _spelled(strings: NDArray[np.uint8], bounds: NDArray[np.int64], *, byte_level: bool) -> list[bytes]:
+    """Return the bytes that each token stands for, by the rules of byte-level pieces or of U+2581 and byte fallback."""
+    whole, edges = strings.tobytes(), bounds.tolist()
+    tokens = [whole[start:end].decode() for start, end in pairwise(edges)]
+    if byte_level:
+        # Radford et al. 2019: printable bytes stand for themselves, the others are numbered from U+0100.
+        plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+        alphabet = {chr(byte): byte for byte in plain}
+        alphabet |= {chr(256 + i): byte for i, byte in enumerate(sorted(set(range(256)) - set(plain)))}
+        return [
+            bytes(alphabet[character] for character in token) if alphabet.keys() >= set(token) else token.encode()
+            for token in tokens
+        ]
+    named = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
+    return [named.get(token, token.replace("\u2581", " ").encode()) for token in tokens]
 
 
 def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int64], segments: Segments) -> NDArray[np.int64]:

@@ -91,7 +91,7 @@ def test_rows_that_came_in_two_batches_are_one_segment() -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n"), max_size=8), max_size=6))
 def test_denominators_counted_the_plain_way(lines: list[str]) -> None:
     """Against the kernel, which counts by looking at bytes."""
-    from lmgauge.evaluation.evaluate import count_denominators
+    from lmgauge.evaluation.denominators import count_denominators
 
     for block in blocks_of([line.encode() for line in lines], 2):
         assert recount(block) == count_denominators(block)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, Headline, counted
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.evaluation.audit.spelling import Spelling
-from lmgauge.evaluation.evaluate import Denominators, count_denominators
+from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.history import line_ends
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -39,6 +40,7 @@ def recount(block: Segments) -> Denominators:
     """Segments, words, characters and bytes of a block, the plain way: each segment as text, split and measured."""
     texts = [block.text(i) for i in range(len(block))]
     return Denominators(
+        line_ends=block.terminator * len(texts),
         segments=len(texts),
         words=sum(len(text.split()) for text in texts),
         characters=sum(len(text.decode()) + block.terminator for text in texts),
@@ -93,10 +95,12 @@ class Coverage:
         subject: the model behind the table, whose tokenizer says which tokens there should be; None for a stored table.
         unit: of the tokens.
         pull: whether the table is read by itself, and not made from the blocks that this hands out.
+        context: context policy of a stored table.
     """
 
-    def __init__(self, subject: Subject | None, unit: str, *, pull: bool = False) -> None:
+    def __init__(self, subject: Subject | None, unit: str, *, pull: bool = False, context: str = "") -> None:
         self._subject, self._pull = subject, pull
+        self._line_ends = line_ends(context if subject is None else subject.context)
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
         self.faults = {name: Fault() for name in ("segments", "spans", "tokens", "sentence ends", "log-probabilities")}
         self.claimed, self.counted = Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)
@@ -138,11 +142,16 @@ class Coverage:
             self.lossy += batch.lossy_segments
             yield batch
 
+    @property
+    def denominators(self) -> Denominators:
+        """What the text has, as counted here: without line ends where nothing predicts them."""
+        return self.counted.without_line_ends() if self._line_ends == "unscored" else self.counted
+
     def headline(self) -> Headline:
         """The number that the rows come to, over the bytes of the text as they were counted here."""
         nats = math.nan if self._spoiled else -math.inf if self.zeros else math.fsum(self._sums)
         altered = self.lossy or self._spelling.altered
-        return Headline.of(nats, self.events, self.counted.bytes, bound=bool(self.oov or altered))
+        return Headline.of(nats, self.events, self.denominators.bytes, bound=bool(self.oov or altered))
 
     def _add_up(self, logprob: NDArray[np.float64]) -> None:
         """Correctly rounded sums of segments, themselves summed up now and then, so that no list grows with the text."""
@@ -321,6 +330,12 @@ class Coverage:
             self.faults["sentence ends"].note(
                 f"{self.ends:,} of {self.counted.segments:,} segments have one: all should, or none"
             )
+        if not self.ends and self.line_ends and self._line_ends == "text":
+            evidence = f"No </s> is predicted: {counted(self.line_ends, 'line end')} are scored as the text that they are."
+            return self._verdict("sentence ends", evidence, "</s> is not as it should be {}", "time")
+        if not self.ends and self.line_ends and self._line_ends == "unscored":
+            evidence = f"No </s> is predicted; {counted(self.line_ends, 'line end')} are neither scored nor among the bytes."
+            return self._verdict("sentence ends", evidence, "</s> is not as it should be {}", "time")
         if not self.ends and self.line_ends:
             evidence = f"No </s> is predicted: {counted(self.line_ends, 'line end')} are among the bytes, and in no event"
             if self._subject is None:

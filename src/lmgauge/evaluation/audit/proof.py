@@ -369,7 +369,7 @@ def _came_back(subject: Subject, chosen: _Chosen, decoded: list[list[int]]) -> C
     exact = size = words = unknown = 0
     for rows, tokens in zip(chosen.segments, decoded, strict=True):
         text = _text_of(subject, tokens, rows.text)
-        if text.encode(errors="replace") == rows.text:
+        if text.encode(errors="replace") in (rows.text, rows.source):
             exact += 1
             size += len(rows.source)
         elif text.split() == rows.text.decode().split():

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
+from lmgauge.history import runs_on, scores_first_tokens
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -111,7 +112,12 @@ class Subject:
         self.vocabulary, self.tokenizer = model.vocabulary, model.tokenizer
         self.label = str(getattr(model, "label", type(model).__name__))
         self.context = str(getattr(model, "context_policy", "sentence"))
-        self.running = self.context.startswith("stream")
+        if not scores_first_tokens(self.context):
+            raise UsageError(
+                f"{self.label}: the first token of each context has no row, so that no event pays for its bytes; only a "
+                "model that scores all of the text can be audited (--first-token)"
+            )
+        self.running = runs_on(self.context)
         self.independent = not self.running and bool(getattr(model, "blocks_are_independent", False))
         self.stated_tolerance = float(getattr(model, "tolerance", 0.0))
         self.tolerance = min(self.stated_tolerance, LARGEST_TOLERANCE)

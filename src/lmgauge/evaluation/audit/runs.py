@@ -157,7 +157,7 @@ def _seal(run: Run) -> Check:
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
     sums = _Sums()
-    coverage = Coverage(None, run.description.unit, pull=True)
+    coverage = Coverage(None, run.description.unit, pull=True, context=run.description.context)
     blocks: Iterable[Segments] = () if corpus is None else corpus
 
     def table(feed: Iterable[Segments]) -> Iterator[ScoreBatch]:
@@ -175,7 +175,7 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
     if not sum(sums.events):
         return [Check(LEVEL, "table", FAIL, "The table has no rows.")], Headline()
     bound = bool(sums.events[OOV] or sums.lossy or run.description.lossy_segments)
-    size = None if corpus is None else coverage.counted.bytes
+    size = None if corpus is None else coverage.denominators.bytes
     headline = Headline.of(sums.nats, sum(sums.events), size, bound=bound)
     if corpus is None:
         return [Check(LEVEL, "text", NOT_CHECKED, _NO_TEXT), *_claims(run, sums, None)], headline
@@ -238,7 +238,7 @@ def _recomputed(sums: _Sums, coverage: Coverage | None) -> dict[str, float]:
     }
     if coverage is not None:
         for name in _COUNTS:
-            count = getattr(coverage.counted, name)
+            count = getattr(coverage.denominators, name)
             found[name] = count
             if name != "segments" and count:
                 found[f"bits_per_{name.removesuffix('s')}"] = -nats / count / math.log(2)

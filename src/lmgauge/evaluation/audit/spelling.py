@@ -127,7 +127,8 @@ def _by_group(rows: Rows, spelled: Callable[[str], bytes | None], begin: str) ->
     ends = [not piece.strip() for piece, kind in zip(pieces, kinds, strict=True) if kind == EOS_KIND]
     if all(part is not None for part, kind in zip(parts, kinds, strict=True) if kind != EOS_KIND) and all(ends):
         whole = b"".join(part for part in parts if part is not None)
-        if rows.text in (whole, whole.removeprefix(begin.encode())):
+        # Line ends may be scored as text: then they are the last token's, or the end of it.
+        if not {whole, whole.removeprefix(begin.encode())}.isdisjoint((rows.text, rows.source)):
             return [True] * len(kinds)
     right: list[bool] = []
     first = 0
@@ -166,7 +167,7 @@ def _predicted(rows: Rows) -> list[str]:
 
 def _back(detokenize: Callable[[Sequence[str]], str]) -> Reading:
     def read(rows: Rows) -> list[bool]:
-        return [detokenize(_predicted(rows)).encode(errors="replace") == rows.text] * len(rows)
+        return [detokenize(_predicted(rows)).encode(errors="replace") in (rows.text, rows.source)] * len(rows)
 
     return read
 

@@ -23,6 +23,7 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.statistics import Z_95
+from lmgauge.history import runs_on
 from lmgauge.metrics.perplexity import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
@@ -203,7 +204,7 @@ def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Ev
         starts = np.repeat(np.cumsum(batch.segment_events) - batch.segment_events, batch.segment_events)
         history = np.concatenate((before, ids))
         for row in rows.tolist():
-            if model.context_policy == "sentence":
+            if not runs_on(model.context_policy):
                 context = np.concatenate((begin, ids[starts[row] : row]))
             else:
                 context = history[: len(before) + row]

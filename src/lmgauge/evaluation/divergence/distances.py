@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.drawn_events import SegmentEvents
+from lmgauge.history import runs_on
 from lmgauge.metrics.perplexity import LN_2
 from lmgauge.threads import map_in_order
 
@@ -158,7 +159,7 @@ class ModelPair:
 
     def _seen(self, which: int, segment: SegmentEvents) -> tuple[NDArray[np.uint32], int]:
         """Ids that hold the contexts of a segment's events, and how many of them precede the first event."""
-        if self._models[which].context_policy == "sentence" or self._history is None:
+        if not runs_on(self._models[which].context_policy) or self._history is None:
             return np.concatenate((self._bos, segment.ids)), 1
         return self._history, 1 + segment.before
 

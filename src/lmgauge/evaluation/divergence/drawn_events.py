@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.history import runs_on
 from lmgauge.scores import ScoreBatch, TokenStrings
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
     generator = np.random.default_rng(seed)
     heap: list[tuple[float, int, SegmentEvents]] = []  # negated: the highest number first
     kept = total_events = total_segments = 0
-    sees_text = any(model.context_policy != "sentence" for model in (a, b))
+    sees_text = any(runs_on(model.context_policy) for model in (a, b))
     history = [np.array([a.vocabulary.id("<s>")], np.uint32)]
     for one, other in _score_both(a, b, corpus, threads):
         keys = generator.random(len(one.segments))

@@ -1,0 +1,229 @@
+"""What `lmgauge train` takes and does for neural models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from lmgauge.cli.options import corpus_of
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+NEURAL_KINDS = ("ffnn", "rnn", "lstm", "gru", "transformer")
+NGRAM_ONLY = ("vocabulary", "words", "interpolate", "discount", "k", "cutoffs", "prune")
+_RUN = ("valid", "preset", "resume", "checkpoint_every", "device", "tensorboard")
+_SETTINGS = (
+    "epochs",
+    "batch_size",
+    "steps",
+    "learning_rate",
+    "optimizer",
+    "schedule",
+    "clip_norm",
+    "weight_decay",
+    "patience",
+    "dropout",
+    "embedding_size",
+    "hidden_size",
+    "num_layers",
+    "heads",
+    "nonlinearity",
+    "direct_connections",
+    "tie_embeddings",
+    "precision",
+    "seed",
+)
+NEURAL_ONLY = _RUN + _SETTINGS
+_OF_KINDS: dict[str, tuple[str, ...]] = {
+    "num_layers": ("rnn", "lstm", "gru", "transformer"),
+    "heads": ("transformer",),
+    "nonlinearity": ("rnn",),
+    "direct_connections": ("ffnn",),
+}
+
+
+def neural_training_options(command: _F) -> _F:
+    """How neural models are trained: the preset, what is changed of it, and how the run goes."""
+    for option in reversed([*_run_options(), *_training_options(), *_size_options()]):
+        command = option(command)
+    return command
+
+
+def _run_options() -> list[Callable[[Any], Any]]:
+    return [
+        click.option(
+            "--valid",
+            multiple=True,
+            type=click.Path(),
+            help="Neural: the validation text; the epoch that predicts it best is kept. May be given several times.",
+        ),
+        click.option(
+            "--preset",
+            type=click.Choice(["small", "medium", "large"]),
+            default="small",
+            show_default=True,
+            help="Neural: sizes and recipe of a paper, which the options below change.",
+        ),
+        click.option("--resume", is_flag=True, help="Neural: go on with a run that was stopped; begin where there is none."),
+        click.option(
+            "--checkpoint-every",
+            type=click.IntRange(min=0),
+            default=500,
+            show_default=True,
+            metavar="N",
+            help="Neural: updates from one checkpoint to the next; 0: after each epoch only.",
+        ),
+        click.option("--device", metavar="NAME", help="Neural: cpu, cuda, cuda:1, ...; a GPU where there is one."),
+        click.option("--tensorboard", type=click.Path(), metavar="DIR", help="Neural: write figures for TensorBoard there."),
+        click.option(
+            "--precision",
+            type=click.Choice(["float32", "bfloat16"]),
+            help="Neural: of matrix products; bfloat16 is faster where the processor has it.  [default: float32]",
+        ),
+        click.option("--seed", type=click.IntRange(min=0), help="Neural: same seed, same model.  [default: 12345]"),
+    ]
+
+
+def _training_options() -> list[Callable[[Any], Any]]:
+    positive, count = click.FloatRange(min=0, min_open=True), click.IntRange(min=1)
+    return [
+        click.option("--epochs", type=count, help="Neural: passes over the text, at most."),
+        click.option("--batch-size", type=count, help="Neural: sequences side by side."),
+        click.option("--steps", type=count, help="Neural: tokens of each sequence in one update."),
+        click.option("--learning-rate", type=positive, help="Neural: at its highest."),
+        click.option("--optimizer", type=click.Choice(["sgd", "adamw"]), help="Neural: plain SGD, or AdamW."),
+        click.option(
+            "--schedule",
+            type=click.Choice(["constant", "decay", "halve", "cosine"]),
+            help="Neural: how the learning rate falls: after some epochs, after one without improvement, or as a cosine.",
+        ),
+        click.option("--clip-norm", type=click.FloatRange(min=0), help="Neural: longest gradient; 0: any."),
+        click.option("--weight-decay", type=click.FloatRange(min=0), help="Neural: of AdamW."),
+        click.option(
+            "--patience", type=click.IntRange(min=0), help="Neural: epochs without improvement before stopping; 0: none."
+        ),
+        click.option("--dropout", type=click.FloatRange(0, 1, max_open=True), help="Neural: share of units dropped."),
+    ]
+
+
+def _size_options() -> list[Callable[[Any], Any]]:
+    count = click.IntRange(min=1)
+    return [
+        click.option("--embedding-size", type=count, help="Neural: width of a token's vector."),
+        click.option("--hidden-size", type=count, help="Neural: width of hidden layers."),
+        click.option("--layers", "num_layers", type=count, help="Neural: hidden layers."),
+        click.option("--heads", type=count, help="transformer: attention heads."),
+        click.option("--nonlinearity", type=click.Choice(["sigmoid", "tanh"]), help="rnn: of the hidden layer."),
+        click.option(
+            "--direct-connections/--no-direct-connections",
+            default=None,
+            help="ffnn: from the word vectors to the output too.",
+        ),
+        click.option(
+            "--tie-embeddings/--no-tie-embeddings",
+            default=None,
+            help="Neural: the output layer's weights are the word vectors.",
+        ),
+    ]
+
+
+def refuse_others(ctx: click.Context, kind: str) -> None:
+    """Refuses options that were given and are none of this kind of model's.
+
+    Raises:
+        click.UsageError: the first of them.
+    """
+    neural = kind in NEURAL_KINDS
+    for name in _given(ctx):
+        if neural and (name in NGRAM_ONLY or (name == "order" and kind != "ffnn")):
+            raise click.UsageError(f"{_spelled(ctx, name)} is for n-gram models; {kind} does not take it", ctx)
+        if not neural and name in NEURAL_ONLY:
+            raise click.UsageError(f"{_spelled(ctx, name)} is for neural models; {kind} does not take it", ctx)
+        if neural and kind not in _OF_KINDS.get(name, NEURAL_KINDS):
+            raise click.UsageError(
+                f"{_spelled(ctx, name)} is for {', '.join(_OF_KINDS[name])}; {kind} does not take it", ctx
+            )
+
+
+def _given(ctx: click.Context) -> Iterable[str]:
+    of_user = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    return [name for name in ctx.params if ctx.get_parameter_source(name) in of_user]
+
+
+def _spelled(ctx: click.Context, name: str) -> str:
+    return next((parameter.opts[0] for parameter in ctx.command.params if parameter.name == name), name)
+
+
+def train_and_tell(
+    ctx: click.Context, kind: str, texts: tuple[str, ...], output: str, as_json: bool, options: dict[str, Any]
+) -> None:
+    """Trains a neural model and says what came of it.
+
+    Args:
+        ctx: of the command; says which options were given.
+        kind: one of `NEURAL_KINDS`.
+        texts: paths of the training text.
+        output: the model's folder.
+        as_json: whether to print the result as JSON.
+        options: the command's other options by name.
+    """
+    from lmgauge.cli.training_display import training_display
+    from lmgauge.errors import MissingExtraError
+
+    try:
+        from lmgauge.models.neural.training.run import train_neural
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), extra="neural") from error
+    reading = {name: options[name] for name in ("unit", "field", "group", "format_", "errors")}
+    corpus = corpus_of(texts, reading)
+    valid = corpus_of(options["valid"], reading) if options["valid"] else None
+    given = set(_given(ctx))
+    changes = {name: options[name] for name in _SETTINGS}
+    changes |= {name: options[name] for name in ("order", "context") if name in given}
+    shared = (
+        "preset",
+        "tokenizer",
+        "min_count",
+        "vocab_size",
+        "reserved",
+        "resume",
+        "checkpoint_every",
+        "device",
+        "threads",
+    )
+    try:
+        with training_display() as display:
+            result = train_neural(
+                kind,  # type: ignore[arg-type]  # click has checked it
+                corpus,
+                valid=valid,
+                output=output,
+                tensorboard=options["tensorboard"],
+                progress=display.say,
+                watch=display.show,
+                **{name: options[name] for name in shared},
+                **changes,
+            )
+    except (KeyboardInterrupt, SystemExit):
+        click.echo(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
+        raise
+    _tell(result, as_json)
+
+
+def _tell(result: Any, as_json: bool) -> None:
+    from lmgauge.report.json_text import to_json
+
+    if as_json:
+        click.echo(to_json(result.to_dict()))
+        return
+    best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:.2f}"
+    click.echo(
+        f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
+        f"{result.events:,} events in {result.epochs} epochs and {result.seconds:,.0f} s{best}",
+        err=True,
+    )
+    for note in result.notes:
+        click.echo(f"note: {note}", err=True)

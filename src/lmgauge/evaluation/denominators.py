@@ -1,0 +1,43 @@
+"""What numbers are divided by: segments, words, characters and bytes, counted in the source text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.text.segments import Segments, count_text
+
+
+@dataclass(frozen=True)
+class Denominators:
+    """What the source text counts: never taken from token pieces. Line ends count as one byte and one character each."""
+
+    segments: int
+    words: int
+    characters: int
+    bytes: int
+    line_ends: int = 0
+
+    def __add__(self, other: Denominators) -> Denominators:
+        return Denominators(
+            self.segments + other.segments,
+            self.words + other.words,
+            self.characters + other.characters,
+            self.bytes + other.bytes,
+            self.line_ends + other.line_ends,
+        )
+
+    def without_line_ends(self) -> Denominators:
+        """The same for a model that does not predict where lines end: no bits may be spread over what was never scored."""
+        ends = self.line_ends
+        return Denominators(self.segments, self.words, self.characters - ends, self.bytes - ends)
+
+
+def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
+    """Segments, words, characters and bytes of (some of) the segments of a block, line ends included."""
+    starts, ends = block.starts[chosen], block.ends[chosen]
+    words, characters = count_text(block.data, starts, ends, block.terminator)
+    line_ends = block.terminator * len(starts)
+    return Denominators(len(starts), words, characters, int((ends - starts).sum()) + line_ends, line_ends)

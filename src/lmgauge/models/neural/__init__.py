@@ -1,0 +1,5 @@
+"""Neural language models: scoring any causal network of the `transformers` library, and training small ones of our own.
+
+Modules here may import torch and transformers at the top, and what `lmgauge.models` may of ours; they are only imported
+where a neural model is asked for. `options` and `presets` import neither.
+"""

@@ -1,0 +1,107 @@
+"""Windows to batches: of about equal length, so that next to nothing is padded, and as large as memory allows.
+
+What is padded stands at the right, where a causal network's predictions cannot see it, and is never scored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+# More does not make a processor faster: its products are at full speed, and less stays in its caches.
+_CPU_TOKENS = 2048
+_GPU_TOKENS = 1 << 16
+_LARGEST_PADDING = 1 / 16
+_SHARE_OF_FREE_MEMORY = 0.6
+_FALLBACK_FREE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Predictions to take from one showing of a stretch of ids.
+
+    Attributes:
+        ids: int64 [shown], what the network is shown.
+        targets: int64 [predicted], the ids predicted from the last so many positions shown.
+        segment: index of the segment, for messages.
+    """
+
+    ids: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    segment: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Jobs to compute together.
+
+    Attributes:
+        jobs: their numbers.
+        ids: int64 [jobs, length], padded at the right.
+        rows: int64 [n], where in the flattened ids each prediction is made, job after job.
+        targets: int64 [n].
+    """
+
+    jobs: list[int]
+    ids: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    targets: NDArray[np.int64]
+
+
+def batches(jobs: Sequence[Job], most_tokens: int) -> Iterator[Batch]:
+    """Jobs in batches of at most `most_tokens` tokens (or one job), longest first, so that memory fails early if at all."""
+    order = sorted(range(len(jobs)), key=lambda number: -len(jobs[number].ids))
+    chosen: list[int] = []
+    longest = shown = 0
+    for number in order:
+        length = len(jobs[number].ids)
+        padded = longest * (len(chosen) + 1)
+        wasteful = padded - shown - length > _LARGEST_PADDING * padded
+        if chosen and (padded > most_tokens or wasteful):
+            yield join(jobs, chosen)
+            chosen, shown = [], 0
+        if not chosen:
+            longest = length
+        chosen.append(number)
+        shown += length
+    if chosen:
+        yield join(jobs, chosen)
+
+
+def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
+    """One batch of the chosen jobs."""
+    length = max(len(jobs[number].ids) for number in chosen)
+    ids = np.zeros((len(chosen), length), np.int64)
+    rows = []
+    for row, number in enumerate(chosen):
+        job = jobs[number]
+        ids[row, : len(job.ids)] = job.ids
+        ids[row, len(job.ids) :] = job.ids[-1]  # any would do; an id for padding makes the library speak up
+        last = row * length + len(job.ids)
+        rows.append(np.arange(last - len(job.targets), last))
+    return Batch(chosen, ids, np.concatenate(rows), np.concatenate([jobs[number].targets for number in chosen]))
+
+
+def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
+    """How many tokens fit into the memory that is free now.
+
+    Args:
+        bytes_a_token: what computing one token takes.
+        device: where.
+    """
+    fitting = int(_SHARE_OF_FREE_MEMORY * _free_bytes(device)) // max(1, bytes_a_token)
+    return max(1, min(fitting, _GPU_TOKENS if device.type == "cuda" else _CPU_TOKENS))
+
+
+def _free_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return _FALLBACK_FREE_BYTES

@@ -1,0 +1,159 @@
+"""How a neural model is to score text: what the user may choose, and what it comes to for one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from lmgauge.errors import UsageError
+
+FirstToken = Literal["bos", "eos", "uniform", "unscored"]
+SegmentEnd = Literal["eos", "newline", "none"]
+Precision = Literal["auto", "float32", "bfloat16"]
+FIRST_TOKENS: tuple[FirstToken, ...] = get_args(FirstToken)
+SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
+STORED = ("context", "stride", "stream", "first_token", "end", "dtype")
+_MOST_DIGITS = 18
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringOptions:
+    """What may be chosen; None leaves it to the model.
+
+    Attributes:
+        context: most tokens a prediction may see, `<s>` included; as many as the model has positions for if None.
+        stride: tokens from one window to the next; `context` if None, so that each token is computed once.
+        stream: whether the context runs on over the ends of segments.
+        first_token: what the first token of a context is predicted from: the model's BOS or EOS token, nothing (uniform over
+            the vocabulary), or not at all. BOS where the model has one, else uniform.
+        end: what ends a segment: the model's EOS token, the line's own newline as text, or nothing.
+        dtype: of weights and products; log-softmax is float32 and sums are float64 whatever it is.
+        device: such as `cpu` or `cuda:0`; a GPU where there is one.
+        batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result.
+        trust_remote_code: whether code in the model's folder may run.
+    """
+
+    context: int | None = None
+    stride: int | None = None
+    stream: bool | None = None
+    first_token: FirstToken | None = None
+    end: SegmentEnd | None = None
+    dtype: Precision = "auto"
+    device: str | None = None
+    batch_tokens: int | None = None
+    trust_remote_code: bool = False
+
+    def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
+        """These options, and those stored with a model where nothing was chosen."""
+        own = {name: stored[name] for name in STORED if getattr(self, name) in (None, "auto") and name in stored}
+        return replace(self, **own)
+
+    def of_machine(self) -> ScoringOptions:
+        """Only those that say what computes, not what: for the parts of a mixture, which keep their own."""
+        return ScoringOptions(device=self.device, batch_tokens=self.batch_tokens, trust_remote_code=self.trust_remote_code)
+
+    def stored(self) -> dict[str, Any]:
+        """What is kept with a model that is copied: what its numbers depend on and was chosen."""
+        return {name: getattr(self, name) for name in STORED if getattr(self, name) not in (None, "auto")}
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("first-token", self.first_token, (None, *FIRST_TOKENS)),
+            ("end", self.end, (None, *SEGMENT_ENDS)),
+            ("dtype", self.dtype, PRECISIONS),
+        ):
+            if value not in choices:
+                raise UsageError(f"{name} {value!r}: choose {', '.join(str(choice) for choice in choices if choice)}")
+        for name, count in (("context", self.context), ("stride", self.stride), ("batch-tokens", self.batch_tokens)):
+            if count is not None and count < 1:
+                raise UsageError(f"{name} {count}: give a number of tokens, 1 or more")
+
+
+def parse_context(text: str) -> tuple[int | None, bool | None]:
+    """What `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`.
+
+    Returns:
+        The most tokens a prediction may see, and whether the context runs on; None for what is not said.
+
+    Raises:
+        UsageError: it says something else.
+    """
+    context: int | None = None
+    stream: bool | None = None
+    for part in text.split(","):
+        if part.isascii() and part.isdecimal() and len(part) <= _MOST_DIGITS and context is None:
+            context = int(part)
+        elif part in ("stream", "sentence") and stream is None:
+            stream = part == "stream"
+        else:
+            raise UsageError(f"context {text!r}: give a number of tokens, sentence or stream, or both, as in stream,1024")
+    return context, stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPolicy:
+    """What of the text each prediction sees.
+
+    Attributes:
+        running: whether the context runs on over the ends of segments.
+        context: most tokens a prediction sees; None if there is no limit.
+        stride: tokens from one window to the next; None if there is no limit.
+        first_token: what the first token is predicted from.
+        end: what ends a segment.
+    """
+
+    running: bool
+    context: int | None
+    stride: int | None
+    first_token: FirstToken
+    end: SegmentEnd
+
+    def __str__(self) -> str:
+        """As signatures show it: `sentence` and `stream` alone mean what they mean for n-gram models."""
+        parts = ["stream" if self.running else "sentence"]
+        if self.context is not None:
+            parts.append(f"{self.context}/{self.stride}")
+        if self.first_token != "bos":
+            parts.append(f"first={self.first_token}")
+        if self.end != "eos":
+            parts.append(f"end={self.end}")
+        return ",".join(parts)
+
+
+def resolve_policy(
+    options: ScoringOptions, *, positions: int | None, running: bool, has_bos: bool, has_eos: bool, end: SegmentEnd
+) -> ContextPolicy:
+    """The policy that options come to for a model.
+
+    Args:
+        options: what was chosen.
+        positions: how many tokens the model has positions for; None if it has no limit.
+        running: whether its context runs on unless chosen otherwise.
+        has_bos: whether it has a token that begins a text.
+        has_eos: whether it has a token that ends one.
+        end: what ends a segment unless chosen otherwise.
+
+    Raises:
+        UsageError: options that the model cannot follow.
+    """
+    first = options.first_token or ("bos" if has_bos else "uniform")
+    end = options.end or end
+    if first == "bos" and not has_bos:
+        raise UsageError("first-token bos: this model has no BOS token; choose eos, uniform or unscored")
+    if not has_eos and "eos" in (first, end):
+        name = "first-token" if first == "eos" else "end"
+        raise UsageError(f"{name} eos: this model has no EOS token; choose another")
+    context = options.context if options.context is not None else positions
+    if context is not None and positions is not None and context > positions:
+        raise UsageError(f"context {context}: this model has positions for {positions} tokens; choose no more")
+    stride = options.stride if options.stride is not None else context
+    if stride is not None and (context is None or stride > context):
+        raise UsageError(
+            f"stride {stride}: longer than the context ({context}), tokens in between would not be scored; choose no more"
+            if context is not None
+            else f"stride {stride}: means nothing without --context, as this model sees the whole text"
+        )
+    running = options.stream if options.stream is not None else running
+    return ContextPolicy(running=running, context=context, stride=stride, first_token=first, end=end)

@@ -1,0 +1,133 @@
+"""Log-probabilities of given tokens from hidden states, without ever holding all logits.
+
+Logits are made in tiles of the vocabulary; of each tile only the sum of exponentials stays. Where those overflow, the
+largest logit is followed from tile to tile (Milakov & Gimelshein 2018, "Online normalizer calculation for softmax").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Measured on a server processor: with wider tiles the logits no longer stay in its caches.
+_CPU_TILE = (2048, 2048)
+_GPU_TILE = (8192, 32768)
+
+
+def unchanged(logits: Tensor) -> Tensor:
+    """Logits as the matrix product gives them."""
+    return logits
+
+
+@dataclass(frozen=True)
+class OutputLayer:
+    """The last layer of a language model.
+
+    Attributes:
+        weight: [vocabulary, hidden], in the dtype to multiply in.
+        bias: float32 [vocabulary], or None.
+        adjust: what the model does to float32 logits after the product (in place or not), such as soft capping.
+    """
+
+    weight: Tensor
+    bias: Tensor | None = None
+    adjust: Callable[[Tensor], Tensor] = unchanged
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """All logits, float32 [n, vocabulary], of hidden states [n, hidden]; for few states."""
+        return self._adjusted(hidden.float() @ self.weight.float().T, slice(None))
+
+    def log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Natural log-probabilities of the targets.
+
+        Args:
+            hidden: [n, hidden].
+            targets: int64 [n].
+
+        Returns:
+            float64 [n]: the target's logit less the log-sum-exp of all, both from float32.
+        """
+        rows, columns = _CPU_TILE if hidden.device.type == "cpu" else _GPU_TILE
+        with _products_as_exact_as(self.weight.dtype):
+            parts = [
+                self._of_rows(states, wanted, columns)
+                for states, wanted in zip(hidden.split(rows), targets.split(rows), strict=True)
+            ]
+        return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64, device=hidden.device)
+
+    def _of_rows(self, hidden: Tensor, targets: Tensor, columns: int) -> Tensor:
+        hidden = hidden.to(self.weight.dtype)
+        largest, total = self._sums(hidden, columns)
+        if not bool(torch.isfinite(total).all()):
+            largest, total = self._sums_of_any_size(hidden, columns)
+        return self._target_logits(hidden, targets).double() - (largest.double() + total.log())
+
+    def _sums(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
+        """A shift (float32 [n]) and the sum of exponentials of logits less it (float64 [n]), not finite if that overflows.
+
+        The shift is the largest logit of the first tile: the others are most often as large, and looking for theirs would
+        cost a pass over memory for each.
+        """
+        shift = torch.zeros(len(hidden), device=hidden.device)
+        total = torch.zeros(len(hidden), dtype=torch.float64, device=hidden.device)
+        for begin in range(0, len(self.weight), columns):
+            logits = self._tile(hidden, slice(begin, begin + columns))
+            if begin == 0:
+                shift = logits.amax(1)
+                shift.masked_fill_(shift == -torch.inf, 0.0)
+            total += logits.sub_(shift[:, None]).exp_().sum(1)
+        return shift, total
+
+    def _sums_of_any_size(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
+        """The same with a shift that follows the largest logit so far (online log-sum-exp)."""
+        largest = torch.full((len(hidden),), -torch.inf, device=hidden.device)
+        total = torch.zeros(len(hidden), dtype=torch.float64, device=hidden.device)
+        for begin in range(0, len(self.weight), columns):
+            logits = self._tile(hidden, slice(begin, begin + columns))
+            new = torch.maximum(largest, logits.amax(1))
+            # -inf less -inf is no number: where nothing is possible yet, nothing is subtracted.
+            shift = new.masked_fill(new == -torch.inf, 0.0)
+            total *= torch.exp((largest - shift).double())
+            total += logits.sub_(shift[:, None]).exp_().sum(1)
+            largest = new
+        return largest, total
+
+    def _tile(self, hidden: Tensor, part: slice) -> Tensor:
+        """float32 [n, columns], the logits of a part of the vocabulary, which may be written over."""
+        weight = self.weight[part]
+        if hidden.device.type == "cuda" and weight.dtype != torch.float32:
+            return self._adjusted(torch.mm(hidden, weight.T, out_dtype=torch.float32), part)
+        return self._adjusted(torch.mm(hidden.float(), weight.float().T), part)
+
+    def _adjusted(self, product: Tensor, part: slice) -> Tensor:
+        if self.bias is not None:
+            product += self.bias[part]
+        return self.adjust(product)
+
+    def _target_logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """float32 [n], each target's logit."""
+        found = (hidden.float() * self.weight[targets].float()).sum(1)
+        if self.bias is not None:
+            found += self.bias[targets]
+        # A column of its own: what adjusts logits takes [n, vocabulary].
+        return self.adjust(found[:, None])[:, 0]
+
+
+@contextmanager
+def _products_as_exact_as(dtype: torch.dtype) -> Iterator[None]:
+    """Lets a processor multiply float32 copies of bfloat16 values as the bfloat16 they are; sums and results are float32."""
+    if dtype != torch.bfloat16 or not torch.backends.mkldnn.is_available():
+        yield
+        return
+    settings: Any = getattr(torch.backends.mkldnn, "matmul")  # noqa: B009 - not typed
+    before = settings.fp32_precision
+    settings.fp32_precision = "bf16"
+    try:
+        yield
+    finally:
+        settings.fp32_precision = before

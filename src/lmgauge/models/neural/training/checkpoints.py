@@ -1,0 +1,201 @@
+"""Checkpoints of a run that is under way: everything the next update depends on, as named tensors and JSON.
+
+`OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best.safetensors`, the parameters of the epoch with the
+lowest validation perplexity. A checkpoint appears under its name when it is whole; only then is the one before removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from lmgauge.errors import InputError, ModelFileError
+from lmgauge.files import writing, writing_directory
+
+_BEST = "best.safetensors"
+_NOTE = "checkpoint.json"
+_TENSORS = "tensors.safetensors"
+_PREFIX = "step-"
+_FORMAT_VERSION = 1
+
+
+@dataclass
+class Checkpoint:
+    """What a run goes on from.
+
+    Attributes:
+        note: position, learning rate, history and settings, as JSON values.
+        tensors: parameters and the optimiser's state by name.
+        own: of this process: carried state and random generators by name.
+    """
+
+    note: dict[str, Any]
+    tensors: dict[str, Tensor]
+    own: dict[str, Tensor]
+
+
+def training_folder(output: str | os.PathLike[str]) -> Path:
+    """Where the checkpoints of a model are while it is trained."""
+    output = Path(output)
+    return output.with_name(f"{output.name}.training")
+
+
+class CheckpointFolder:
+    """The folder with a run's checkpoints."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def newest(self) -> Path | None:
+        """The checkpoint to go on from; None if there is none yet."""
+        found = [(int(name[len(_PREFIX) :]), self.path / name) for name in self._names()]
+        return max(found)[1] if found else None
+
+    def _names(self) -> list[str]:
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        except NotADirectoryError as error:
+            raise InputError(f"{self.path}: is in the way of the training's checkpoints; move it") from error
+        return [name for name in names if name.startswith(_PREFIX) and name[len(_PREFIX) :].isdigit()]
+
+    def save(self, step: int, checkpoint: Checkpoint, others: dict[int, dict[str, Tensor]]) -> None:
+        """Writes a checkpoint, and removes those before it.
+
+        Args:
+            step: updates so far.
+            checkpoint: what to write; `own` is that of rank 0.
+            others: `own` of the other processes by rank.
+
+        Raises:
+            OutputError: it cannot be written; the one before is still there.
+        """
+        older = self._names()
+        name = f"{_PREFIX}{step}"
+        if name in older:
+            return  # nothing has happened since
+        with writing_directory(self.path / name, is_ours=lambda path: False) as folder:
+            (folder / _TENSORS).write_bytes(save(_plain(checkpoint.tensors)))
+            for rank, own in {0: checkpoint.own, **others}.items():
+                (folder / _own_name(rank)).write_bytes(save(_plain(own)))
+            note = {**checkpoint.note, "format_version": _FORMAT_VERSION}
+            (folder / _NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
+        for other in older:
+            shutil.rmtree(self.path / other, ignore_errors=True)
+
+    def load(self, path: Path, rank: int = 0) -> Checkpoint:
+        """Reads a checkpoint.
+
+        Raises:
+            ModelFileError: it is damaged, or of another version.
+        """
+        try:
+            note = json.loads((path / _NOTE).read_bytes())
+            if note["format_version"] != _FORMAT_VERSION:
+                raise ModelFileError(f"{path}: was written by another version of lmgauge, which must finish it")
+            return Checkpoint(note, load_file(path / _TENSORS), load_file(path / _own_name(rank)))
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            if isinstance(error, ModelFileError):
+                raise
+            raise ModelFileError(f"{path}: cannot be gone on from: {error}; delete {self.path} to begin anew") from error
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Writes a small file beside the checkpoints."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with writing(self.path / name) as file:
+            file.write(content)
+
+    def kept(self, name: str) -> bytes | None:
+        """The content of a small file; None if there is none."""
+        file = self.path / name
+        return file.read_bytes() if file.is_file() else None
+
+    def save_best(self, model: nn.Module) -> None:
+        """Keeps the parameters of a model as the best so far."""
+        self.keep(_BEST, save(_plain(parameters_of(model))))
+
+    def load_best(self, model: nn.Module) -> None:
+        """Gives a model the best parameters so far."""
+        load_parameters(model, load_file(self.path / _BEST))
+
+    def remove(self) -> None:
+        """Removes the folder, when the model it led to is written."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _own_name(rank: int) -> str:
+    return f"process-{rank}.safetensors"
+
+
+def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def parameters_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters by name, tied ones once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+@torch.no_grad()
+def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Puts parameters back.
+
+    Raises:
+        ModelFileError: other names or shapes than the model's.
+    """
+    own = dict(model.named_parameters())
+    if {name: tuple(p.shape) for name, p in own.items()} != {name: tuple(t.shape) for name, t in tensors.items()}:
+        raise ModelFileError("the checkpoint's parameters are not those of this model; was a newer lmgauge used?")
+    for name, parameter in own.items():
+        parameter.copy_(tensors[name])
+
+
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimiser's state by name: number of the parameter and name of the quantity."""
+    state = optimizer.state_dict()["state"]
+    return {f"{number}.{name}": value for number, values in state.items() for name, value in values.items()}
+
+
+def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Puts the optimiser's state back."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in tensors.items():
+        number, _, quantity = name.partition(".")
+        state.setdefault(int(number), {})[quantity] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def random_tensors(device: torch.device) -> dict[str, Tensor]:
+    """Where torch's random generators stand."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def load_random(tensors: dict[str, Tensor], device: torch.device) -> None:
+    """Puts torch's random generators back where they stood."""
+    torch.set_rng_state(tensors["cpu"])
+    if "cuda" in tensors and device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["cuda"], device)
+
+
+def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under `prefix/name`."""
+    return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
+
+
+def under_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors that are under a prefix, without it."""
+    start = f"{prefix}/"
+    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

@@ -1,0 +1,54 @@
+"""Models from settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from lmgauge.models.neural.architectures import (
+    FeedForwardConfig,
+    FeedForwardForCausalLM,
+    RecurrentConfig,
+    RecurrentForCausalLM,
+)
+from lmgauge.models.neural.training.settings import NeuralTrainingSettings
+from lmgauge.text.vocabulary import BOS, EOS
+
+
+def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
+    """A new model with random parameters, from torch's generator as it stands.
+
+    The Transformer is the library's GPT-2: of its decoders the one with dropout on embeddings, attention and residuals,
+    without which a text of a million words is learnt by heart.
+    """
+    common: dict[str, Any] = {
+        "vocab_size": vocabulary_size,
+        "initializer_range": settings.initializer_range,
+        "tie_word_embeddings": settings.tie_embeddings,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+    }
+    if settings.kind == "transformer":
+        sizes: dict[str, Any] = {"n_embd": settings.embedding_size, "n_layer": settings.num_layers, "n_head": settings.heads}
+        dropout: dict[str, Any] = dict.fromkeys(("embd_pdrop", "attn_pdrop", "resid_pdrop"), settings.dropout)
+        config = GPT2Config(n_positions=settings.steps, n_inner=settings.hidden_size, **sizes, **dropout, **common)
+        return GPT2LMHeadModel(config)
+    common |= {
+        "embedding_size": settings.embedding_size,
+        "hidden_size": settings.hidden_size,
+        "dropout": settings.dropout,
+    }
+    if settings.kind == "ffnn":
+        return FeedForwardForCausalLM(
+            FeedForwardConfig(order=settings.order, direct_connections=settings.direct_connections, **common)
+        )
+    return RecurrentForCausalLM(
+        RecurrentConfig(cell=settings.kind, num_layers=settings.num_layers, nonlinearity=settings.nonlinearity, **common)
+    )
+
+
+def parameter_count(model: torch.nn.Module) -> int:
+    """Number of trained values."""
+    return sum(parameter.numel() for parameter in model.parameters())

@@ -1,0 +1,324 @@
+"""Training a neural language model: from text to a folder that `AutoModelForCausalLM` loads."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.files import writing_directory
+from lmgauge.models.model import read_config
+from lmgauge.models.neural import architectures
+from lmgauge.models.neural.tokenization import CONFIG_KEY
+from lmgauge.models.neural.training.checkpoints import CheckpointFolder, training_folder
+from lmgauge.models.neural.training.data import TrainingText, make_source, read_text
+from lmgauge.models.neural.training.hub_tokenizer import write_tokenizer
+from lmgauge.models.neural.training.loop import Loop, TrainingEvent, Watch
+from lmgauge.models.neural.training.networks import build_model, parameter_count
+from lmgauge.models.neural.training.presets import preset_settings
+from lmgauge.models.neural.training.processes import Processes
+from lmgauge.models.neural.training.settings import NeuralKind, NeuralTrainingSettings
+from lmgauge.models.neural.training.tokenizers import fixed_vocabulary, make_training_tokenizer
+from lmgauge.text.documents import Corpus
+from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import Vocabulary
+from lmgauge.threads import thread_count
+from lmgauge.version import __version__
+
+FORMAT_VERSION = 1
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class NeuralTraining:
+    """What a training came to.
+
+    Attributes:
+        path: the model's folder.
+        settings: of the run.
+        parameters: number of trained values.
+        vocabulary_size: number of ids.
+        events: tokens to predict in the training text.
+        epochs: passes made.
+        history: per epoch `epoch`, `perplexity` (training text, with dropout), `learning_rate` and, with a validation text,
+            `valid_perplexity`.
+        valid_perplexity: of the parameters that were kept; None without a validation text.
+        seconds: that training took.
+        notes: what was changed while reading, and what else is to be known.
+    """
+
+    path: Path
+    settings: NeuralTrainingSettings
+    parameters: int
+    vocabulary_size: int
+    events: int
+    epochs: int
+    history: tuple[dict[str, float], ...]
+    valid_perplexity: float | None
+    seconds: float
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it by name, as JSON values."""
+        return asdict(self) | {"path": str(self.path)}
+
+
+def train_neural(
+    kind: NeuralKind,
+    texts: Corpus,
+    *,
+    valid: Corpus | None = None,
+    output: str | os.PathLike[str],
+    preset: str = "small",
+    tokenizer: str | Tokenizer = "whitespace",
+    min_count: int = 1,
+    vocab_size: int | None = None,
+    reserved: ReservedPolicy = "refuse",
+    resume: bool = False,
+    checkpoint_every: int = 500,
+    device: str | None = None,
+    threads: int | None = None,
+    tensorboard: str | os.PathLike[str] | None = None,
+    progress: Progress = lambda stage: None,
+    watch: Watch = lambda event: None,
+    **changes: Any,
+) -> NeuralTraining:
+    """Trains a model and writes it.
+
+    The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
+    training goes on its checkpoints are in `OUTPUT.training/`, from which `resume` goes on: on a processor the model is then
+    the same, bit for bit, as that of a run that was never stopped (given the same number of threads).
+
+    Args:
+        kind: ffnn, rnn, lstm, gru or transformer.
+        texts: the training text.
+        valid: the validation text.
+        output: the model's folder.
+        preset: small, medium or large.
+        tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
+        min_count: tokens that occur less often become `<unk>`.
+        vocab_size: only so many of the most frequent tokens stay.
+        reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
+        resume: go on with a run that was stopped; begin where there is none.
+        checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
+        device: such as cpu or cuda; a GPU where there is one.
+        threads: of the processor; all cores if not given.
+        tensorboard: folder to write figures for TensorBoard to.
+        progress: told in words what is being done.
+        watch: told where the run is, every few updates and after each epoch.
+        changes: settings of `NeuralTrainingSettings` that are to differ from the preset's.
+
+    Raises:
+        InputError: a text cannot be used, something is in the way of the output, or there is not enough memory.
+        UsageError: options out of range or contradicting each other, or other than those of the run to go on with.
+        TrainingFailedError: the loss is no number any more.
+        MissingExtraError: a library is not installed.
+    """
+    settings = preset_settings(kind, preset, **changes)
+    _check(settings, valid, reserved, checkpoint_every)
+    processes = Processes.from_environment()
+    processes.check(settings.batch_size)
+    folder = CheckpointFolder(training_folder(output))
+    _check_output(Path(output), folder, resume)
+    torch.set_num_threads(thread_count(threads))
+    architectures.register()
+    progress("reading the text")
+    chosen = make_training_tokenizer(tokenizer, texts, folder, progress)
+    text, vocabulary = _read(texts, chosen, settings, reserved, min_count, vocab_size)
+    held_out = None if valid is None else _read_valid(valid, chosen, vocabulary, settings, reserved)
+    loop = _begin(settings, text, held_out, len(vocabulary), folder, _device(device, processes), processes)
+    loop.note |= {"tokenizer": chosen.fingerprint, "vocabulary": vocabulary.fingerprint}
+    loop.checkpoint_every = checkpoint_every
+    newest = folder.newest() if resume else None
+    if newest is not None:
+        loop.resume(folder.load(newest, processes.rank))
+    with _figures(tensorboard, watch, processes) as loop.watch:
+        loop.run()
+    result = _result(loop, Path(output), text, vocabulary)
+    if processes.rank == 0:
+        if held_out is not None:
+            folder.load_best(loop.model)
+        _describe(loop.model, result, chosen, vocabulary, text, reserved)
+        _write(loop.model, chosen, vocabulary, Path(output))
+        folder.remove()
+    processes.wait()
+    return result
+
+
+def _begin(
+    settings: NeuralTrainingSettings,
+    text: TrainingText,
+    held_out: TrainingText | None,
+    vocabulary_size: int,
+    folder: CheckpointFolder,
+    device: torch.device,
+    processes: Processes,
+) -> Loop:
+    """A run before its first update."""
+    source = make_source(text.ids, settings, processes.rank, processes.world_size)
+    torch.manual_seed(settings.seed)
+    model = build_model(settings, vocabulary_size).to(device)
+    torch.manual_seed(settings.seed * 1009 + processes.rank)  # dropout: another in each process
+    note = {"training_text": text.sha256, "validation_text": None if held_out is None else held_out.sha256}
+    ids = None if held_out is None else held_out.ids
+    return Loop(model, source, ids, settings, folder, note, processes)
+
+
+def _check(settings: NeuralTrainingSettings, valid: Corpus | None, reserved: str, checkpoint_every: int) -> None:
+    if reserved not in RESERVED_POLICIES:
+        raise UsageError(f"reserved {reserved!r}: choose {', '.join(RESERVED_POLICIES)}")
+    if checkpoint_every < 0:
+        raise UsageError(f"checkpoint-every {checkpoint_every}: give a number of updates, or 0 for each epoch's end only")
+    if valid is None and (settings.schedule == "halve" or settings.patience):
+        raise UsageError(
+            "the schedule halve and patience look at a validation text: give one with --valid, or choose "
+            "--schedule decay and --patience 0"
+        )
+
+
+def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
+    """Refuses before hours are spent what could not be written after them."""
+    if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or is_trained_here(output))):
+        raise InputError(f"{output}: exists and is no neural model of lmgauge's; choose another name")
+    stopped = folder.newest() is not None
+    if stopped and not resume:
+        raise UsageError(
+            f"{folder.path}: holds a training that was stopped; --resume goes on with it, deleting the folder begins anew"
+        )
+    if resume and not stopped and is_trained_here(output):
+        raise UsageError(f"{output}: is a finished model, there is nothing to go on with; without --resume it is replaced")
+
+
+def is_trained_here(path: Path) -> bool:
+    """Whether a folder is a neural model that lmgauge trained."""
+    try:
+        return isinstance(read_config(path).get(CONFIG_KEY), dict)
+    except ModelFileError:
+        return False
+
+
+def _device(name: str | None, processes: Processes) -> torch.device:
+    chosen = name or (f"cuda:{processes.device_index}" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(chosen)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"device {chosen!r} cannot be used: {reason}") from error
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    return device
+
+
+def _read(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    settings: NeuralTrainingSettings,
+    reserved: ReservedPolicy,
+    min_count: int,
+    vocab_size: int | None,
+) -> tuple[TrainingText, Vocabulary]:
+    fixed = fixed_vocabulary(tokenizer)
+    if fixed is not None and (min_count != 1 or vocab_size is not None):
+        raise UsageError(f"the vocabulary of {tokenizer.name} is fixed; leave out min-count and vocab-size")
+    context = settings.context
+    return read_text(
+        corpus, tokenizer, fixed, context=context, reserved=reserved, min_count=min_count, vocab_size=vocab_size
+    )
+
+
+def _read_valid(
+    corpus: Corpus, tokenizer: Tokenizer, vocabulary: Vocabulary, settings: NeuralTrainingSettings, reserved: ReservedPolicy
+) -> TrainingText:
+    return read_text(corpus, tokenizer, vocabulary, context=settings.context, reserved=reserved, name="validation")[0]
+
+
+@contextmanager
+def _figures(directory: str | os.PathLike[str] | None, watch: Watch, processes: Processes) -> Any:
+    """What to tell where the run is: only the first process does, and TensorBoard too where a folder was given."""
+    if processes.rank:
+        yield lambda event: None
+    elif directory is None:
+        yield watch
+    else:
+        from lmgauge.models.neural.training.tensorboard import TensorBoard
+
+        with TensorBoard(directory) as board:
+
+            def both(event: TrainingEvent) -> None:
+                board.write(event)
+                watch(event)
+
+            yield both
+
+
+def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary) -> NeuralTraining:
+    best = loop.rate.best
+    notes = list(text.notes)
+    if loop.valid is not None and loop.rate.best_epoch + 1 < loop.epoch:
+        notes.append(f"the parameters are those after epoch {loop.rate.best_epoch + 1}, where validation was best")
+    return NeuralTraining(
+        path=output,
+        settings=loop.settings,
+        parameters=parameter_count(loop.model),
+        vocabulary_size=len(vocabulary),
+        events=text.events,
+        epochs=loop.epoch,
+        history=tuple(loop.history),
+        valid_perplexity=None if math.isinf(best) else best,
+        seconds=loop.seconds,
+        notes=tuple(notes),
+    )
+
+
+def _describe(
+    model: Any, result: NeuralTraining, tokenizer: Tokenizer, vocabulary: Vocabulary, text: TrainingText, reserved: str
+) -> None:
+    """Puts into the model's config.json what it was trained on and how."""
+    settings = result.settings
+    said = {
+        "format_version": FORMAT_VERSION,
+        "kind": settings.kind,
+        "preset": settings.preset,
+        "tokenizer": tokenizer.settings(),
+        "vocabulary": "closed" if vocabulary.closed else "open",
+        "reserved": reserved,
+        "context": settings.context,
+        "training": {
+            "settings": settings.to_dict(),
+            "seed": settings.seed,
+            "text": {"sha256": text.sha256, "segments": text.segments, "bytes": text.bytes, "events": text.events},
+            "epochs": result.epochs,
+            "valid_perplexity": result.valid_perplexity,
+            "history": list(result.history),
+            "seconds": round(result.seconds, 1),
+            "torch": str(torch.__version__),
+            "lmgauge": __version__,
+        },
+        "notes": list(result.notes),
+    }
+    setattr(model.config, CONFIG_KEY, said)
+
+
+def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path) -> None:
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        with writing_directory(output, is_ours=is_trained_here) as folder:
+            model.save_pretrained(folder)
+            write_tokenizer(tokenizer, vocabulary, folder)
+            for file in folder.iterdir():
+                file.chmod((folder / "config.json").stat().st_mode)  # the weights' writer lets nobody else read them
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,143 @@
+"""Every setting of a training run, and the rules they keep."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from lmgauge.errors import UsageError
+
+NeuralKind = Literal["ffnn", "rnn", "lstm", "gru", "transformer"]
+Schedule = Literal["constant", "decay", "halve", "cosine"]
+OptimizerName = Literal["sgd", "adamw"]
+Precision = Literal["float32", "bfloat16"]
+NEURAL_KINDS: tuple[NeuralKind, ...] = get_args(NeuralKind)
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+RECURRENT: tuple[NeuralKind, ...] = ("rnn", "lstm", "gru")
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "kind": NEURAL_KINDS,
+    "schedule": SCHEDULES,
+    "optimizer": get_args(OptimizerName),
+    "precision": get_args(Precision),
+    "context": ("stream", "sentence"),
+    "nonlinearity": ("sigmoid", "tanh"),
+}
+_AT_LEAST_ONE = ("embedding_size", "hidden_size", "num_layers", "heads", "batch_size", "steps", "epochs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuralTrainingSettings:
+    """What a training run is made of: together with the text and torch's version it decides every bit of the result.
+
+    Attributes:
+        kind: ffnn, rnn, lstm, gru or transformer.
+        preset: name of the preset these began as.
+        paper: what the preset follows.
+        embedding_size: width of a token's vector.
+        hidden_size: width of the hidden layers (a transformer's is `embedding_size`; this is its inner layer's).
+        num_layers: hidden layers; always 1 for ffnn.
+        order: ffnn: a token is predicted from the `order - 1` before it.
+        heads: transformer: attention heads.
+        nonlinearity: rnn: sigmoid or tanh.
+        direct_connections: ffnn: whether the output layer also sees the word vectors.
+        tie_embeddings: whether the output layer's weights are the word vectors.
+        dropout: share of units dropped in training.
+        initializer_range: parameters begin within plus or minus this (transformer: the standard deviation).
+        context: stream, one running context, or sentence, each segment from `<s>` anew.
+        batch_size: sequences side by side.
+        steps: tokens of each in one update: length of back-propagation through time; what a transformer sees at most.
+        epochs: passes over the text, at most.
+        optimizer: sgd (plain) or adamw.
+        learning_rate: at its highest.
+        weight_decay: adamw: of matrices, per unit of learning rate.
+        sum_over_steps: whether a loss is summed over the steps (mean over sequences), as the recurrent papers do, instead
+            of averaged over all tokens.
+        clip_norm: gradients are scaled down to this Euclidean norm; 0 leaves them.
+        schedule: constant; decay (times `decay` each epoch after `decay_after`); halve (times `decay` each epoch from the
+            first without enough improvement on); cosine (to a hundredth, after `warmup` updates).
+        decay: factor of the schedules decay and halve.
+        decay_after: epochs before the schedule decay begins to act.
+        warmup: updates in which the rate rises from zero (cosine).
+        improvement: relative fall of the validation perplexity that counts as one.
+        patience: epochs without improvement after which training stops (halve: once the rate is falling); 0 never stops.
+        precision: of matrix products in training; parameters, losses and validation are float32 either way.
+        seed: of parameters, dropout and order.
+    """
+
+    kind: NeuralKind
+    preset: str = "small"
+    paper: str = ""
+    embedding_size: int = 200
+    hidden_size: int = 200
+    num_layers: int = 1
+    order: int = 5
+    heads: int = 4
+    nonlinearity: Literal["sigmoid", "tanh"] = "sigmoid"
+    direct_connections: bool = False
+    tie_embeddings: bool = False
+    dropout: float = 0.0
+    initializer_range: float = 0.1
+    context: Literal["stream", "sentence"] = "stream"
+    batch_size: int = 20
+    steps: int = 20
+    epochs: int = 13
+    optimizer: OptimizerName = "sgd"
+    learning_rate: float = 1.0
+    weight_decay: float = 0.0
+    sum_over_steps: bool = True
+    clip_norm: float = 5.0
+    schedule: Schedule = "decay"
+    decay: float = 0.5
+    decay_after: int = 4
+    warmup: int = 0
+    improvement: float = 0.003
+    patience: int = 0
+    precision: Precision = "float32"
+    seed: int = 12345
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UsageError(f"{_option(name)} {getattr(self, name)!r}: choose {', '.join(choices)}")
+        for name in _AT_LEAST_ONE:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise UsageError(f"{_option(name)} {value!r}: give a whole number, 1 or more")
+        if not 0 <= self.dropout < 1:
+            raise UsageError(f"dropout {self.dropout}: give the share of units to drop, 0 or more and less than 1")
+        if not self.learning_rate > 0 or not 0 < self.decay <= 1:
+            raise UsageError(f"learning-rate {self.learning_rate} and decay {self.decay} are above 0, decay at most 1")
+        if min(self.clip_norm, self.weight_decay, self.decay_after, self.warmup, self.patience, self.seed) < 0:
+            raise UsageError("clip-norm, weight-decay, decay-after, warmup, patience and seed are 0 or more")
+        self._check_architecture()
+
+    def _check_architecture(self) -> None:
+        if self.kind == "ffnn" and self.order < 2:
+            raise UsageError(f"order {self.order}: a feed-forward model predicts from at least one token; give 2 or more")
+        if self.kind == "transformer" and self.embedding_size % self.heads:
+            raise UsageError(f"embedding-size {self.embedding_size} is shared out among {self.heads} heads: give a multiple")
+        same_width = self.embedding_size == self.hidden_size and not self.direct_connections
+        if self.tie_embeddings and self.kind != "transformer" and not same_width:
+            raise UsageError(
+                "tied embeddings need an output layer as wide as the word vectors: give embedding-size and hidden-size the "
+                "same value, and no direct connections"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings by name, as JSON values."""
+        return asdict(self)
+
+    def differences(self, other: dict[str, Any]) -> list[str]:
+        """What differs from settings that were saved, in words."""
+        here = self.to_dict()
+        names = [field.name for field in fields(self)] + [name for name in other if name not in here]
+        return [
+            f"{_option(name)} {other.get(name)!r} then, {here.get(name)!r} now"
+            for name in names
+            if other.get(name) != here.get(name)
+        ]
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,0 +1,78 @@
+"""The exact perplexity of ids under a model that is being trained: float32 log-softmax, float64 sums, each token once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lmgauge.models.neural.output_layer import OutputLayer
+from lmgauge.models.neural.training.data import SegmentSource, Window
+from lmgauge.models.neural.training.loss import IGNORED
+from lmgauge.models.neural.training.settings import NeuralTrainingSettings
+
+_STREAM_WINDOW = 512
+_SIDE_BY_SIDE = 64
+
+
+def perplexity_of(nats: float, events: int) -> float:
+    """exp(nats / events); infinite where that is beyond a float."""
+    try:
+        return math.exp(nats / events)
+    except OverflowError:
+        return math.inf
+
+
+@torch.inference_mode()
+def validate(model: Any, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> tuple[float, int]:
+    """The surprise at a text, by the context policy the model is trained for.
+
+    A recurrent model reads a stream from its beginning to its end in one go, a Transformer in windows one after another, as
+    `lmgauge eval` does where no stride is given.
+
+    Args:
+        model: a causal model, left in evaluation mode as it was found.
+        ids: int64 [n], as in training.
+        settings: kind, steps and context count.
+
+    Returns:
+        Nats in all, and predicted tokens.
+    """
+    training = model.training
+    model.eval()
+    device = next(model.parameters()).device
+    head = model.get_output_embeddings()
+    layer = OutputLayer(head.weight, head.bias)
+    nats, events, state = 0.0, 0, None
+    for window in _windows(ids, settings):
+        options = {} if settings.kind == "transformer" else {"state": None if window.fresh else state}
+        output = model.base_model(window.inputs.to(device), **options)
+        state = getattr(output, "state", None)
+        counted = (window.targets != IGNORED).to(device)
+        surprises = -layer.log_probabilities(output.last_hidden_state[counted], window.targets.to(device)[counted])
+        nats += float(surprises.sum(dtype=torch.float64))
+        events += int(counted.sum())
+    model.train(training)
+    return nats, events
+
+
+def _windows(ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> Iterator[Window]:
+    stream, last = torch.from_numpy(ids), len(ids) - 1
+    if settings.context == "sentence":
+        yield from SegmentSource(ids, replace(settings, batch_size=_SIDE_BY_SIDE)).windows(0)
+    elif settings.kind == "transformer":
+        whole = last // settings.steps * settings.steps
+        inputs, targets = (stream[shift : shift + whole].view(-1, settings.steps) for shift in (0, 1))
+        for side_by_side in zip(inputs.split(_SIDE_BY_SIDE), targets.split(_SIDE_BY_SIDE), strict=True):
+            yield Window(*side_by_side, fresh=True)
+        if whole < last:
+            yield Window(stream[None, whole:-1], stream[None, whole + 1 :], fresh=True)
+    else:
+        for begin in range(0, last, _STREAM_WINDOW):
+            end = min(begin + _STREAM_WINDOW, last)
+            yield Window(stream[None, begin:end], stream[None, begin + 1 : end + 1], fresh=begin == 0)

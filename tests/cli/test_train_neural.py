@@ -1,0 +1,124 @@
+"""`lmgauge train lstm ...`: what it says, what it refuses, and that it can be stopped and gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from lmgauge.cli.main import cli
+from lmgauge.cli.train_neural import NEURAL_KINDS
+from lmgauge.cli.training_display import duration, epoch_line, live_line
+from lmgauge.models.neural.training import settings
+from lmgauge.models.neural.training.loop import TrainingEvent
+
+SIZES = {"embedding-size": 6, "hidden-size": 6, "batch-size": 4, "steps": 5, "epochs": 2, "threads": 1, "device": "cpu"}
+SMALL = [part for name, value in SIZES.items() for part in (f"--{name}", str(value))]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> tuple[str, str]:
+    for name, count in (("train.txt", 60), ("valid.txt", 10)):
+        lines = [" ".join(f"w{(i + 3 * j) % 9}" for j in range(6)) for i in range(count)]
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(tmp_path / "train.txt"), str(tmp_path / "valid.txt")
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["train", *arguments])
+
+
+def test_kinds_are_those_of_the_settings() -> None:
+    assert NEURAL_KINDS == settings.NEURAL_KINDS
+
+
+def test_a_model_is_trained_and_told(texts: tuple[str, str], tmp_path: Path) -> None:
+    train, valid = texts
+    result = invoke("lstm", train, "--valid", valid, "-o", str(tmp_path / "m"), *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "epoch 2/2: training perplexity" in result.stderr
+    assert "validation perplexity" in result.stderr
+    assert "lstm, small, " in result.stderr
+    assert (tmp_path / "m" / "model.safetensors").exists()
+
+
+def test_json(texts: tuple[str, str], tmp_path: Path) -> None:
+    train, valid = texts
+    result = invoke("ffnn", train, "--valid", valid, "-o", str(tmp_path / "m"), "--order", "3", "--json", *SMALL)
+    told = json.loads(result.stdout)
+    assert told["settings"]["order"] == 3
+    assert told["settings"]["context"] == "stream"
+    assert len(told["history"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lstm", "--order", "3"], "--order is for n-gram models; lstm does not take it"),
+        (["gru", "--discount", "0.5"], "--discount is for n-gram models"),
+        (["rnn", "--words", "w.txt"], "--words is for n-gram models"),
+        (["kneser-ney", "--epochs", "3"], "--epochs is for neural models; kneser-ney does not take it"),
+        (["mle", "--preset", "small"], "--preset is for neural models"),
+        (["lstm", "--heads", "3"], "--heads is for transformer"),
+        (["ffnn", "--layers", "3"], "--layers is for rnn, lstm, gru, transformer; ffnn does not take it"),
+        (["gru", "--nonlinearity", "tanh"], "--nonlinearity is for rnn"),
+        (["lstm", "--direct-connections"], "--direct-connections is for ffnn"),
+    ],
+)
+def test_options_of_other_kinds_are_refused(
+    arguments: list[str], message: str, texts: tuple[str, str], tmp_path: Path
+) -> None:
+    result = invoke(*arguments, texts[0], "-o", str(tmp_path / "m"))
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_killed_and_gone_on_with(texts: tuple[str, str], tmp_path: Path) -> None:
+    train, valid = texts
+    output = tmp_path / "m"
+    command = [sys.executable, "-m", "lmgauge", "train", "lstm", train, "--valid", valid, "-o", str(output), *SMALL]
+    command += ["--epochs", "300", "--checkpoint-every", "20"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    folder = tmp_path / "m.training"
+    waited = time.monotonic()
+    while not list(folder.glob("step-*")) and time.monotonic() - waited < 60:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    _, told = running.communicate(timeout=60)
+    assert "--resume goes on" in told
+    assert not output.exists()
+    refused = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--epochs", "300")
+    assert "--resume goes on with it" in refused.stderr
+    other = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--resume")
+    assert "epochs 300 then, 2 now" in other.stderr
+
+
+def event(**changes: object) -> TrainingEvent:
+    values = {
+        "epoch": 1,
+        "epochs": 13,
+        "update": 50,
+        "updates": 100,
+        "total_update": 150,
+        "perplexity": 256.0,
+        "tokens_per_second": 1234.5,
+        "seconds_left": 3723.0,
+        "learning_rate": 0.5,
+    }
+    return TrainingEvent(**(values | changes))  # type: ignore[arg-type]
+
+
+def test_lines() -> None:
+    assert "epoch 2/13 ━━━━╌╌╌╌" in live_line(event())
+    assert len(live_line(event(best_perplexity=123.45))) <= 78
+    assert " ppl 256.0 (8.00 bits) 1,234 tok/s 1:02:03 left" in live_line(event())
+    line = epoch_line(event(valid_perplexity=99.5, best_perplexity=99.5, finished=True))
+    assert "validation perplexity 99.50 (best)" in line
+    assert (duration(59.6), duration(float("inf"))) == ("1:00", "?")
