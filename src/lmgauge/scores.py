@@ -154,7 +154,8 @@ class ScoreWriter:
         self._path, self._metadata = path, metadata  # kept, not copied: the text's fingerprint is known at the end
         self._stack = ExitStack()
         self._writer: pq.ParquetWriter | None = None
-        self._dictionaries: dict[int, pa.Array] = {}
+        # With their strings: an object that is gone could give its id to another.
+        self._dictionaries: dict[int, tuple[TokenStrings, pa.Array]] = {}
 
     def __enter__(self) -> Self:
         self._file = self._stack.enter_context(writing(self._path))
@@ -167,8 +168,8 @@ class ScoreWriter:
 
         key = id(batch.strings)
         if key not in self._dictionaries:
-            self._dictionaries[key] = pa.array(batch.strings.tokens, pa.string())
-        rows = batch.to_arrow(self._dictionaries[key])
+            self._dictionaries[key] = batch.strings, pa.array(batch.strings.tokens, pa.string())
+        rows = batch.to_arrow(self._dictionaries[key][1])
         if self._writer is None:
             schema = rows.schema.with_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
             self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind"])

@@ -68,7 +68,7 @@ def corpus_of(texts: tuple[str, ...], options: dict[str, Any]) -> Corpus:
     )
 
 
-NEURAL_OPTIONS = ("context", "stride", "first_token", "end", "dtype", "device", "batch_tokens", "trust_remote_code")
+NEURAL_OPTIONS = ("context", "stride", "first_token", "end", "dtype", "device", "batch_tokens", "trust_remote_code", "bos")
 
 
 def neural_options(command: _F) -> _F:
@@ -113,6 +113,11 @@ def neural_options(command: _F) -> _F:
                 help="Neural models: tokens at a time; by free memory if not given. Changes no result.",
             ),
             click.option("--trust-remote-code", is_flag=True, help="Let code that comes with a model run."),
+            click.option(
+                "--bos",
+                metavar="TEXT",
+                help="Servers: text set before each segment, so that its first token has a score, such as '<s>'.",
+            ),
         ]
     ):
         command = option(command)

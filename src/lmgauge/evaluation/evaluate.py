@@ -62,7 +62,7 @@ def describe(model: LanguageModel, name: str | None = None) -> Description:
             "tokenizer_name": model.tokenizer.name,
             "label": f"{model.label}@{model.fingerprint[:6]}",
         },
-        vocabulary_size=len(model.vocabulary),
+        vocabulary_size=len(model.vocabulary) or None,
     )
 
 

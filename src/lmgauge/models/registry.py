@@ -14,6 +14,7 @@ from lmgauge.models.model import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageM
 from lmgauge.models.neural.options import ScoringOptions
 
 ENTRY_POINT_GROUP = "lmgauge.models"
+_ADDRESSES = ("http://", "https://")
 _GGUF_MAGIC = b"GGUF"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
@@ -32,10 +33,10 @@ def load_model(path: str | Path, options: ScoringOptions | None = None) -> Langu
         UsageError: the options do not fit it.
     """
     options = options or ScoringOptions()
-    if str(path).startswith(("http://", "https://")):
-        from lmgauge.models.completions import load_completions
+    if str(path).startswith(_ADDRESSES):
+        from lmgauge.models.completions.model import load_completions
 
-        return load_completions(str(path), options)
+        return load_completions(str(path), options, bos=options.bos)
     given, path = str(path), Path(path)
     if path.is_file():
         return _load_file(path, options)
@@ -71,7 +72,7 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
     with path.open("rb") as file:
         magic = file.read(len(_GGUF_MAGIC))
     if magic == _GGUF_MAGIC:
-        from lmgauge.models.gguf import load_gguf
+        from lmgauge.models.gguf.model import load_gguf
 
         return load_gguf(path, options)
     from lmgauge.models.ngram.arpa import is_arpa, read_arpa
@@ -105,6 +106,8 @@ def model_names(given: Sequence[LanguageModel | str | os.PathLike[str]], models:
         models: the models.
     """
     paths = [str(m).rstrip("/") if isinstance(m, (str, os.PathLike)) else "" for m in given]
+    # The end of a server's address says nothing; its model has a name.
+    paths = ["" if path.startswith(_ADDRESSES) else path for path in paths]
     short = [Path(path).name or path or model.label for path, model in zip(paths, models, strict=True)]
     whole = [path or f"{model.label}@{model.fingerprint[:6]}" for path, model in zip(paths, models, strict=True)]
     return [name if short.count(name) == 1 else other for name, other in zip(short, whole, strict=True)]

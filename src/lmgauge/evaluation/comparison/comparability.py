@@ -12,9 +12,11 @@ from lmgauge.evaluation.evaluate import Description
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import extents
 from lmgauge.evaluation.tally import Tally
+from lmgauge.history import line_ends, scores_first_tokens
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 
 METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+AS_TEXT = "as text"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
 WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
 
@@ -114,7 +116,7 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
     texts = [run.text_sha256[:6] for run in runs]
     vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in descriptions]
     sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in descriptions]
-    ends = [bool(tally.events[EOS_KIND]) for tally in totals]
+    ends = [_line_ends(d.context, tally) for d, tally in zip(descriptions, totals, strict=True)]
     policies = [_oov_policy(d.oov, tally) for d, tally in zip(descriptions, totals, strict=True)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
     exact = [_exactness(d, tally, n) for d, tally, n in zip(descriptions, totals, apart, strict=True)]
@@ -130,11 +132,17 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
             tuple((name or "unknown") + size for name, size in zip(vocabularies, sizes, strict=True)),
             _same(vocabularies),
         ),
-        Agreement("</s> scored", tuple("yes" if end else "no" for end in ends), len(set(ends)) == 1),
+        Agreement("</s> scored", tuple(ends), _same(ends)),
         Agreement("unseen words", tuple(policies), _same([_known(d.oov) for d in descriptions])),
         Agreement("context", tuple(d.context for d in descriptions), _same([_known(d.context) for d in descriptions])),
         Agreement(EXACT, tuple(exact), all(value == "yes" for value in exact)),
     )
+
+
+def _line_ends(context: str, tally: Tally) -> str:
+    if tally.events[EOS_KIND]:
+        return "yes"
+    return AS_TEXT if line_ends(context) == "text" else "no"
 
 
 def _known(value: str) -> str:
@@ -166,7 +174,10 @@ def bound_reasons(description: Description, tally: Tally) -> list[str]:
     if tally.events[OOV]:
         reasons.append("unseen words")
     if description.lossy_segments or tally.lossy_segments:
-        reasons.append("white space lost" if description.unit == "word" else "text altered by the tokenizer")
+        if not scores_first_tokens(description.context):
+            reasons.append("first tokens not scored")
+        else:
+            reasons.append("white space lost" if description.unit == "word" else "text altered by the tokenizer")
     return reasons
 
 
@@ -183,9 +194,12 @@ def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...]
     perplexity = not differ
     inexact = [name for name, value in zip(names, found[EXACT].values, strict=True) if value != "yes"]
     tiled = not any(facts.apart)
-    bits = tiled and (perplexity or (text.agrees is True and ends.agrees is True and not inexact))
+    # As an event or as the newline they are: their bytes are paid for either way.
+    ends_agree = ends.agrees is True or "no" not in ends.values
+    bits = tiled and (perplexity or (text.agrees is True and ends_agree and not inexact))
     part = _part(perplexity or bits, text.agrees is True, facts)
-    bits_reasons = [_difference(found[what], names) for what in ("text", "</s> scored") if found[what].agrees is not True]
+    told = ("text",) if ends_agree else ("text", "</s> scored")
+    bits_reasons = [_difference(found[what], names) for what in told if found[what].agrees is not True]
     bits_reasons += [
         f"{name}: {'a lower bound only' if tiled else 'not exact'} ({value.removeprefix('no: ')})"
         for name, value in zip(names, found[EXACT].values, strict=True)

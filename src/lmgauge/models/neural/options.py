@@ -33,6 +33,7 @@ class ScoringOptions:
         device: such as `cpu` or `cuda:0`; a GPU where there is one.
         batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result.
         trust_remote_code: whether code in the model's folder may run.
+        bos: servers: text set before each segment, so that its first token has a score.
     """
 
     context: int | None = None
@@ -44,6 +45,7 @@ class ScoringOptions:
     device: str | None = None
     batch_tokens: int | None = None
     trust_remote_code: bool = False
+    bos: str | None = None
 
     def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
         """These options, and those stored with a model where nothing was chosen."""

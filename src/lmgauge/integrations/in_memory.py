@@ -1,0 +1,217 @@
+"""What the callbacks share: named texts, and a network in memory evaluated on them without changing its training."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lmgauge.api import Text, corpus_of, evaluate
+from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.models.neural.options import ScoringOptions
+
+try:
+    import torch
+    from transformers import PreTrainedModel
+except ImportError as error:
+    raise MissingExtraError((error.name or "transformers").partition(".")[0], extra="neural") from error
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from lmgauge.models.neural.tokenization import TokenMap
+
+_logger = logging.getLogger("lmgauge.integrations")
+_FIGURES = ("perplexity", "bits_per_byte", "bits_per_token", "word_perplexity", "cross_entropy")
+# Shown beside the figures where they are not zero, as they say how to read them.
+_WARNINGS = ("zero_probability_events", "oov_rate", "lossy_segments")
+
+
+class NamedTexts:
+    """Texts with names, and what a network that is being trained makes of them.
+
+    Attributes:
+        evaluations: the latest evaluation of each text, by name.
+    """
+
+    def __init__(
+        self,
+        texts: Mapping[str, Text],
+        tokenizer: PreTrainedTokenizerBase | TokenMap,
+        options: ScoringOptions | None = None,
+    ) -> None:
+        """Find the texts.
+
+        Args:
+            texts: name -> a path, several, or a `Corpus`.
+            tokenizer: the network's own; or its `TokenMap`.
+            options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: no texts, or one that can be read only once.
+        """
+        if not isinstance(texts, Mapping) or not texts:
+            raise UsageError("texts is a dictionary of names and texts, at least one: {'valid': 'valid.txt'}")
+        self.evaluations: dict[str, Evaluation] = {}
+        self._corpora = {name: corpus_of(text) for name, text in texts.items()}
+        self._tokenizer = tokenizer
+        self._options = options or ScoringOptions()
+        self._tokens: TokenMap | None = None
+        self._fingerprint = ""
+        self._told: set[str] = set()
+        for name, corpus in self._corpora.items():
+            if not isinstance(name, str) or not name:
+                raise UsageError(f"a text has the name {name!r}: give a word, such as 'valid'")
+            if not corpus.rereadable:
+                raise UsageError(f"text {name!r} can be read only once, but is read at each evaluation: save it in a file")
+
+    def evaluate(self, network: PreTrainedModel) -> bool:
+        """Evaluates a network, as `checked_network` gives it, on all texts; training goes on as if nothing had happened.
+
+        Returns:
+            Whether the weights are other than those evaluated last; if not, nothing is computed again.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the options do not fit the network.
+        """
+        from lmgauge.models.neural.model import NeuralModel
+
+        with undisturbed(network):
+            self._tokens = self._tokens or _tokens_of(network, self._tokenizer)
+            model = NeuralModel.wrap(network, self._tokens, self._options)
+            if model.fingerprint == self._fingerprint:
+                return False
+            threads = torch.get_num_threads()
+            self.evaluations = {name: evaluate(model, text, threads=threads) for name, text in self._corpora.items()}
+        self._fingerprint = model.fingerprint
+        self._tell_notes()
+        return True
+
+    def _tell_notes(self) -> None:
+        for name, evaluation in self.evaluations.items():
+            for note in evaluation.notes:
+                line = f"{name}: {note}"
+                if line not in self._told:
+                    self._told.add(line)
+                    _logger.warning(line)
+
+
+def checked_network(module: Any) -> PreTrainedModel:
+    """The network to evaluate, out of what frameworks put around it: compilation, and adapters that sit in its layers.
+
+    Raises:
+        UsageError: it is no causal network of the transformers library, or is steered from outside its layers.
+    """
+    network = getattr(module, "_orig_mod", module)
+    if hasattr(network, "get_base_model"):
+        if getattr(network.active_peft_config, "is_prompt_learning", False):
+            raise UsageError("the network's adapter puts learnt prompts before the text, which evaluation does not know")
+        network = network.get_base_model()
+    if not isinstance(network, PreTrainedModel):
+        kind = type(network).__name__
+        raise UsageError(f"the network is {kind}: a causal network of the transformers library is needed")
+    return network
+
+
+def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, float]:
+    """The figures of evaluations for a log: `{prefix}{name}_perplexity` and so on.
+
+    Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
+    """
+    found: dict[str, float] = {}
+    for name, evaluation in evaluations.items():
+        for figure in (*_FIGURES, *_WARNINGS, "perplexity_without_zeros"):
+            value = getattr(evaluation, figure)
+            shown = figure in _FIGURES or (bool(value) if figure in _WARNINGS else evaluation.zero_probability_events > 0)
+            if value is not None and shown:
+                found[f"{prefix}{name}_{figure}"] = value
+    return found
+
+
+def signatures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, str]:
+    """The signature of each evaluation: `{prefix}{name}_signature`."""
+    return {f"{prefix}{name}_signature": evaluation.signature for name, evaluation in evaluations.items()}
+
+
+def on_one_process(
+    compute: Callable[[], dict[str, Any]], *, is_first: bool, from_first: Callable[[Any], Any]
+) -> dict[str, Any]:
+    """What the first process computed, in all processes: as they take the same decisions, they need the same numbers.
+
+    Args:
+        compute: called in the first process only.
+        is_first: whether this is it.
+        from_first: broadcasts an object from the first process; called by all.
+
+    Raises:
+        LmgaugeError: `compute` raised one; in the other processes with its message, so that none waits for ever.
+    """
+    found: dict[str, Any] | None = None
+    message = ""
+    if is_first:
+        try:
+            found = compute()
+        except LmgaugeError as error:
+            from_first((None, str(error)))
+            raise
+    found, message = from_first((found, message))
+    if found is None:
+        raise LmgaugeError(f"on the first process: {message}")
+    return found
+
+
+@contextmanager
+def undisturbed(network: PreTrainedModel) -> Iterator[None]:
+    """The network in evaluation mode and full precision; afterwards modes, random numbers and threads are as before."""
+    modes = [(module, module.training) for module in network.modules()]
+    threads, drawn, drawn_by_numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    devices = sorted({weight.device for weight in network.parameters() if weight.device.type == "cuda"}, key=str)
+    network.train(False)
+    try:
+        with torch.random.fork_rng(devices), torch.autocast(network.device.type, enabled=False), _own_forward(network):
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        torch.set_num_threads(threads)
+        random.setstate(drawn)
+        np.random.set_state(drawn_by_numpy)  # noqa: NPY002
+
+
+@contextmanager
+def _own_forward(network: PreTrainedModel) -> Iterator[None]:
+    """Without the mixed precision that Accelerate puts around `forward`: the weights as they are saved are measured."""
+    own = vars(network).get("_original_forward")
+    if own is None:
+        yield
+        return
+    wrapped = vars(network)["forward"]
+    vars(network)["forward"] = own
+    try:
+        yield
+    finally:
+        vars(network)["forward"] = wrapped
+
+
+def _tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | TokenMap) -> TokenMap:
+    """The tokens that `lmgauge eval` would use for the saved network: its own if lmgauge trained it."""
+    from lmgauge.models.neural.checkpoint import described
+    from lmgauge.models.neural.tokenization import TokenMap, foreign_tokens, read_settings, trained_tokens
+
+    if isinstance(tokenizer, TokenMap):
+        return tokenizer
+    folder = Path(network.config.name_or_path or "-")
+    if isinstance(getattr(network.config, "lmgauge", None), dict) and (folder / "config.json").is_file():
+        told = read_settings(folder)
+        if told is not None:
+            return trained_tokens(folder, told)
+    return foreign_tokens(tokenizer, described(network))

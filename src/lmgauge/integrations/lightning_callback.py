@@ -1,0 +1,148 @@
+"""The numbers of `lmgauge eval` in the log of a `lightning.pytorch.Trainer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.api import Text
+from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of
+from lmgauge.models.neural.options import ScoringOptions
+
+try:
+    import torch
+    from lightning.pytorch import Callback, LightningModule, Trainer
+    from lightning.pytorch.strategies import DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy
+except ImportError as error:
+    raise MissingExtraError("lightning", extra="lightning") from error
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from lmgauge.models.neural.tokenization import TokenMap
+
+__all__ = ["LightningPerplexityCallback"]
+
+
+class LightningPerplexityCallback(Callback):
+    """Evaluates a module's network on named texts at each validation, every so many steps, and at the end of training.
+
+    The log gets `{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity` and `_cross_entropy`. They are
+    what `lmgauge eval` prints for the network as its `save_pretrained` would save it: whole texts, each token once, no
+    padding, no mixed precision. `ModelCheckpoint(monitor="{name}_perplexity")` and `EarlyStopping` work.
+
+    Training is not changed: modes, random numbers and gradients are left alone. With several processes the first evaluates
+    and the others wait for its numbers; networks in shards are refused.
+
+    Attributes:
+        evaluations: the latest `Evaluation` of each text, by name.
+        signatures: `{name}_signature` -> the signature, as loggers take no text.
+
+    Example:
+        callback = LightningPerplexityCallback({"wiki": "wiki.valid.txt"}, tokenizer, network="model")
+        Trainer(callbacks=[callback]).fit(module, train_loader, valid_loader)
+    """
+
+    def __init__(
+        self,
+        texts: Mapping[str, Text],
+        tokenizer: PreTrainedTokenizerBase | TokenMap,
+        *,
+        network: str = "model",
+        options: ScoringOptions | None = None,
+        every_n_steps: int | None = None,
+        at_end: bool = True,
+        prefix: str = "",
+    ) -> None:
+        """Find the texts.
+
+        Args:
+            texts: name -> a path, several, or a `Corpus`.
+            tokenizer: the network's.
+            network: the attribute of the module that is a causal network of the `transformers` library, dots allowed.
+            options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
+            every_n_steps: evaluate also after so many optimizer steps.
+            at_end: evaluate also the weights that training ends with, if they were not.
+            prefix: of all keys.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: no texts, or options out of range.
+        """
+        if every_n_steps is not None and every_n_steps < 1:
+            raise UsageError(f"every_n_steps is {every_n_steps}: give a number of steps from 1, or None")
+        self.evaluations: dict[str, Evaluation] = {}
+        self._texts = NamedTexts(texts, tokenizer, options)
+        self._network, self._every, self._at_end, self._prefix = network, every_n_steps, at_end, prefix
+        self._last_step = 0
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """The signature of each text's latest evaluation, by key."""
+        return signatures_of(self.evaluations, self._prefix)
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Looks for the network, so that no training runs in vain.
+
+        Raises:
+            UsageError: it is not there, or is cut into shards.
+        """
+        if isinstance(trainer.strategy, (DeepSpeedStrategy, FSDPStrategy, ModelParallelStrategy)):
+            raise UsageError("the strategy cuts the network into shards: evaluate its checkpoints instead")
+        self._find(pl_module)
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Evaluates, and logs as the module itself would."""
+        if trainer.sanity_checking:
+            return
+        figures, _ = self._evaluate(trainer, pl_module)
+        values = {key: _tensor(value, pl_module.device) for key, value in figures.items()}
+        pl_module.log_dict(values, batch_size=1, sync_dist=trainer.world_size > 1)
+
+    def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *args: Any, **kwargs: Any) -> None:
+        """Evaluates where a multiple of `every_n_steps` is reached."""
+        step = trainer.global_step
+        # With accumulated gradients several batches end at one step.
+        if self._every is not None and step % self._every == 0 and step != self._last_step:
+            self._last_step = step
+            self._log_now(trainer, pl_module)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Evaluates the last weights."""
+        if self._at_end:
+            self._log_now(trainer, pl_module)
+
+    def _log_now(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Logs at once: what a module logs in a training step comes to the loggers only every so many steps."""
+        figures, is_new = self._evaluate(trainer, pl_module)
+        trainer.callback_metrics.update({key: _tensor(value, pl_module.device) for key, value in figures.items()})
+        for logger in trainer.loggers if is_new else ():
+            logger.log_metrics(figures, step=trainer.global_step)
+
+    def _evaluate(self, trainer: Trainer, pl_module: LightningModule) -> tuple[dict[str, float], bool]:
+        """The figures, and whether the weights are other than last time."""
+
+        def compute() -> dict[str, Any]:
+            return {"is_new": self._texts.evaluate(self._find(pl_module)), "evaluations": self._texts.evaluations}
+
+        found = on_one_process(compute, is_first=trainer.is_global_zero, from_first=trainer.strategy.broadcast)
+        self.evaluations = found["evaluations"]
+        return figures_of(self.evaluations, self._prefix), found["is_new"]
+
+    def _find(self, pl_module: LightningModule) -> PreTrainedModel:
+        try:
+            found = attrgetter(self._network)(pl_module)
+        except AttributeError as error:
+            names = ", ".join(name for name, _ in pl_module.named_children())
+            raise UsageError(
+                f"{type(pl_module).__name__} has no attribute {self._network!r}: name the network among {names or 'none'}"
+            ) from error
+        return checked_network(found)
+
+
+def _tensor(value: float, device: torch.device) -> torch.Tensor:
+    """float64 where the device has it, so that no digit is lost on the way to the log."""
+    return torch.tensor(value, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)

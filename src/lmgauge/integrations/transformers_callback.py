@@ -1,0 +1,127 @@
+"""The numbers of `lmgauge eval` in the log of a `transformers.Trainer`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.api import Text
+from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of
+from lmgauge.models.neural.options import ScoringOptions
+
+try:
+    import torch
+    from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+except ImportError as error:
+    raise MissingExtraError("transformers", extra="neural") from error
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from lmgauge.models.neural.tokenization import TokenMap
+
+__all__ = ["TransformersPerplexityCallback"]
+
+
+class TransformersPerplexityCallback(TrainerCallback):
+    """Evaluates the network on named texts at each evaluation, every so many steps, and at the end of training.
+
+    The log gets `eval_{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity` and `_cross_entropy`, and
+    the first time `_signature`. They are what `lmgauge eval` prints for the network as `save_model` would save it: whole
+    texts, each token once, no padding, no mixed precision. `metric_for_best_model="eval_{name}_perplexity"` works.
+
+    Training is not changed: modes, random numbers and gradients are left alone. With several processes the first evaluates
+    and the others wait for its numbers (raise `ddp_timeout` for long texts); networks in shards are refused.
+
+    Attributes:
+        evaluations: the latest `Evaluation` of each text, by name.
+
+    Example:
+        trainer = Trainer(model, args, train_dataset=..., eval_dataset=..., processing_class=tokenizer)
+        trainer.add_callback(TransformersPerplexityCallback(trainer, {"wiki": "wiki.valid.txt"}))
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        texts: Mapping[str, Text],
+        *,
+        tokenizer: PreTrainedTokenizerBase | TokenMap | None = None,
+        options: ScoringOptions | None = None,
+        every_n_steps: int | None = None,
+        at_end: bool = True,
+        prefix: str = "eval_",
+    ) -> None:
+        """Find the texts; `trainer.add_callback` takes the result.
+
+        Args:
+            trainer: whose log gets the numbers.
+            texts: name -> a path, several, or a `Corpus`.
+            tokenizer: the network's; the trainer's `processing_class` if None.
+            options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
+            every_n_steps: evaluate also after so many optimizer steps, whatever the trainer's own evaluations.
+            at_end: evaluate also the weights that training ends with, if they were not.
+            prefix: of all keys. The trainer looks for `metric_for_best_model` among those that begin with `eval_`.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: no texts, no tokenizer, or options out of range.
+        """
+        tokenizer = tokenizer if tokenizer is not None else getattr(trainer, "processing_class", None)
+        if tokenizer is None:
+            raise UsageError("the trainer has no processing_class: give the network's tokenizer here, as tokenizer")
+        if every_n_steps is not None and every_n_steps < 1:
+            raise UsageError(f"every_n_steps is {every_n_steps}: give a number of steps from 1, or None")
+        if getattr(trainer, "is_fsdp_enabled", False) or getattr(trainer, "is_deepspeed_enabled", False):
+            raise UsageError("the trainer cuts the network into shards (FSDP, DeepSpeed): evaluate its checkpoints instead")
+        self.evaluations: dict[str, Evaluation] = {}
+        self._trainer = trainer
+        self._texts = NamedTexts(texts, tokenizer, options)
+        self._every, self._at_end, self._prefix = every_n_steps, at_end, prefix
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Evaluates where a multiple of `every_n_steps` is reached."""
+        if self._every is not None and state.global_step % self._every == 0:
+            self._evaluate(state, control, kwargs["model"])
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Evaluates, and adds the figures to the trainer's own, among which it looks for the best model."""
+        kwargs["metrics"].update(self._evaluate(state, control, kwargs["model"]))
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Evaluates the last weights, when the trainer logs the loss of the whole training.
+
+        Not on_train_end: loggers close their files there, and the best weights may be back in the place of the last.
+        """
+        if self._at_end and "train_loss" in kwargs["logs"]:
+            self._evaluate(state, control, kwargs["model"])
+
+    def _evaluate(self, state: TrainerState, control: TrainerControl, network: Any) -> dict[str, float]:
+        """The figures, which are logged if they are new."""
+
+        def compute() -> dict[str, Any]:
+            return {"is_new": self._texts.evaluate(checked_network(network)), "evaluations": self._texts.evaluations}
+
+        found = on_one_process(compute, is_first=state.is_world_process_zero, from_first=_from_first)
+        is_first_time = not self.evaluations
+        self.evaluations = found["evaluations"]
+        figures = figures_of(self.evaluations, self._prefix)
+        if found["is_new"]:
+            entry: dict[str, Any] = dict(figures)
+            if is_first_time:
+                entry |= signatures_of(self.evaluations, self._prefix)
+            # Logging takes back the wish to log, which may be for the training loss of this very step.
+            wanted = control.should_log
+            self._trainer.log(entry)
+            control.should_log = wanted
+        return figures
+
+
+def _from_first(value: Any) -> Any:
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return value
+    box = [value]
+    torch.distributed.broadcast_object_list(box, src=0)
+    return box[0]

@@ -1,0 +1,219 @@
+"""Talking JSON to a server: connections that are kept, time limits, another try when it is busy, and words when it fails."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import socket
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.version import __version__
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+_CONNECT_SECONDS = 10.0
+_READ_SECONDS = 600.0
+_TRIES = 6
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_BUSY = (408, 429, 502, 503, 504)
+_REFUSED_KEY = (401, 403)
+_LARGEST_REPLY = 1 << 28
+_SHOWN = 300
+_ADDRESS = "give one such as http://127.0.0.1:8000/v1"
+_NOT_THERE = (ConnectionRefusedError, socket.gaierror)
+
+
+class ServerError(ModelFileError):
+    """Raised when a server cannot be reached, refuses a request, or answers what it should not.
+
+    Attributes:
+        status: of the HTTP reply; 0 if there was none.
+        reason: the server's own words.
+    """
+
+    def __init__(self, message: str, status: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.status, self.reason = status, reason
+
+
+class Endpoint:
+    """The address of a server.
+
+    Args:
+        url: such as `http://127.0.0.1:8000/v1`; what follows a `#` names a model.
+        pause: waits so many seconds.
+
+    Attributes:
+        url: without what follows the `#`.
+        model: what follows it; empty if nothing does.
+
+    Raises:
+        UsageError: not an http(s) address, or one that holds a password.
+    """
+
+    def __init__(self, url: str, *, pause: Callable[[float], None] = time.sleep) -> None:
+        shown = re.sub(r"//[^/]*@", "//***@", url)
+        try:
+            parts = urlsplit(url)
+            self._port = parts.port
+        except ValueError as error:
+            raise UsageError(f"{shown}: is no address of a server ({error}); {_ADDRESS}") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{shown}: is no address of a server; {_ADDRESS}")
+        if parts.username is not None or parts.password is not None:
+            raise UsageError(f"{shown}: an address holds no name and password; a key belongs into {KEY_VARIABLE}")
+        self._secure, self._host, self._pause = parts.scheme == "https", parts.hostname, pause
+        self._path, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
+        self.url = f"{parts.scheme}://{parts.netloc}{self._path}{self._query}"
+        self.model = parts.fragment
+        self._key = os.environ.get(KEY_VARIABLE, "")
+        if not self._key.isprintable() or not self._key.isascii():
+            raise UsageError(f"{KEY_VARIABLE} holds characters that no key has, a line end perhaps; set it again")
+        self._idle: list[http.client.HTTPConnection] = []
+        self._closed = 0  # how many times: a connection that was in use meanwhile is not kept
+        self._lock = Lock()
+        self._answered = False
+
+    def get(self, path: str) -> dict[str, Any]:
+        """The reply to a GET; raises as `post` does."""
+        return self._request("GET", path, None)
+
+    def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
+        """The reply to a POST of a JSON object.
+
+        Raises:
+            ServerError: no server there, it refuses, stays busy, or does not answer with a JSON object.
+        """
+        return self._request("POST", path, json.dumps(content, ensure_ascii=False).encode())
+
+    def close(self) -> None:
+        """Closes the connections that are kept; later requests open new ones."""
+        with self._lock:
+            self._closed += 1
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+        pause, told = _FIRST_PAUSE, ""
+        for left in range(_TRIES - 1, -1, -1):
+            wait = pause
+            try:
+                status, reply, after = self._once(method, path, body)
+                self._answered = True
+            except _NOT_THERE as error:
+                if not self._answered:  # no use in asking again: nobody listens
+                    raise self._unreachable(error) from error
+                told = str(error)
+            except TimeoutError as error:
+                raise ServerError(
+                    f"{self.url}: no answer in time ({error or 'timed out'}); is the server overloaded?"
+                ) from error
+            except (http.client.HTTPException, OSError) as error:
+                if not self._answered and not isinstance(error, (http.client.RemoteDisconnected, ConnectionError)):
+                    raise self._unreachable(error) from error
+                told = str(error) or type(error).__name__
+            else:
+                if status not in _BUSY:
+                    return self._checked(status, reply)
+                told, wait = f"HTTP {status} {self._words(reply)}".strip(), max(pause, after)
+            if left:
+                self._pause(min(wait, _LONGEST_PAUSE))
+                pause *= 2
+        raise ServerError(f"{self.url}: no answer after {_TRIES} tries: {told}; try again later, or with fewer --threads")
+
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
+        """Status, content, and the seconds that the server asks to wait."""
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is not None:
+            try:
+                return self._exchange(connection, method, path, body)
+            except (ConnectionError, http.client.HTTPException):
+                connection.close()  # a kept connection that the server gave up meanwhile says nothing: ask on a new one
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        return self._exchange(kind(self._host, self._port, timeout=_CONNECT_SECONDS), method, path, body)
+
+    def _exchange(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> tuple[int, bytes, float]:
+        closed = self._closed
+        headers = {"Accept": "application/json", "User-Agent": f"lmgauge/{__version__}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        try:
+            if connection.sock is None:
+                connection.connect()
+                _set_timeout(connection.sock)
+            connection.request(method, f"{self._path}{path}{self._query}", body, headers)
+            response = connection.getresponse()
+            reply = response.read(_LARGEST_REPLY + 1)
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            kept = self._closed == closed and not response.will_close and len(reply) <= _LARGEST_REPLY
+            if kept:
+                self._idle.append(connection)
+        if not kept:
+            connection.close()
+        if len(reply) > _LARGEST_REPLY:
+            raise ServerError(f"{self.url}: answers with over {_LARGEST_REPLY >> 20} MiB; is this a completions server?")
+        return response.status, reply, _seconds(response.headers.get("Retry-After"))
+
+    def _checked(self, status: int, reply: bytes) -> dict[str, Any]:
+        """The JSON object of a reply that went well."""
+        if status in _REFUSED_KEY:
+            hint = "the server refuses the key in" if self._key else "the server wants a key: set"
+            raise ServerError(f"{self.url}: HTTP {status}: {hint} {KEY_VARIABLE}. {self._words(reply)}".rstrip(), status)
+        words = self._words(reply)
+        if status // 100 != 2:
+            raise ServerError(f"{self.url}: HTTP {status}: {words or 'no reason given'}", status, words)
+        try:
+            found = json.loads(reply)
+        except (ValueError, RecursionError) as error:
+            raise ServerError(f"{self.url}: does not answer with JSON; is /v1 missing? It says: {words}") from error
+        if not isinstance(found, dict):
+            raise ServerError(f"{self.url}: answers with JSON that is no object; is this a completions server?")
+        return found
+
+    def _words(self, reply: bytes) -> str:
+        """What a reply says for people: the message of the usual error objects, else its beginning."""
+        text = reply[: 1 << 16].decode("utf-8", "replace")
+        try:
+            told = json.loads(text)
+        except (ValueError, RecursionError):
+            told = None
+        while isinstance(told, dict):
+            told = next((told[name] for name in ("error", "message", "detail") if told.get(name)), None)
+        text = told if isinstance(told, str) else text
+        text = " ".join(text.split())
+        if self._key:
+            text = text.replace(self._key, "***")
+        return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+    def _unreachable(self, error: BaseException) -> ServerError:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return ServerError(f"{self.url}: no server answers ({reason}); is it running, and are host and port right?")
+
+
+def _set_timeout(connected: socket.socket | None) -> None:
+    """Computing takes longer than being reached."""
+    if connected is not None:
+        connected.settimeout(_READ_SECONDS)
+
+
+def _seconds(told: str | None) -> float:
+    """The header `Retry-After`, where it tells seconds."""
+    try:
+        return max(0.0, float(told or 0.0))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,204 @@
+"""Where in a text the tokens of a server lie: their strings, as servers show them, held against the bytes of the text.
+
+A server shows a token as a string, and not every token is one: a part of a character becomes U+FFFD, or nothing at all, or
+is spelled out (`bytes:\\xe2\\x96`, `<0xE2>`); some show the vocabulary's own spelling (`▁the`, `Ġthe`), some drop the space
+before a word. So the source text is what counts, and a token string is only a witness of which bytes of it are meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+
+Piece = str | bytes
+"""A token as a server shows it; bytes where it tells them."""
+
+_FIRST_NOT_ASCII = 0x80
+_NO_TEXT = re.compile("[\ufffd\ud800-\udfff]")  # stands for bytes that are no text of their own
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_ESCAPED = re.compile(r"\\x([0-9A-Fa-f]{2})")
+_ESCAPES_FOLLOW = "bytes:"
+_SENTENCEPIECE_SPACE = "▁"
+_LOOKAHEAD = 64  # bytes by which a tokenizer that alters the text may be off
+
+
+def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
+    """Where in a text each token ends.
+
+    Args:
+        pieces: the tokens of the whole text.
+        text: the text, UTF-8.
+
+    Returns:
+        One past the last byte of each token, never falling, the last `len(text)`; None where the tokens do not give the
+        text back. Bytes that no token shows go to the first of the tokens that hide them.
+    """
+    plain = [piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass") for piece in pieces]
+    if b"".join(plain) == text:
+        return list(accumulate(map(len, plain)))
+    for shown in (pieces, *_without_first_space(pieces)):
+        # A token shown as nothing mostly is a part of a character, but may be one that has no text at all. What is shown
+        # of a token mostly is all of it, but the part of a character at its end may be left out.
+        for loose, least in ((False, 1), (False, 0), (True, 1), (True, 0)):
+            walk = _Walk(text, least, loose=loose)
+            if all(walk.step(_parts(piece)) for piece in shown) and walk.finish():
+                return walk.ends
+    return None
+
+
+def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """The tokens without the space that some tokenizers set before the first word, if there is such a space."""
+    first = pieces[0] if pieces else b""
+    if first.startswith(b" ") if isinstance(first, bytes) else first.startswith((" ", _SENTENCEPIECE_SPACE)):
+        return [[first[1:] or b"", *pieces[1:]]]
+    return []
+
+
+def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
+    """About where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling."""
+    at, ends = 0, []
+    for piece in pieces:
+        for candidate in _spellings(piece):
+            shown = candidate.strip()
+            found = text.find(shown, at, at + len(shown) + _LOOKAHEAD) if shown else -1
+            if found >= 0:
+                at = found + len(shown)
+                break
+        ends.append(at)
+    if ends:
+        ends[-1] = len(text)
+    return ends
+
+
+class _Walk:
+    """Goes along a text token by token.
+
+    Args:
+        text: the text.
+        least: bytes that a token shown as nothing stands for at least.
+        loose: whether tokens that show something may hide bytes besides.
+
+    Attributes:
+        ends: where the tokens so far end.
+    """
+
+    def __init__(self, text: bytes, least: int, *, loose: bool) -> None:
+        self._text, self._least, self._none = text, least, 0 if loose else None
+        self._at = 0  # where what comes next begins, hidden bytes left aside
+        self._hidden = self._none  # least count of bytes hidden from there on; None if none may be
+        self._open = 0  # tokens whose end is not known yet
+        self.ends: list[int] = []
+
+    def step(self, parts: Sequence[tuple[bytes, ...] | None]) -> bool:
+        """Takes the next token; False if it is not what the text has here.
+
+        Args:
+            parts: spellings of what it shows; None for what it hides.
+        """
+        for i, part in enumerate(parts):
+            if part is None:
+                self._hidden = (self._hidden or 0) + 1
+                continue
+            found = self._find(part)
+            if found is None:
+                return False
+            self._close(found[0])
+            if i == 0 and self.ends:
+                self.ends[-1] = found[0]  # what the token before hid at its end
+            self._at, self._hidden = found[1], self._none
+        if not parts:
+            self._hidden = (self._hidden or 0) + self._least
+        if not parts or parts[-1] is None:
+            self._open += 1
+        else:
+            self.ends.append(self._at)
+        return True
+
+    def finish(self) -> bool:
+        """Whether the tokens reach the end of the text."""
+        end = len(self._text)
+        if self._hidden is None:
+            return self._at == end
+        fits = end - self._at >= self._hidden and self._run_end() == end
+        self._close(end)
+        if not self.ends:
+            return self._at == end
+        self.ends[-1] = end
+        return fits
+
+    def _close(self, begin: int) -> None:
+        """Ends the tokens that hid the bytes before `begin`."""
+        count, hidden = self._open, begin - self._at
+        bytewise = hidden == count
+        self.ends += [self._at + i + 1 if bytewise else begin for i in range(count)]
+        self._open = 0
+
+    def _find(self, spellings: tuple[bytes, ...]) -> tuple[int, int] | None:
+        """First and one past the last byte of a part: here, or behind hidden bytes, which are never ASCII."""
+        first = self._at + (self._hidden or 0)
+        last = self._at if self._hidden is None else self._run_end()
+        for begin in range(first, last + 1):
+            for spelling in spellings:
+                end = self._end_of(spelling, begin)
+                if end is not None:
+                    return begin, end
+        return None
+
+    def _end_of(self, spelling: bytes, begin: int) -> int | None:
+        text = self._text
+        if text.startswith(spelling, begin):
+            return begin + len(spelling)
+        if text[begin : begin + 1] == b" " and text.startswith(spelling, begin + 1):
+            return begin + 1 + len(spelling)  # servers that drop the space before a word
+        return None
+
+    def _run_end(self) -> int:
+        """Where the bytes that are not ASCII end, from here on."""
+        end = self._at
+        while end < len(self._text) and self._text[end] >= _FIRST_NOT_ASCII:
+            end += 1
+        return end
+
+
+def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
+    """What a token shows, in its possible spellings, and what it hides (None); nothing for a token shown as nothing."""
+    if isinstance(piece, bytes) or not _NO_TEXT.search(piece):
+        return [_spellings(piece)] if isinstance(piece, bytes) or piece else []
+    parts: list[tuple[bytes, ...] | None] = []
+    for i, shown in enumerate(_NO_TEXT.split(piece)):
+        if i:
+            parts.append(None)
+        if shown:
+            parts.append((shown.encode(),))
+    return parts
+
+
+@lru_cache(maxsize=1 << 16)
+def _spellings(piece: Piece) -> tuple[bytes, ...]:
+    """Bytes that a token string may stand for, the likeliest first."""
+    if isinstance(piece, bytes):
+        return (piece,)
+    found = [piece.encode("utf-8", "replace")]
+    if piece.startswith(_ESCAPES_FOLLOW) and _ESCAPED.search(piece):
+        shown = re.split(_ESCAPED, piece.removeprefix(_ESCAPES_FOLLOW))  # text and hexadecimal digits by turns
+        found.append(b"".join(bytes.fromhex(part) if i % 2 else part.encode() for i, part in enumerate(shown)))
+    byte = _BYTE_TOKEN.fullmatch(piece)
+    if byte:
+        found.append(bytes.fromhex(byte[1]))
+    if _SENTENCEPIECE_SPACE in piece:
+        found.append(piece.replace(_SENTENCEPIECE_SPACE, " ").encode())
+    if all(character in _BYTE_LEVEL for character in piece):
+        found.append(bytes(_BYTE_LEVEL[character] for character in piece))
+    return tuple(dict.fromkeys(found))
+
+
+def _byte_level_alphabet() -> dict[str, int]:
+    """The characters that byte-level vocabularies write bytes with (Radford et al. 2019); printable ones are their own."""
+    kept = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [value for value in range(256) if value not in kept]
+    return {chr(value): value for value in kept} | {chr(256 + i): value for i, value in enumerate(others)}
+
+
+_BYTE_LEVEL = _byte_level_alphabet()

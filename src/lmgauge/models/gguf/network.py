@@ -1,0 +1,307 @@
+"""A GGUF file as a network: llama.cpp, through the functions of `llama-cpp-python`, with what is kept of a context at hand.
+
+What is kept (keys and values) is float32, and logits come for every token that is asked about, a part at a time, so that
+memory holds one part of them and never a context's length times a vocabulary.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_FLOAT32 = 0  # GGML_TYPE_F32
+_FLASH_ATTENTION_OFF = 0
+_LOGIT_BYTES = 1 << 26  # of logits held at a time
+_MOST_TOKENS, _FEWEST_TOKENS = 512, 16  # computed at a time
+_FIRST_CONTEXT = 512
+_ALL_LAYERS = -1
+_KEPT_LINES = 20
+_UNKNOWN, _CONTROL = 1, 8  # LLAMA_TOKEN_ATTR_*
+_said: deque[str] = deque(maxlen=_KEPT_LINES)
+_listeners: list[Any] = []  # callbacks that C code holds must not be collected
+
+
+def _library() -> ModuleType:
+    """The bindings, kept from writing to standard error.
+
+    Raises:
+        MissingExtraError: not installed.
+    """
+    try:
+        import llama_cpp
+    except ImportError as error:
+        raise MissingExtraError("llama-cpp-python", extra="gguf") from error
+    if not _listeners:
+        logging.getLogger("llama-cpp-python").setLevel(logging.ERROR)
+
+        @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator, unused-ignore]
+        def listen(level: int, text: bytes, data: object) -> None:
+            _said.append(text.decode("utf-8", "replace").strip())
+
+        _listeners.append(listen)
+        llama_cpp.llama_log_set(listen, ctypes.c_void_p(0))
+        llama_cpp.llama_backend_init()
+    module: ModuleType = llama_cpp
+    return module
+
+
+def free_bytes() -> int | None:
+    """Memory that programs may still take; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    told = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(told[0][1]) << 10 if told else None
+
+
+def _last_words() -> str:
+    """What the library said of the last failure."""
+    lines = [line.partition(": ")[2] or line for line in _said]  # without the name of the function
+    told = [line for word in ("error", "fail") for line in lines if word in line.lower()]
+    return next(iter(told or lines[-1:]), "no reason given").removeprefix("error loading model: ")
+
+
+class GgufNetwork:
+    """A network in llama.cpp, which holds one context at a time.
+
+    Args:
+        path: the file.
+        device: `cpu` to keep off a GPU; None to use one where there is one.
+
+    Attributes:
+        positions: how many tokens it was trained to see.
+        size: rows of the output layer.
+        room: tokens that the context held may have.
+        holder: whose context is held, for those who share the network.
+
+    Raises:
+        MissingExtraError: llama-cpp-python is not installed.
+        ModelFileError: damaged, of an architecture that is not known, or not one that predicts the next token.
+    """
+
+    def __init__(self, path: Path, device: str | None = None) -> None:
+        self._api: Any = _library()
+        self.path = path
+        self.holder: object = None
+        self.room = 0
+        self._context: Any = None
+        self._threads = 1
+        parameters = self._api.llama_model_default_params()
+        parameters.n_gpu_layers = 0 if device == "cpu" else _ALL_LAYERS
+        # With quantised weights repacked for AMX it crashes: https://github.com/ggml-org/llama.cpp/issues/20824
+        parameters.use_extra_bufts = b"AMX_INT8 = 1" not in self._api.llama_print_system_info()
+        _said.clear()
+        self._model = self._api.llama_model_load_from_file(str(path).encode(), parameters)
+        if not self._model:
+            raise ModelFileError(f"{path}: cannot be loaded by llama.cpp: {_last_words()}")
+        self._vocabulary = self._api.llama_model_get_vocab(self._model)
+        self.size = int(self._api.llama_vocab_n_tokens(self._vocabulary))
+        self.positions = int(self._api.llama_model_n_ctx_train(self._model))
+        architecture = self.setting("general.architecture") or "unknown"
+        if self._api.llama_model_has_encoder(self._model) or self.setting(f"{architecture}.attention.causal") == "false":
+            raise ModelFileError(f"{path}: {architecture} is no causal network, one that predicts the next token")
+        self.architecture = architecture
+
+    def setting(self, name: str) -> str | None:
+        """A value of the file's header that is no list, as a string."""
+        buffer = ctypes.create_string_buffer(1 << 12)
+        length = self._api.llama_model_meta_val_str(self._model, name.encode(), buffer, len(buffer))
+        return None if length < 0 else buffer.value.decode("utf-8", "replace")
+
+    def token_id(self, which: str) -> int:
+        """Id of the `bos` or `eos` token; -1 if there is none that is a token of its own."""
+        found = int(getattr(self._api, f"llama_vocab_{which}")(self._vocabulary))
+        # Where a file names none, the library falls back on an id that may be any word's.
+        return found if 0 <= found < self.size and self._attribute(found) & _CONTROL else -1
+
+    def unknown_id(self) -> int:
+        """Id of the token for what is not in the vocabulary; -1 if there is none."""
+        return next((token for token in range(self.size) if self._attribute(token) & _UNKNOWN), -1)
+
+    def _attribute(self, token: int) -> int:
+        return int(self._api.llama_vocab_get_attr(self._vocabulary, token))
+
+    @property
+    def adds_bos(self) -> bool:
+        """Whether the file says that texts begin with the BOS token."""
+        return bool(self._api.llama_vocab_get_add_bos(self._vocabulary))
+
+    def strings(self) -> list[str]:
+        """The vocabulary's own spelling of each token."""
+        found = (self._api.llama_vocab_get_text(self._vocabulary, token) for token in range(self.size))
+        return [(text or b"").decode("utf-8", "replace") for text in found]
+
+    def scores(self) -> NDArray[np.float32]:
+        """float32 [size], what some tokenizers order their merges by."""
+        values = (self._api.llama_vocab_get_score(self._vocabulary, token) for token in range(self.size))
+        return np.fromiter(values, np.float32, self.size)
+
+    def piece(self, token: int) -> bytes:
+        """What a token adds to a text."""
+        room = 64
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            length = self._api.llama_token_to_piece(self._vocabulary, token, buffer, room, 0, False)
+            if length >= 0:
+                return buffer.raw[:length]
+            room = -length
+
+    def tokenize(self, text: bytes) -> list[int]:
+        """The tokens of a text: nothing added, and no special token read into it."""
+        room = len(text) + 16
+        while True:
+            buffer = (self._api.llama_token * room)()
+            count = self._api.llama_tokenize(self._vocabulary, text, len(text), buffer, room, False, False)
+            if count >= 0:
+                return list(buffer[:count])
+            room = -count
+
+    def set_threads(self, threads: int) -> None:
+        """Threads to compute with; no result depends on it."""
+        self._threads = threads
+        if self._context is not None:
+            self._api.llama_set_n_threads(self._context, threads, threads)
+
+    def begin(self, length: int) -> None:
+        """Forgets the context, and makes room for one of so many tokens.
+
+        Raises:
+            UsageError: not enough memory.
+        """
+        if length > self.room:
+            self._open(length)
+        else:
+            self._api.llama_memory_clear(self._api.llama_get_memory(self._context), True)
+
+    def rewind(self, length: int) -> bool:
+        """Forgets all but the first so many tokens of the context; False if the network cannot."""
+        memory = self._api.llama_get_memory(self._context)
+        return bool(self._api.llama_memory_seq_rm(memory, 0, length, -1))
+
+    def logprob(self, shown: NDArray[np.int32], targets: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Shows the next tokens of the context and tells the log-probabilities of what comes after the last of them.
+
+        Args:
+            shown: int32 [n].
+            targets: int32 [m], m <= n: what follows the last m tokens shown.
+
+        Returns:
+            float64 [m], nats; from float32 logits, summed in float64. NaN where the network gives NaN.
+        """
+        found = np.empty(len(targets))
+        done = 0
+        for begin in range(0, len(shown), self._at_a_time):
+            part = shown[begin : begin + self._at_a_time]
+            asked = min(len(part), max(0, begin + len(part) - (len(shown) - len(targets))))
+            logits = self._decode(part, asked)
+            if asked:
+                chosen = logits[np.arange(asked), targets[done : done + asked]]
+                found[done : done + asked] = chosen - _log_sum_exp(logits)
+                done += asked
+        # The log-sum-exp of rounded terms may fall a little below its largest.
+        return np.minimum(found, 0.0)
+
+    def log_distribution(self, shown: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Shows the next tokens of the context and tells the log-probabilities of all that may follow.
+
+        Args:
+            shown: int32 [n], n > 0.
+
+        Returns:
+            float64 [size], nats; sums to one in float64.
+        """
+        for begin in range(0, len(shown), self._at_a_time):
+            part = shown[begin : begin + self._at_a_time]
+            logits = self._decode(part, 1).astype(np.float64)
+        found: NDArray[np.float64] = (logits - _log_sum_exp(logits)[:, None])[0]
+        return found
+
+    def close(self) -> None:
+        """Frees the memory of context and network."""
+        if self._context is not None:
+            self._api.llama_free(self._context)
+            self._context, self.room = None, 0
+        if self._model:
+            self._api.llama_model_free(self._model)
+            self._model = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_model", None):
+            self.close()
+
+    @property
+    def _at_a_time(self) -> int:
+        return max(_FEWEST_TOKENS, min(_MOST_TOKENS, _LOGIT_BYTES // (4 * self.size)))
+
+    def _open(self, length: int) -> None:
+        """Opens a context with room for so many tokens and some more, up to what the network was trained for."""
+        if self._context is not None:
+            self._api.llama_free(self._context)
+            self._context = None
+        room = max(length, min(max(2 * self.room, _FIRST_CONTEXT), self.positions))
+        needed, free = self._bytes_a_token() * room, free_bytes()
+        if free is not None and needed > free:  # asked for more, the system ends the program without a word
+            raise self._no_memory(room, f"it takes {needed / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are free")
+        parameters = self._api.llama_context_default_params()
+        parameters.n_ctx = room
+        parameters.n_batch = parameters.n_ubatch = self._at_a_time
+        parameters.n_threads = parameters.n_threads_batch = self._threads
+        parameters.type_k = parameters.type_v = _FLOAT32
+        parameters.flash_attn_type = _FLASH_ATTENTION_OFF
+        parameters.offload_kqv = True
+        parameters.no_perf = True
+        _said.clear()
+        self._context = self._api.llama_init_from_model(self._model, parameters)
+        if not self._context:
+            self._context, self.room = None, 0
+            raise self._no_memory(room, _last_words())
+        self.room = room
+
+    def _no_memory(self, room: int, reason: str) -> UsageError:
+        return UsageError(f"{self.path}: no memory for a context of {room:,} tokens: {reason}; choose a smaller --context")
+
+    def _bytes_a_token(self) -> int:
+        """What is kept of a token of the context: keys and values of all layers."""
+        if self._api.llama_model_is_recurrent(self._model):
+            return 0
+        sizes = (getattr(self._api, f"llama_model_n_{name}")(self._model) for name in ("embd", "head", "head_kv", "layer"))
+        width, heads, kept_heads, layers = map(int, sizes)
+        return 2 * 4 * layers * kept_heads * (width // max(1, heads))
+
+    def _decode(self, part: NDArray[np.int32], asked: int) -> NDArray[np.float32]:
+        """Shows tokens; the logits after the last `asked` of them, float32 [asked, size], valid until the next call."""
+        tokens = np.ascontiguousarray(part, np.int32)
+        wanted = np.zeros(len(tokens), np.int8)
+        wanted[len(tokens) - asked :] = 1
+        batch = self._api.llama_batch()
+        batch.n_tokens = len(tokens)
+        batch.token = tokens.ctypes.data_as(ctypes.POINTER(self._api.llama_token))
+        batch.logits = wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        _said.clear()
+        status = self._api.llama_decode(self._context, batch)
+        if status:
+            raise ModelFileError(f"{self.path}: llama.cpp fails to compute (status {status}): {_last_words()}")
+        if not asked:
+            return np.zeros((0, self.size), np.float32)
+        logits: NDArray[np.float32] = np.ctypeslib.as_array(self._api.llama_get_logits(self._context), (asked, self.size))
+        return logits
+
+
+def _log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """float64 [n]: exponentials in the dtype of the logits [n, size], sums in float64."""
+    largest = logits.max(axis=1, keepdims=True)
+    sums = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
+    found: NDArray[np.float64] = largest[:, 0].astype(np.float64) + np.log(sums)
+    return found
