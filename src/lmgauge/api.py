@@ -87,6 +87,8 @@ def train(
         >>> model.types
         [4, 4]
     """
+    if kind in ("ffnn", "rnn", "lstm", "gru", "transformer"):
+        raise UsageError(f"{kind} is no smoothing of n-grams: train_neural trains neural models")
     if vocabulary not in ("open", "closed"):
         raise UsageError(f"vocabulary is open or closed, not {vocabulary!r}")
     given = discount if discount is None or isinstance(discount, (int, float)) else tuple(discount)

@@ -14,10 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lmgauge.cli.main import cli
-from lmgauge.cli.train_neural import NEURAL_KINDS
 from lmgauge.cli.training_display import duration, epoch_line, live_line
-from lmgauge.models.neural.training import settings
 from lmgauge.models.neural.training.loop import TrainingEvent
+from lmgauge.models.neural.training.processes import Processes
 
 SIZES = {"embedding-size": 6, "hidden-size": 6, "batch-size": 4, "steps": 5, "epochs": 2, "threads": 1, "device": "cpu"}
 SMALL = [part for name, value in SIZES.items() for part in (f"--{name}", str(value))]
@@ -33,10 +32,6 @@ def texts(tmp_path: Path) -> tuple[str, str]:
 
 def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["train", *arguments])
-
-
-def test_kinds_are_those_of_the_settings() -> None:
-    assert NEURAL_KINDS == settings.NEURAL_KINDS
 
 
 def test_a_model_is_trained_and_told(texts: tuple[str, str], tmp_path: Path) -> None:
@@ -58,6 +53,24 @@ def test_json(texts: tuple[str, str], tmp_path: Path) -> None:
     assert len(told["history"]) == 2
 
 
+def test_schedules_are_told_in_full(texts: tuple[str, str], tmp_path: Path) -> None:
+    chosen = ["--decay", "0.7", "--decay-after", "1", "--warmup", "5", "--improvement", "0.01"]
+    told = json.loads(invoke("rnn", texts[0], "-o", str(tmp_path / "m"), "--json", *chosen, *SMALL).stdout)
+    names = ("decay", "decay_after", "warmup", "improvement")
+    assert [told["settings"][name] for name in names] == [0.7, 1, 5, 0.01]
+    assert told["history"][1]["learning_rate"] == pytest.approx(0.7)
+
+
+def test_of_several_processes_the_first_tells(
+    texts: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = iter([Processes(1, 2), Processes()])  # by the command, and by the training
+    monkeypatch.setattr(Processes, "from_environment", lambda: next(asked))
+    result = invoke("ffnn", texts[0], "-o", str(tmp_path / "m"), "--json", *SMALL)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "note:" not in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,6 +83,8 @@ def test_json(texts: tuple[str, str], tmp_path: Path) -> None:
         (["ffnn", "--layers", "3"], "--layers is for rnn, lstm, gru, transformer; ffnn does not take it"),
         (["gru", "--nonlinearity", "tanh"], "--nonlinearity is for rnn"),
         (["lstm", "--direct-connections"], "--direct-connections is for ffnn"),
+        (["mle", "--warmup", "3"], "--warmup is for neural models"),
+        (["lstm", "--decay", "0"], "Invalid value for '--decay'"),
     ],
 )
 def test_options_of_other_kinds_are_refused(

@@ -11,6 +11,7 @@ from lmgauge.cli.options import (
     corpus_of,
     json_option,
     neural_options,
+    refuse_unused,
     reserved_option,
     scored_text_option,
     scoring_options,
@@ -132,6 +133,7 @@ def _audit_model(
     say("loading")
     scoring = scoring_options(options)
     model = load_model(path, scoring)
+    refuse_unused(options, [model])
     corpus = corpus_of(what, options) if run is None else run.corpus(list(options["texts"]) or None)
     if corpus is None:
         raise click.UsageError(f"the text that {what[0]} scored is not where it was: name it with --text")

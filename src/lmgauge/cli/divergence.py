@@ -11,6 +11,7 @@ from lmgauge.cli.options import (
     corpus_of,
     json_option,
     neural_options,
+    refuse_unused,
     reserved_option,
     scoring_options,
     seed_option,
@@ -88,6 +89,7 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     with progress() as status:
         status.update("loading")
         models = [load_model(path, scoring_options(options)) for path in (a, b)]
+        refuse_unused(options, models)
         if options["reserved"]:
             models = with_reserved(models, options["reserved"])
         first, second = models[0], aligned(models[1], models[0], names=(b, a))

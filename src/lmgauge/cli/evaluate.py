@@ -13,6 +13,7 @@ from lmgauge.cli.options import (
     corpus_of,
     json_option,
     neural_options,
+    refuse_unused,
     reserved_option,
     scoring_options,
     seed_option,
@@ -138,6 +139,7 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
         status = stack.enter_context(progress())
         status.update("loading")
         models = [load_model(path, scoring) for path in paths]
+        refuse_unused(options, models)
         if options["reserved"]:
             from lmgauge.models.mixture import with_reserved
 

@@ -7,22 +7,23 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.options import json_option, model_argument
+from lmgauge.cli.options import json_option, model_argument, neural_options, scoring_options
 
 _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 
 @click.command()
 @model_argument
+@neural_options
 @json_option
-def info(model: str, as_json: bool) -> None:
+def info(model: str, as_json: bool, **neural: Any) -> None:
     """Show what is in a model."""
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import print_pairs
 
-    loaded = load_model(model)
+    loaded = load_model(model, scoring_options(neural))
     path = Path(model)
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
     size = sum(file.stat().st_size for file in files)

@@ -10,6 +10,7 @@ from lmgauge.cli.options import (
     corpus_of,
     json_option,
     neural_options,
+    refuse_unused,
     reserved_option,
     scoring_options,
     show_speed,
@@ -78,6 +79,7 @@ def mix(
     with progress() as status:
         status.update("loading")
         components = [load_model(path, scoring_options(options)) for path in models]
+        refuse_unused(options, components)
         if reserved is not None:
             components = with_reserved(components, reserved)  # type: ignore[arg-type]
         show_speed(components, status)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from lmgauge.models.neural.options import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS
 
 if TYPE_CHECKING:
     from lmgauge.models.neural.options import ScoringOptions
@@ -68,6 +70,7 @@ def corpus_of(texts: tuple[str, ...], options: dict[str, Any]) -> Corpus:
     )
 
 
+_OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
 NEURAL_OPTIONS = ("context", "stride", "first_token", "end", "dtype", "device", "batch_tokens", "trust_remote_code", "bos")
 
 
@@ -88,17 +91,17 @@ def neural_options(command: _F) -> _F:
             ),
             click.option(
                 "--first-token",
-                type=click.Choice(["bos", "eos", "uniform", "unscored"]),
+                type=click.Choice(FIRST_TOKENS),
                 help="Neural models: what the first token is predicted from; bos where the model has it, else uniform.",
             ),
             click.option(
                 "--end",
-                type=click.Choice(["eos", "newline", "none"]),
+                type=click.Choice(SEGMENT_ENDS),
                 help="Neural models: what ends a line; eos for those trained here, for others their own newline.",
             ),
             click.option(
                 "--dtype",
-                type=click.Choice(["auto", "float32", "bfloat16"]),
+                type=click.Choice(PRECISIONS),
                 default="auto",
                 show_default=True,
                 help="Neural models: what they compute in; auto is bfloat16 on a GPU.",
@@ -110,7 +113,7 @@ def neural_options(command: _F) -> _F:
                 "--batch-tokens",
                 type=click.IntRange(min=1),
                 metavar="N",
-                help="Neural models: tokens at a time; by free memory if not given. Changes no result.",
+                help="Neural models: tokens at a time; by free memory if not given. Changes rounding only.",
             ),
             click.option("--trust-remote-code", is_flag=True, help="Let code that comes with a model run."),
             click.option(
@@ -133,6 +136,24 @@ def scoring_options(options: dict[str, Any]) -> ScoringOptions:
     return ScoringOptions(context=context, stream=stream, **chosen)
 
 
+def refuse_unused(options: dict[str, Any], models: Sequence[object]) -> None:
+    """Refuses options for neural models that none of the models takes.
+
+    Raises:
+        click.UsageError: the first such option.
+    """
+    for name in NEURAL_OPTIONS:
+        if options[name] not in (None, False, "auto") and not any(_takes(model, name) for model in models):
+            raise click.UsageError(f"--{name.replace('_', '-')} is for neural models, and no model named here takes it")
+
+
+def _takes(model: object, name: str) -> bool:
+    parts = getattr(model, "components", None)
+    if parts is not None:  # what a mixture is made of keeps its own policy
+        return name in _OF_MACHINE and any(_takes(part, name) for part in parts)
+    return hasattr(model, "policy")
+
+
 def show_speed(models: Iterable[object], status: Any) -> None:
     """Lets models that compute for long tell how far they are."""
     from lmgauge.report.terminal import Speed
@@ -147,7 +168,8 @@ threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Threads to use; all cores if not given. No result depends on it (but the last bits of neural models).",
+    help="Threads to use; all cores if not given (one to train narrow recurrent models). No result depends on it but the "
+    "last bits of neural models.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
 seed_option = click.option(

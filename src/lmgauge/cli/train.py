@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
-from lmgauge.cli.train_neural import NEURAL_KINDS, NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
+from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
+from lmgauge.models.neural.training.settings import NEURAL_KINDS
 
 KINDS = [
     "mle",

@@ -9,10 +9,11 @@ import click
 from click.core import ParameterSource
 
 from lmgauge.cli.options import corpus_of
+from lmgauge.models.neural.training.presets import PRESET_NAMES
+from lmgauge.models.neural.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-NEURAL_KINDS = ("ffnn", "rnn", "lstm", "gru", "transformer")
 NGRAM_ONLY = ("vocabulary", "words", "interpolate", "discount", "k", "cutoffs", "prune")
 _RUN = ("valid", "preset", "resume", "checkpoint_every", "device", "tensorboard")
 _SETTINGS = (
@@ -22,6 +23,10 @@ _SETTINGS = (
     "learning_rate",
     "optimizer",
     "schedule",
+    "decay",
+    "decay_after",
+    "warmup",
+    "improvement",
     "clip_norm",
     "weight_decay",
     "patience",
@@ -38,7 +43,7 @@ _SETTINGS = (
 )
 NEURAL_ONLY = _RUN + _SETTINGS
 _OF_KINDS: dict[str, tuple[str, ...]] = {
-    "num_layers": ("rnn", "lstm", "gru", "transformer"),
+    "num_layers": (*RECURRENT, "transformer"),
     "heads": ("transformer",),
     "nonlinearity": ("rnn",),
     "direct_connections": ("ffnn",),
@@ -62,12 +67,17 @@ def _run_options() -> list[Callable[[Any], Any]]:
         ),
         click.option(
             "--preset",
-            type=click.Choice(["small", "medium", "large"]),
+            type=click.Choice(PRESET_NAMES),
             default="small",
             show_default=True,
             help="Neural: sizes and recipe of a paper, which the options below change.",
         ),
-        click.option("--resume", is_flag=True, help="Neural: go on with a run that was stopped; begin where there is none."),
+        click.option(
+            "--resume",
+            is_flag=True,
+            help="Neural: go on with a run that was stopped, begin where there is none. On a processor, with the same "
+            "--threads, the model is the one of a run that was never stopped.",
+        ),
         click.option(
             "--checkpoint-every",
             type=click.IntRange(min=0),
@@ -80,7 +90,7 @@ def _run_options() -> list[Callable[[Any], Any]]:
         click.option("--tensorboard", type=click.Path(), metavar="DIR", help="Neural: write figures for TensorBoard there."),
         click.option(
             "--precision",
-            type=click.Choice(["float32", "bfloat16"]),
+            type=click.Choice(CHOICES["precision"]),
             help="Neural: of matrix products; bfloat16 is faster where the processor has it.  [default: float32]",
         ),
         click.option("--seed", type=click.IntRange(min=0), help="Neural: same seed, same model.  [default: 12345]"),
@@ -94,11 +104,29 @@ def _training_options() -> list[Callable[[Any], Any]]:
         click.option("--batch-size", type=count, help="Neural: sequences side by side."),
         click.option("--steps", type=count, help="Neural: tokens of each sequence in one update."),
         click.option("--learning-rate", type=positive, help="Neural: at its highest."),
-        click.option("--optimizer", type=click.Choice(["sgd", "adamw"]), help="Neural: plain SGD, or AdamW."),
+        click.option("--optimizer", type=click.Choice(CHOICES["optimizer"]), help="Neural: plain SGD, or AdamW."),
         click.option(
             "--schedule",
-            type=click.Choice(["constant", "decay", "halve", "cosine"]),
+            type=click.Choice(CHOICES["schedule"]),
             help="Neural: how the learning rate falls: after some epochs, after one without improvement, or as a cosine.",
+        ),
+        click.option(
+            "--decay",
+            type=click.FloatRange(0, 1, min_open=True),
+            metavar="FACTOR",
+            help="Neural: of the learning rate, each epoch in which it falls (decay, halve).",
+        ),
+        click.option(
+            "--decay-after", type=click.IntRange(min=0), metavar="N", help="Neural: epochs before it falls (decay)."
+        ),
+        click.option(
+            "--warmup", type=click.IntRange(min=0), metavar="N", help="Neural: updates in which it rises from 0 (cosine)."
+        ),
+        click.option(
+            "--improvement",
+            type=click.FloatRange(0, 1, max_open=True),
+            metavar="SHARE",
+            help="Neural: by which the validation perplexity falls in an epoch that counts (halve, --patience).",
         ),
         click.option("--clip-norm", type=click.FloatRange(min=0), help="Neural: longest gradient; 0: any."),
         click.option("--weight-decay", type=click.FloatRange(min=0), help="Neural: of AdamW."),
@@ -116,7 +144,7 @@ def _size_options() -> list[Callable[[Any], Any]]:
         click.option("--hidden-size", type=count, help="Neural: width of hidden layers."),
         click.option("--layers", "num_layers", type=count, help="Neural: hidden layers."),
         click.option("--heads", type=count, help="transformer: attention heads."),
-        click.option("--nonlinearity", type=click.Choice(["sigmoid", "tanh"]), help="rnn: of the hidden layer."),
+        click.option("--nonlinearity", type=click.Choice(CHOICES["nonlinearity"]), help="rnn: of the hidden layer."),
         click.option(
             "--direct-connections/--no-direct-connections",
             default=None,
@@ -174,6 +202,7 @@ def train_and_tell(
     from lmgauge.errors import MissingExtraError
 
     try:
+        from lmgauge.models.neural.training.processes import Processes
         from lmgauge.models.neural.training.run import train_neural
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
@@ -194,8 +223,9 @@ def train_and_tell(
         "device",
         "threads",
     )
+    tells = Processes.from_environment().rank == 0
     try:
-        with training_display() as display:
+        with training_display(live=tells) as display:
             result = train_neural(
                 kind,  # type: ignore[arg-type]  # click has checked it
                 corpus,
@@ -208,9 +238,11 @@ def train_and_tell(
                 **changes,
             )
     except (KeyboardInterrupt, SystemExit):
-        click.echo(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
+        if tells:
+            click.echo(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
         raise
-    _tell(result, as_json)
+    if tells:
+        _tell(result, as_json)
 
 
 def _tell(result: Any, as_json: bool) -> None:

@@ -274,9 +274,10 @@ def evaluate(
                 watch(i, block, batch)
         done += block.byte_count()
         progress(done)
-    sha256, notes = corpus.report.sha256, corpus.report.notes()
+    sha256 = corpus.report.sha256
     results: list[Evaluation] = []
-    for evaluator in evaluators:
+    for evaluator, model in zip(evaluators, models, strict=True):
+        notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
         shared: dict[str, Any] = {"text_sha256": sha256, "seed": seed, "resamples": resamples}
         results.append(evaluator.finish(evaluator.total, _whole(counted), notes=notes, **shared))
         for code, tally in sorted(evaluator.groups.items()):

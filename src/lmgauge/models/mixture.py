@@ -126,6 +126,11 @@ class MixtureModel:
         """What a reserved token in the text means; None if no component is an n-gram model."""
         return next((policy for policy in map(reserved_policy, self.components) if policy), None)
 
+    @property
+    def notes(self) -> list[str]:
+        """What the components met in the latest scoring that numbers depend on."""
+        return [note for component in self.components for note in getattr(component, "notes", ())]
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the components' fingerprints and the weights."""

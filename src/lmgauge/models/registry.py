@@ -69,8 +69,11 @@ def load_model(path: str | Path, options: ScoringOptions | None = None) -> Langu
 
 
 def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
-    with path.open("rb") as file:
-        magic = file.read(len(_GGUF_MAGIC))
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(_GGUF_MAGIC))
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
     if magic == _GGUF_MAGIC:
         from lmgauge.models.gguf.model import load_gguf
 

@@ -19,6 +19,11 @@ from lmgauge.report.json_text import plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 _HALF_WRITTEN = "half-written"
 
 
@@ -26,7 +31,8 @@ def environment() -> dict[str, str]:
     """What the numbers were made with."""
     import numpy
 
-    return {
+    computing = {name: str(sys.modules[name].__version__) for name in ("torch", "transformers") if name in sys.modules}
+    return computing | {
         "lmgauge": __version__,
         "python": platform.python_version(),
         "numpy": numpy.__version__,
@@ -125,10 +131,26 @@ class RunFolders:
         """Lets models that can keep their scores as soon as they are known, and take those of a run that was killed."""
         if not any(isinstance(model, KeepsFinished) for model in models):
             return
+        self._lock()
         self._clear_up()
         for number, model in enumerate(models):
             if isinstance(model, KeepsFinished) and (work := model.keep_finished(self._unfinished / f"{number}.scores")):
                 self._kept.append(work)
+
+    def _lock(self) -> None:
+        """Two runs to one folder would take each other's half-written files for those of a killed run.
+
+        Raises:
+            UsageError: another run writes there.
+        """
+        self._unfinished.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            return
+        file = self._stack.enter_context((self._unfinished / "lock").open("w"))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"{self._targets[0]}: another run is writing there; wait, or name another folder") from error
 
     def _clear_up(self) -> None:
         """Removes the half-written folders of a killed run, which it noted down, and notes down those of this one."""
@@ -138,7 +160,6 @@ class RunFolders:
                 for target in self._targets:
                     if Path(name).name == name and name.startswith(f".{target.name}.") and name.endswith(".tmp"):
                         shutil.rmtree(target.parent / name, ignore_errors=True)
-        self._unfinished.mkdir(parents=True, exist_ok=True)
         note.write_text("".join(f"{folder.name}\n" for folder in self._folders), encoding="utf-8")
 
     @property

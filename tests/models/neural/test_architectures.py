@@ -52,7 +52,7 @@ def test_carried_state_is_one_long_window(name: str) -> None:
         state = output.state
         parts.append(output.logits)
     torch.testing.assert_close(torch.cat(parts, 1), whole.logits)
-    assert all(tensor.shape[model.state_batch_dimension] == len(text) for tensor in whole.state)
+    assert all(tensor.shape[-2] == len(text) for tensor in whole.state)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

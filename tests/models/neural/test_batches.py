@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -89,8 +91,8 @@ def test_free_memory_of_this_machine() -> None:
 
 
 def test_free_memory_where_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(name: str) -> int:
-        raise ValueError("unrecognized configuration name")
+    def unknown(path: Path, encoding: str) -> str:
+        raise FileNotFoundError(path)
 
-    monkeypatch.setattr(module.os, "sysconf", unknown, raising=False)
+    monkeypatch.setattr(module.Path, "read_text", unknown)
     assert tokens_at_a_time(1 << 20, torch.device("cpu")) == int(0.6 * 1024)

@@ -46,7 +46,7 @@ def test_what_is_shown_has_bounds(span: tuple[int, int], size: tuple[int, int]) 
     context, stride = size
     for window in windows(*span, context, stride):
         assert 1 <= window.shown <= context
-        assert window.predicted <= window.shown  # the last so many positions shown are those that predict
+        assert window.last - window.first <= window.shown  # the last so many positions shown are those that predict
         assert window.begin % stride == 0
         # No prediction sees less than the window keeps when it moves on, but at the beginning of the text.
         assert window.first - window.begin >= min(window.first, context - stride + 1)
@@ -74,7 +74,7 @@ def test_windows_side_by_side_show_each_token_once(span: tuple[int, int], contex
     found = list(windows(1, span[1], context, context))
     shown = [position for window in found for position in range(window.begin, window.begin + window.shown)]
     assert shown == list(range(span[1] - 1))
-    assert all(window.predicted == window.shown for window in found)
+    assert all(window.last - window.first == window.shown for window in found)
 
 
 @given(spans)

@@ -3,3 +3,8 @@
 Modules here may import torch and transformers at the top, and what `lmgauge.models` may of ours; they are only imported
 where a neural model is asked for. `options` and `presets` import neither.
 """
+
+import os
+
+# Read when torch is loaded: threads that spin while they wait starve each other where another program has a core, twentyfold.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

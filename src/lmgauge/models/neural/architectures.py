@@ -145,10 +145,6 @@ class CausalOutput(ModelOutput):
 class _Base(PreTrainedModel):
     base_model_prefix = "model"
 
-    def post_init(self) -> None:
-        """Begin with random parameters, and tie what is to be tied."""
-        PreTrainedModel.post_init(self)
-
     def _init_weights(self, module: nn.Module) -> None:
         for parameter in module.parameters(recurse=False):
             nn.init.uniform_(parameter, -self.config.initializer_range, self.config.initializer_range)
@@ -171,7 +167,6 @@ class FeedForwardModel(_Base):
     """
 
     config_class = FeedForwardConfig
-    state_batch_dimension = 0
 
     def __init__(self, config: FeedForwardConfig) -> None:
         super().__init__(config)
@@ -181,7 +176,7 @@ class FeedForwardModel(_Base):
         self.embed_tokens = nn.Embedding(config.vocab_size, config.embedding_size)
         self.hidden = nn.Linear(self.context_size * config.embedding_size, config.hidden_size)
         self.dropout = nn.Dropout(config.dropout)
-        self.post_init()
+        PreTrainedModel.post_init(self)
 
     def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
         """Return vectors [batch, time, width] for ids [batch, time], and the last ids as state."""
@@ -205,7 +200,6 @@ class RecurrentModel(_Base):
     """
 
     config_class = RecurrentConfig
-    state_batch_dimension = 1
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__(config)
@@ -216,7 +210,7 @@ class RecurrentModel(_Base):
         self.layers = kinds[config.cell](
             config.embedding_size, config.hidden_size, config.num_layers, batch_first=True, dropout=between
         )
-        self.post_init()
+        PreTrainedModel.post_init(self)
 
     def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
         """Return vectors [batch, time, width] for ids [batch, time], and the state after the last of them."""
@@ -266,13 +260,7 @@ class _CausalModel(_Base, GenerationMixin):
             )
         self.model = self.base_class(config)
         self.lm_head = nn.Linear(width, config.vocab_size)
-        self.post_init()
-
-    @property
-    def state_batch_dimension(self) -> int:
-        """Which dimension of the state's tensors counts the sequences."""
-        dimension: int = self.model.state_batch_dimension
-        return dimension
+        PreTrainedModel.post_init(self)
 
     def get_output_embeddings(self) -> nn.Module:
         """Return the output layer."""

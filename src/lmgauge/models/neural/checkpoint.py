@@ -25,7 +25,6 @@ from lmgauge.models.neural.tokenization import TokenMap, foreign_tokens, read_se
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_WEIGHT_FILES = ("*.safetensors", "*.bin", "*.safetensors.index.json", "*.bin.index.json")
 _HUB = "https://huggingface.co"
 _HUB_SECONDS = 3.0
 SCORING_FILE = "scoring.json"
@@ -68,10 +67,15 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
     register()
     only_local = Path(source).is_dir() or not _hub_answers()
     folder = Path(source) if Path(source).is_dir() else None
-    if folder is not None and not any(next(folder.glob(pattern), None) for pattern in _WEIGHT_FILES):
+    if folder is not None and next(folder.glob("*.safetensors"), None) is None:
+        if next(folder.glob("*model*.bin"), None) is not None:
+            raise ModelFileError(
+                f"{source}: its weights are .bin files, a form that may run code when it is read; save it as safetensors "
+                "first (save_pretrained does)"
+            )
         raise ModelFileError(f"{source}: has a config.json but no weights (model.safetensors); copy the whole folder")
     device = choose_device(options.device)
-    with _telling(source, folder), quiet():
+    with telling(source, folder), quiet():
         network = _network(source, options, device, only_local=only_local)
         tokens = _tokens(source, folder, options, only_local=only_local)
     return Checkpoint(network, tokens, folder)
@@ -87,8 +91,8 @@ def choose_device(name: str | None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.empty(1, device=device, dtype=torch.float64)  # what sums are made of, and not all devices have
-    except (RuntimeError, AssertionError, TypeError) as error:
+        torch.zeros(1, device=device, dtype=torch.float64).item()  # what sums are made of, and not all devices have
+    except (RuntimeError, AssertionError, TypeError, ImportError) as error:
         reason = str(error).partition("\n")[0]
         raise UsageError(f"device {name!r}: cannot be used here: {reason}") from error
     return device
@@ -116,18 +120,19 @@ def _hub_answers() -> bool:
         return False
     if getproxies():
         return True
-    address = urlsplit(os.environ.get("HF_ENDPOINT", _HUB))
     try:
+        address = urlsplit(os.environ.get("HF_ENDPOINT", _HUB))
         port = address.port or (80 if address.scheme == "http" else 443)
         with socket.create_connection((address.hostname or "", port), timeout=_HUB_SECONDS):
             return True
-    except OSError:
+    except (OSError, ValueError):
         return False
 
 
 def _network(source: str, options: ScoringOptions, device: torch.device, *, only_local: bool) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM
 
+    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")  # or a service on the hub would be asked to convert
     load: Any = AutoModelForCausalLM.from_pretrained  # typed as if it never returned a report
     network, report = load(
         source,
@@ -136,6 +141,7 @@ def _network(source: str, options: ScoringOptions, device: torch.device, *, only
         local_files_only=only_local,
         output_loading_info=True,
         ignore_mismatched_sizes=True,
+        use_safetensors=True,
     )
     if report["mismatched_keys"]:
         name, stored, wanted = sorted(report["mismatched_keys"])[0]
@@ -149,18 +155,7 @@ def _network(source: str, options: ScoringOptions, device: torch.device, *, only
             f"{source}: {len(missing)} weights are missing, {missing[0]} for one, and would be random; copy or save it again"
         )
     loaded: PreTrainedModel = network.to(device).eval()
-    _fuse_activations(loaded)
     return loaded
-
-
-def _fuse_activations(network: torch.nn.Module) -> None:
-    """GELU by its tanh approximation (Hendrycks & Gimpel 2016) in one pass over memory instead of eight."""
-    from transformers.activations import FastGELUActivation, NewGELUActivation
-
-    for module in network.modules():
-        for name, child in module.named_children():
-            if isinstance(child, (NewGELUActivation, FastGELUActivation)):
-                setattr(module, name, torch.nn.GELU(approximate="tanh"))
 
 
 def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_local: bool) -> TokenMap:
@@ -179,7 +174,7 @@ def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_l
 
 
 @contextlib.contextmanager
-def _telling(source: str, folder: Path | None) -> Iterator[None]:
+def telling(source: str, folder: Path | None) -> Iterator[None]:
     """What the library raises, in words for people."""
     try:
         yield
@@ -196,7 +191,7 @@ def _telling(source: str, folder: Path | None) -> Iterator[None]:
         if folder is None and isinstance(error, OSError):
             raise ModelFileError(
                 f"{source}: no such model: no folder of that name is here, and nothing could be had from the hub; check the "
-                "path, the name and the network"
+                f"path, the name and the network ({_first_line(error)})"
             ) from error
         if "does not recognize this architecture" in text or "Unrecognized model" in text:
             raise UnknownKindError(f"{source}: of a kind that transformers does not know") from error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,10 +44,33 @@ class Hidden:
         self.vocabulary_size = int(head.weight.shape[0])
         weight = head.weight.detach()
         self.output: OutputLayer | None = OutputLayer(weight, None if bias is None else bias.detach().float())
-        self._refuse_what_sees_later_tokens()
-        self.output = self._probe()
-        self.recurrent = "state" in inspect.signature(self._base.forward).parameters
-        self.caches = not self.recurrent and self._keeps_keys_and_values()
+        self._slow_activations = _fused(network)
+        with self.ready():
+            self._refuse_what_sees_later_tokens()
+            self.output = self._probe()
+            self.recurrent = str(network.config.model_type).startswith("lmgauge_")
+            self.caches = not self.recurrent and self._keeps_keys_and_values()
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """For the time of a computation: GELU in one pass over memory (the same function), and float32 that is float32.
+
+        A GPU's recurrent and convolution kernels would round float32 to 19 bits without asking.
+        """
+        library: Any = torch.backends.cudnn  # not typed
+        settings = [library.rnn, library.conv] if self.device.type == "cuda" else []
+        before = [kind.fp32_precision for kind in settings]
+        for module, name, _ in self._slow_activations:
+            setattr(module, name, torch.nn.GELU(approximate="tanh"))
+        for kind in settings:
+            kind.fp32_precision = "ieee"
+        try:
+            yield
+        finally:
+            for module, name, original in self._slow_activations:
+                setattr(module, name, original)
+            for kind, precision in zip(settings, before, strict=True):
+                kind.fp32_precision = precision
 
     @torch.inference_mode()
     def _keeps_keys_and_values(self) -> bool:
@@ -86,7 +109,7 @@ class Hidden:
             plain = self.output.logits(hidden)
         except (AttributeError, RuntimeError, TypeError):
             return None
-        for adjust in _adjustments(self.network.config.get_text_config(), plain, logits):
+        for adjust in _adjustments(self.network.config.get_text_config(), plain, logits, self.network.dtype):
             if plain.shape == logits.shape and _close(adjust(plain.clone()), logits, self.network.dtype):
                 return OutputLayer(self.output.weight, self.output.bias, adjust)
         return None
@@ -137,7 +160,7 @@ def _of_logits(logits: Tensor, targets: Tensor) -> Tensor:
     return of_target - whole.double().logsumexp(1)
 
 
-def _adjustments(config: Any, plain: Tensor, wanted: Tensor) -> list[Callable[[Tensor], Tensor]]:
+def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype) -> list[Callable[[Tensor], Tensor]]:
     """What networks are known to do to logits: nothing, soft capping (Gemma), scaling (Cohere, Granite)."""
     cap = getattr(config, "final_logit_softcapping", None)
     if cap:
@@ -148,7 +171,7 @@ def _adjustments(config: Any, plain: Tensor, wanted: Tensor) -> list[Callable[[T
     if isinstance(told[1], int | float):
         return [lambda logits: logits.div_(told[1])]
     found: list[Callable[[Tensor], Tensor]] = [unchanged]
-    if plain.shape == wanted.shape and bool(plain.abs().max() > 0):
+    if plain.shape == wanted.shape and plain.dtype == dtype and bool(plain.abs().max() > 0):
         scale = float((wanted * plain).sum() / (plain * plain).sum())
         if abs(scale - 1) > _SCALES_TOLD_APART:
             found.append(lambda logits: logits.mul_(scale))
@@ -156,6 +179,24 @@ def _adjustments(config: Any, plain: Tensor, wanted: Tensor) -> list[Callable[[T
 
 
 def _close(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
-    if not bool(torch.isfinite(b).all()):
+    """Whether logits are the same up to rounding; what a network makes impossible (-inf) must be the same, too."""
+    if bool(b.isnan().any()):
         return True  # nothing can be told apart; scoring says where the values that are no numbers come from
-    return bool(torch.allclose(a, b, rtol=0.0, atol=_TOLERANCE.get(dtype, 1e-5) * float(b.abs().max())))
+    possible = torch.isfinite(b)
+    if not torch.equal(torch.isfinite(a), possible):
+        return False
+    a, b = a[possible], b[possible]
+    return not len(b) or bool(torch.allclose(a, b, rtol=0.0, atol=_TOLERANCE.get(dtype, 1e-5) * float(b.abs().max())))
+
+
+def _fused(network: torch.nn.Module) -> list[tuple[torch.nn.Module, str, torch.nn.Module]]:
+    """GELU's tanh approximation (Hendrycks & Gimpel 2016) where a network takes eight passes over memory for it."""
+    from transformers.activations import FastGELUActivation, NewGELUActivation
+
+    kinds = (FastGELUActivation, NewGELUActivation)
+    return [
+        (module, name, child)
+        for module in network.modules()
+        for name, child in module.named_children()
+        if isinstance(child, kinds)
+    ]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from lmgauge.models.neural.checkpoint import (
     positions_of,
     quiet,
     read_scoring,
+    telling,
 )
 from lmgauge.models.neural.finished import FinishedWork
 from lmgauge.models.neural.hidden import Hidden
@@ -78,7 +80,7 @@ class NeuralModel:
             UsageError: the options do not fit the network.
         """
         self.options, self._folder, self.label = options, checkpoint.folder, label
-        with quiet():
+        with quiet(), telling(label, checkpoint.folder):
             self._hidden = Hidden(checkpoint.network)
         self.tokens = checkpoint.tokens.check_head(self._hidden.vocabulary_size, label)
         self.policy: ContextPolicy = resolve_policy(
@@ -98,6 +100,7 @@ class NeuralModel:
         self.tolerance = _TOLERANCE.get(checkpoint.network.dtype, 1e-3)
         self._scorer = Scorer(self._hidden, options.batch_tokens, label)
         self._stepper = Stepper(self._hidden)
+        self._segments = self._in_windows = 0
 
     @classmethod
     def wrap(
@@ -116,6 +119,8 @@ class NeuralModel:
             options: how to score; its dtype and device are the network's.
             label: short name for signatures; the kind of network if None.
         """
+        if network.training:
+            raise UsageError("the network is in training mode, where dropout makes its numbers random: call network.eval()")
         name = label or described(network)
         tokens = tokenizer if isinstance(tokenizer, TokenMap) else foreign_tokens(tokenizer, name)
         return cls(Checkpoint(network, tokens, None), options or ScoringOptions(), name)
@@ -200,13 +205,24 @@ class NeuralModel:
             ModelFileError: the network gives values that are no numbers.
             UsageError: a window does not fit into the memory.
         """
-        if self._hidden.device.type == "cpu":
-            # Steps of one sequence are too small to share: threads would wait for each other most of the time.
-            torch.set_num_threads(1 if self.carries_state else thread_count(threads))
         stream = _Stream(self) if self.policy.running else None
+        self._segments = self._in_windows = 0
         rows = (rows_of(block, self.tokens, self.policy, spans=spans) for block in segments)
         for group in _gathered(rows):
-            yield from stream(group) if stream is not None else self._of_segments(group)
+            # Steps of one sequence are too small to share: threads would wait for each other most of the time.
+            with torch_threads(1 if self.carries_state else thread_count(threads)):
+                batches = list(stream(group) if stream is not None else self._of_segments(group))
+            yield from batches
+
+    @property
+    def notes(self) -> list[str]:
+        """What the latest scoring met that numbers depend on."""
+        if not self._in_windows:
+            return []
+        return [
+            f"{self._in_windows:,} of {self._segments:,} segments are longer than {self.policy.context:,} tokens and were "
+            f"read in windows of that size, the next one {self.policy.stride:,} further"
+        ]
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """The batch of one block."""
@@ -220,6 +236,8 @@ class NeuralModel:
             bounds = np.cumsum(rows.counts)[:-1]
             for segment, ids in enumerate(np.split(self._network_ids(rows), bounds), rows.block.first):
                 sequence = np.concatenate((begin, ids))
+                self._segments += 1
+                self._in_windows += self.policy.context is not None and len(sequence) - 1 > self.policy.context
                 jobs += self._jobs(sequence, 1, len(sequence), segment)
         scored = np.concatenate([np.zeros(0), *self._scorer(jobs)])
         for rows in group:
@@ -309,13 +327,16 @@ class NeuralModel:
         """Writes the model as a folder that `load_model` reads, if it was loaded from one.
 
         Raises:
-            UsageError: it was not.
+            UsageError: it was not, or this is the same folder.
+            InputError: something else is in the way.
             OutputError: it cannot be written.
         """
         if self._folder is None:
             raise UsageError(f"{self.label}: was not loaded from a folder, so that there is none to copy; save it first")
         source = self._folder
-        with writing_directory(path, is_ours=lambda folder: (folder / "config.json").exists()) as folder:
+        if Path(path).resolve() == source.resolve():
+            raise UsageError(f"{path}: is the folder it was loaded from; choose another name")
+        with writing_directory(path, is_ours=_is_copy) as folder:
             for file in source.iterdir():
                 if file.is_file():
                     shutil.copyfile(file, folder / file.name)
@@ -366,7 +387,8 @@ class _Stream:
         for at in range(0, len(sequence) - 1, _STREAM_CHUNK):
             shown = torch.from_numpy(sequence[at : min(at + _STREAM_CHUNK, len(sequence) - 1)]).to(hidden.device)
             targets = torch.from_numpy(sequence[at + 1 : at + 1 + len(shown)]).to(hidden.device)
-            logprob, self._state = hidden.carried(shown, targets, self._state)
+            with hidden.ready():
+                logprob, self._state = hidden.carried(shown, targets, self._state)
             if bool(logprob.isnan().any()):
                 job = Job(shown.cpu().numpy(), targets.cpu().numpy(), rows.block.first)
                 self._model._scorer.blame(job)
@@ -374,6 +396,22 @@ class _Stream:
             parts.append(np.minimum(logprob.cpu().numpy(), 0.0))
         self._tail = sequence[-1:]
         return np.concatenate(parts)
+
+
+def _is_copy(folder: Path) -> bool:
+    """Whether a folder is one that `save` wrote; a checkpoint of someone's own is never replaced."""
+    return (folder / SCORING_FILE).is_file() and not any(part.is_dir() for part in folder.iterdir())
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Lets torch use so many threads, and as many as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _gathered(rows: Iterable[Rows]) -> Iterator[list[Rows]]:
@@ -397,4 +435,5 @@ def load_neural(source: str | Path, options: ScoringOptions | None = None) -> Ne
     """
     options = (options or ScoringOptions()).over(read_scoring(Path(source)))
     checkpoint = load_checkpoint(str(source), options)
-    return NeuralModel(checkpoint, options, described(checkpoint.network))
+    narrow = {torch.bfloat16: "-bf16", torch.float16: "-fp16"}.get(checkpoint.network.dtype, "")
+    return NeuralModel(checkpoint, options, described(checkpoint.network) + narrow)

@@ -31,7 +31,7 @@ class ScoringOptions:
         end: what ends a segment: the model's EOS token, the line's own newline as text, or nothing.
         dtype: of weights and products; log-softmax is float32 and sums are float64 whatever it is.
         device: such as `cpu` or `cuda:0`; a GPU where there is one.
-        batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result.
+        batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result but for rounding.
         trust_remote_code: whether code in the model's folder may run.
         bos: servers: text set before each segment, so that its first token has a score.
     """
@@ -69,6 +69,8 @@ class ScoringOptions:
             if value not in choices:
                 raise UsageError(f"{name} {value!r}: choose {', '.join(str(choice) for choice in choices if choice)}")
         for name, count in (("context", self.context), ("stride", self.stride), ("batch-tokens", self.batch_tokens)):
+            if count is not None and not isinstance(count, int):
+                raise UsageError(f"{name} {count!r}: give a number of tokens; stream=True lets the context run on")
             if count is not None and count < 1:
                 raise UsageError(f"{name} {count}: give a number of tokens, 1 or more")
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 # Measured on a server processor: with wider tiles the logits no longer stay in its caches.
 _CPU_TILE = (2048, 2048)
+_NEEDS_NO_SHIFT = 30.0  # exp(30) and exp(-30) leave float32 room on both sides
 _GPU_TILE = (8192, 32768)
 
 
@@ -71,17 +72,23 @@ class OutputLayer:
         """A shift (float32 [n]) and the sum of exponentials of logits less it (float64 [n]), not finite if that overflows.
 
         The shift is the largest logit of the first tile: the others are most often as large, and looking for theirs would
-        cost a pass over memory for each.
+        cost a pass over memory for each. Where it is small, nothing is subtracted at all, which spares another.
         """
         shift = torch.zeros(len(hidden), device=hidden.device)
         total = torch.zeros(len(hidden), dtype=torch.float64, device=hidden.device)
+        shifted = True
         room = self._room(hidden, columns)
         for begin in range(0, len(self.weight), columns):
             logits = self._tile(hidden, slice(begin, begin + columns), room)
             if begin == 0:
                 shift = logits.amax(1)
                 shift.masked_fill_(shift == -torch.inf, 0.0)
-            total += logits.sub_(shift[:, None]).exp_().sum(1)
+                if bool((shift.abs() < _NEEDS_NO_SHIFT).all()):
+                    shift.zero_()
+                    shifted = False
+            if shifted:
+                logits.sub_(shift[:, None])
+            total += logits.exp_().sum(1)
         return shift, total
 
     def _sums_of_any_size(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
@@ -101,14 +108,15 @@ class OutputLayer:
 
     def _room(self, hidden: Tensor, columns: int) -> Tensor:
         """Memory for the logits of a tile, used again for each: fresh pages would cost a fifth of the product."""
-        return torch.empty(len(hidden) * min(columns, len(self.weight)), device=hidden.device)
+        size = len(hidden) * min(columns, len(self.weight))
+        return torch.empty(size, dtype=torch.float32, device=hidden.device)
 
     def _tile(self, hidden: Tensor, part: slice, room: Tensor) -> Tensor:
         """float32 [n, columns], the logits of a part of the vocabulary, which may be written over."""
         weight = self.weight[part]
-        if hidden.device.type == "cuda" and weight.dtype != torch.float32:
-            return self._adjusted(torch.mm(hidden, weight.T, out_dtype=torch.float32), part)
         logits = room[: len(hidden) * len(weight)].view(len(hidden), len(weight))
+        if hidden.device.type == "cuda" and weight.dtype in (torch.bfloat16, torch.float16):
+            return self._adjusted(torch.mm(hidden, weight.T, out_dtype=torch.float32, out=logits), part)
         return self._adjusted(torch.mm(hidden.float(), weight.float().T, out=logits), part)
 
     def _adjusted(self, product: Tensor, part: slice) -> Tensor:

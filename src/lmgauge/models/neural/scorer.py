@@ -14,6 +14,7 @@ from lmgauge.models.neural.batches import Batch, Job, batches, join, tokens_at_a
 from lmgauge.models.neural.checkpoint import quiet
 from lmgauge.models.neural.finished import FinishedWork
 from lmgauge.models.neural.hidden import Hidden
+from lmgauge.models.neural.memory import kept_pages
 
 Progress = Callable[[int], None]
 # Activations of a layer that live at a time, in hidden states: input, norm, wide middle of the feed-forward part, attention.
@@ -62,7 +63,7 @@ class Scorer:
         """Scores jobs until all are done or batches have to become smaller; returns those left."""
         tokens = self._tokens
         chosen = [jobs[number] for number in waiting]
-        with quiet():
+        with quiet(), kept_pages(), self._hidden.ready():
             for batch in batches(chosen, tokens):
                 for number, logprob in self._of_batch(chosen, batch):
                     found[waiting[number]] = logprob
@@ -74,12 +75,15 @@ class Scorer:
         return [number for number in waiting if found[number] is None]
 
     def _of_batch(self, jobs: Sequence[Job], batch: Batch) -> list[tuple[int, NDArray[np.float64]]]:
+        too_large = False
         try:
             logprob = self._compute(batch)
         except (RuntimeError, MemoryError) as error:
-            if not _out_of_memory(error):
+            if not out_of_memory(error):
                 raise
-            return self._of_halves(jobs, batch, error)
+            too_large = True
+        if too_large:  # not above: the error holds the tensors of every frame that it came through
+            return self._of_halves(jobs, batch)
         if np.isnan(logprob).any():
             ends = np.cumsum([len(jobs[number].targets) for number in batch.jobs])
             first = int(np.flatnonzero(np.isnan(logprob))[0])
@@ -96,7 +100,7 @@ class Scorer:
         # The log-sum-exp of rounded terms may fall a little below its largest.
         return np.minimum(found, 0.0)
 
-    def _of_halves(self, jobs: Sequence[Job], batch: Batch, error: BaseException) -> list[tuple[int, NDArray[np.float64]]]:
+    def _of_halves(self, jobs: Sequence[Job], batch: Batch) -> list[tuple[int, NDArray[np.float64]]]:
         """The batch in two halves, and all later ones no larger than these."""
         if self._hidden.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -104,7 +108,7 @@ class Scorer:
             raise UsageError(
                 f"{self._name}: not enough memory for {batch.ids.shape[1]:,} tokens at a time (segment "
                 f"{jobs[batch.jobs[0]].segment + 1}); choose a smaller --context"
-            ) from error
+            )
         middle = len(batch.jobs) // 2
         self._tokens = max(1, min(self._tokens, middle * batch.ids.shape[1]))
         halves = (batch.jobs[:middle], batch.jobs[middle:])
@@ -145,9 +149,11 @@ def first_layer_without_numbers(hidden: Hidden, job: Job) -> str:
     return found[0] if found else "(output)"
 
 
-def _out_of_memory(error: BaseException) -> bool:
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, in the words of any allocator."""
     text = str(error).lower()
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "out of memory" in text or "can't allocate" in text
+    told = ("out of memory", "can't allocate", "not enough memory", "alloc_failed")
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in text for words in told)
 
 
 def _bytes_a_token(hidden: Hidden) -> int:

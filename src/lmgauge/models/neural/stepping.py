@@ -43,7 +43,8 @@ class Stepper:
         new = torch.from_numpy(np.ascontiguousarray(ids[known:] if extends else ids))[None].to(self._hidden.device)
         # What is kept may be changed in place: if this does not come to its end, nothing is kept.
         kept, self._kept, self._latest = self._kept if extends else None, None, None
-        logits, kept = self._logits(new, kept)
+        with self._hidden.ready():
+            logits, kept = self._logits(new, kept)
         found: NDArray[np.float64] = torch.log_softmax(logits.double(), 0).cpu().numpy()
         if np.isnan(found).any():
             raise ModelFileError(

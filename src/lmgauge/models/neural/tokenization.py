@@ -32,12 +32,8 @@ class LineEndTokenizer:
 
     Args:
         inner: what tokenizes.
-
-    Attributes:
-        reads_line_ends: tells audits that the tokens give back the line with its end.
     """
 
-    reads_line_ends = True
     kernel: int | None = None
 
     def __init__(self, inner: Tokenizer) -> None:

@@ -30,11 +30,6 @@ class Window:
         """How many tokens the model is shown."""
         return self.last - 1 - self.begin
 
-    @property
-    def predicted(self) -> int:
-        """How many predictions are taken."""
-        return self.last - self.first
-
 
 def windows(first: int, last: int, context: int | None, stride: int | None) -> Iterator[Window]:
     """The windows of the predictions of positions `first` to `last` (not included).

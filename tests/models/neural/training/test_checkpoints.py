@@ -92,6 +92,12 @@ def test_best_parameters(tmp_path: Path) -> None:
     assert torch.equal(first.weight, second.weight)
     with pytest.raises(ModelFileError, match="not those of this model"):
         folder.load_best(nn.Linear(3, 4))
+    (tmp_path / "best.safetensors").write_bytes(b"damaged")
+    with pytest.raises(ModelFileError, match=r"best\.safetensors: the best parameters cannot be read"):
+        folder.load_best(first)
+    (tmp_path / "best.safetensors").unlink()
+    with pytest.raises(ModelFileError, match="to begin anew"):
+        folder.load_best(first)
 
 
 def test_optimizer_state_goes_on() -> None:

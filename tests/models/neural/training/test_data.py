@@ -106,6 +106,16 @@ def test_long_sentences_keep_their_state_and_attention_starts_anew() -> None:
     assert all(window.fresh for window in attention)
 
 
+def test_windows_are_no_wider_than_their_longest_piece() -> None:
+    chosen = preset_settings("lstm", batch_size=3, steps=5, context="sentence")
+    (window,) = make_source(ids_of([1, 2, 0], "sentence"), chosen).windows(0)
+    assert window.inputs.shape == (3, 3)
+    long, rest = make_source(
+        ids_of([6], "sentence"), preset_settings("lstm", batch_size=1, steps=5, context="sentence")
+    ).windows(0)
+    assert (long.inputs.shape, rest.inputs.shape) == ((1, 5), (1, 2))
+
+
 def test_text_shorter_than_a_batch() -> None:
     with pytest.raises(InputError, match="3 tokens, less than one for each of the 20"):
         make_source(np.array([1, 3, 4, 2]), preset_settings("lstm"))

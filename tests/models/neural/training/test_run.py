@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
+from lmgauge.models.neural.training import run
 from lmgauge.models.neural.training.loop import Loop, TrainingEvent, TrainingFailedError
+from lmgauge.models.neural.training.presets import preset_settings
 from lmgauge.models.neural.training.run import NeuralTraining, train_neural
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 from lmgauge.text.documents import Corpus
@@ -171,6 +174,51 @@ def test_rare_words_become_unknown(tmp_path: Path) -> None:
     assert AutoTokenizer.from_pretrained(result.path)("once the")["input_ids"][0] == 0
 
 
+def test_a_text_without_unknown_words_is_noted(tmp_path: Path) -> None:
+    said = "the training text has no <unk>"
+    options: dict[str, Any] = {"epochs": 1, "valid": None}
+    assert any(said in note for note in train(tmp_path / "a", **options).notes)
+    assert any(said in note for note in train(tmp_path / "b", tokenizer="character", **options).notes)
+    assert not any(said in note for note in train(tmp_path / "c", tokenizer="byte", **options).notes)
+    texts = [*lines(60), "once upon a time"]
+    assert not any(said in note for note in train(tmp_path / "d", texts=texts, min_count=2, **options).notes)
+
+
+def test_what_torch_shares_is_left_as_it_was(tmp_path: Path) -> None:
+    numbers, threads = torch.get_rng_state(), torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        train(tmp_path / "a", epochs=1)
+        with pytest.raises(TrainingFailedError):
+            train(tmp_path / "b", learning_rate=1e30, clip_norm=0.0)
+        assert torch.equal(torch.get_rng_state(), numbers)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hidden", "given", "expected"),
+    [("lstm", 8, None, 1), ("lstm", 8, 3, 3), ("gru", 650, None, 5), ("ffnn", 8, None, 5)],
+)
+def test_threads(kind: Any, hidden: int, given: int | None, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "thread_count", lambda threads: threads or 5)
+    assert run._threads(given, preset_settings(kind, hidden_size=hidden)) == expected
+
+
+@pytest.mark.parametrize(
+    "damage", [{"history": 3}, {"rate": {}}, {"epoch": "two"}, {"settings": [1]}, {"seconds": None}, {"processes": ...}]
+)
+def test_a_checkpoint_changed_by_hand_is_told(damage: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, watch=stop_at(25), checkpoint_every=10, epochs=9)
+    file = tmp_path / "model.training" / "step-20" / "checkpoint.json"
+    note = json.loads(file.read_text(encoding="utf-8")) | damage
+    file.write_text(json.dumps({name: value for name, value in note.items() if value is not ...}), encoding="utf-8")
+    with pytest.raises(ModelFileError, match="delete the folder to begin anew"):
+        train(tmp_path, epochs=9, resume=True)
+
+
 @pytest.mark.parametrize("texts", [[], ["", ""], ["  "]])
 def test_empty_texts(texts: list[str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="training text is empty"):
@@ -246,6 +294,29 @@ def test_divergence_is_told_and_leaves_the_last_checkpoint(tmp_path: Path) -> No
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize("kind", NEURAL_KINDS)
+def test_a_perplexity_beyond_a_float_is_divergence(kind: str, tmp_path: Path) -> None:
+    with pytest.raises(TrainingFailedError, match="diverged"):
+        train(tmp_path, kind, valid=None, optimizer="sgd", learning_rate=1e30, schedule="constant")
+    assert not (tmp_path / "model").exists()
+
+
+def test_parameters_that_are_no_numbers_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Loop._step
+
+    def breaking(self: Loop, window: Any) -> None:
+        step(self, window)
+        if self.total_update == 12:
+            with torch.no_grad():
+                self.model.base_model.embed_tokens.weight[1] = torch.inf  # `<s>`, which a stream has once
+
+    monkeypatch.setattr(Loop, "_step", breaking)
+    with pytest.raises(TrainingFailedError, match="diverged"):
+        train(tmp_path, kind="lstm", checkpoint_every=10)
+    assert [path.name for path in (tmp_path / "model.training").iterdir()] == ["step-10"]
+    assert not (tmp_path / "model").exists()
+
+
 def test_lack_of_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Loop, window: Any) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
@@ -253,6 +324,26 @@ def test_lack_of_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Loop, "_step", full)
     with pytest.raises(InputError, match="smaller --batch-size"):
         train(tmp_path)
+
+
+def test_other_errors_of_the_device_are_not_taken_for_lack_of_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Loop, window: Any) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(Loop, "_step", broken)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        train(tmp_path)
+
+
+def test_on_a_gpu_recurrent_layers_are_not_rounded_to_float16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Loop] = []
+    monkeypatch.setattr(Loop, "run", lambda loop: made.append(loop))
+    train(tmp_path, "lstm", precision="bfloat16", valid=None)
+    assert isinstance(made[0]._precision(), torch.autocast)
+    made[0].device = torch.device("cuda")
+    assert isinstance(made[0]._precision(), nullcontext)
 
 
 def test_figures_for_tensorboard(tmp_path: Path) -> None:

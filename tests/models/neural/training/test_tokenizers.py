@@ -10,8 +10,9 @@ import pytest
 from transformers import AutoTokenizer
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.neural.training.checkpoints import CheckpointFolder
+from lmgauge.models.neural.training.checkpoints import Checkpoint, CheckpointFolder
 from lmgauge.models.neural.training.hub_tokenizer import write_tokenizer
+from lmgauge.models.neural.training.processes import Processes
 from lmgauge.models.neural.training.tokenizers import (
     fixed_vocabulary,
     make_training_tokenizer,
@@ -46,10 +47,19 @@ def test_the_same_text_gives_the_same_subwords() -> None:
 def test_subwords_are_kept_for_a_run_gone_on_with(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "run")
     said: list[str] = []
-    first = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, said.append)
-    again = make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, said.append)
+    first = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, said.append, Processes())
+    folder.save(1, Checkpoint({}, {}, {}), {})
+    again = make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, said.append, Processes())
     assert first.fingerprint == again.fingerprint
     assert len(said) == 1
+
+
+def test_what_a_run_killed_before_its_first_checkpoint_left_is_not_used(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "run")
+    make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, print, Processes())
+    found = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, print, Processes())
+    alone = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
+    assert found.fingerprint == alone.fingerprint
 
 
 def test_bytes_are_all_known() -> None:
@@ -59,10 +69,10 @@ def test_bytes_are_all_known() -> None:
     assert fixed_vocabulary(make_tokenizer("whitespace")) is None
 
 
-@pytest.mark.parametrize("spec", ["bpe:258", "bpe:", "unigram:-300", "bpe:1e3"])
+@pytest.mark.parametrize("spec", ["bpe:258", "bpe:", "unigram:-300", "bpe:1e3", "bpe:99999999999999999999", "bpe:10000001"])
 def test_sizes_that_cannot_be(spec: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="259 or more"):
-        make_training_tokenizer(spec, Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print)
+        make_training_tokenizer(spec, Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
 
 
 def test_empty_text() -> None:
@@ -91,7 +101,7 @@ def test_a_tokenizer_from_elsewhere_keeps_its_tokens(kind: str, tmp_path: Path) 
     theirs = foreign(kind)
     theirs.save(str(tmp_path / "tokenizer.json"))
     ours = make_training_tokenizer(
-        str(tmp_path / "tokenizer.json"), Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path / "run"), print
+        str(tmp_path / "tokenizer.json"), Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path / "run"), print, Processes()
     )
     vocabulary = fixed_vocabulary(ours)
     assert vocabulary is not None

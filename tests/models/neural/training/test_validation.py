@@ -62,6 +62,39 @@ def test_it_is_the_sum_of_single_predictions(kind: str, context: str, monkeypatc
     assert nats == pytest.approx(expected, rel=1e-6)
 
 
+def test_a_running_text_is_read_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def watch(module: Any, inputs: Any, output: Any) -> None:
+        seen.append(torch.get_num_threads())
+
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        for kind, context in (("lstm", "stream"), ("lstm", "sentence"), ("ffnn", "stream")):
+            chosen = settings(kind, context)
+            model = build_model(chosen, SIZE)
+            model.base_model.register_forward_hook(watch)
+            validate(model, text(context), chosen)
+            assert torch.get_num_threads() == 2
+        assert seen[0] == 1
+        assert set(seen[1:]) == {2}
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_recurrences_on_a_gpu_are_exact() -> None:
+    layers: Any = torch.backends.cudnn.rnn
+    if not hasattr(layers, "fp32_precision"):
+        pytest.skip("this torch has no such switch")
+    before = layers.fp32_precision
+    with validation.exact_recurrences(torch.device("cuda"), settings("lstm", "stream")):
+        assert layers.fp32_precision == "ieee"
+    with validation.exact_recurrences(torch.device("cuda"), settings("transformer", "stream")):
+        assert layers.fp32_precision == before
+    assert layers.fp32_precision == before
+
+
 def test_perplexity() -> None:
     assert perplexity_of(2 * math.log(7), 2) == pytest.approx(7)
     assert perplexity_of(1e6, 1) == math.inf

@@ -1,5 +1,7 @@
 """Checkpoints of a run that is under way: everything the next update depends on, as named tensors and JSON.
 
+A run that goes on from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
+
 `OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best.safetensors`, the parameters of the epoch with the
 lowest validation perplexity. A checkpoint appears under its name when it is whole; only then is the one before removed.
 """
@@ -125,8 +127,18 @@ class CheckpointFolder:
         self.keep(_BEST, save(_plain(parameters_of(model))))
 
     def load_best(self, model: nn.Module) -> None:
-        """Gives a model the best parameters so far."""
-        load_parameters(model, load_file(self.path / _BEST))
+        """Gives a model the best parameters so far.
+
+        Raises:
+            ModelFileError: they are not there, damaged, or another model's.
+        """
+        try:
+            tensors = load_file(self.path / _BEST)
+        except (OSError, SafetensorError) as error:
+            raise ModelFileError(
+                f"{self.path / _BEST}: the best parameters cannot be read: {error}; delete {self.path} to begin anew"
+            ) from error
+        load_parameters(model, tensors)
 
     def remove(self) -> None:
         """Removes the folder, when the model it led to is written."""

@@ -5,6 +5,7 @@ Each token of the text is a target once in every epoch, `<s>` never; what pads a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -106,20 +107,20 @@ def read_text(
     return text, found
 
 
-class WindowSource:
+class WindowSource(ABC):
     """The windows of an epoch, the same for the same seed and epoch; a rank of several processes gets its own rows."""
 
     def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
         self.ids, self.settings = torch.from_numpy(ids), settings
         self.rank, self.world_size = rank, world_size
 
+    @abstractmethod
     def count(self, epoch: int) -> int:
         """How many windows an epoch has, the same for all ranks."""
-        raise RuntimeError("a source of windows says how many they are")
 
+    @abstractmethod
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
         """The windows of an epoch from number `begin` on."""
-        raise RuntimeError("a source of windows says how they are made")
 
     def _order(self, count: int, epoch: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + epoch)
@@ -198,8 +199,7 @@ class SegmentSource(WindowSource):
         return [batches[i] for i in order.tolist()]
 
     def _windows_of(self, batch: NDArray[np.int64]) -> int:
-        longest = int((batch[:, 1] - batch[:, 0]).max())
-        return -(-longest // self.settings.steps)
+        return -(-_longest(batch) // self.settings.steps)
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
         """The windows of an epoch from number `begin` on."""
@@ -208,7 +208,7 @@ class SegmentSource(WindowSource):
             count = self._windows_of(batch)
             if seen + count > begin:
                 rows = -(-len(batch) // self.world_size)  # a rank that has fewer pieces still takes part
-                inputs, targets = self._padded(batch[self.rank :: self.world_size], rows, count * steps)
+                inputs, targets = self._padded(batch[self.rank :: self.world_size], rows, _longest(batch))
                 for index in range(count):
                     if seen + index >= begin:
                         part = slice(index * steps, (index + 1) * steps)
@@ -223,13 +223,17 @@ class SegmentSource(WindowSource):
         return inputs, targets
 
 
+def _longest(batch: NDArray[np.int64]) -> int:
+    return int((batch[:, 1] - batch[:, 0]).max())
+
+
 def make_source(
     ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1
 ) -> WindowSource:
     """The windows that suit the kind of model and the context.
 
     Raises:
-        InputError: the text is shorter than one window of one batch.
+        InputError: the text has fewer tokens than a batch has sequences.
     """
     events = int(np.count_nonzero(ids != BOS))
     if events < settings.batch_size:

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmgauge.errors import InputError, LmgaugeError, UsageError
+from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.models.neural.scorer import out_of_memory
 from lmgauge.models.neural.training.checkpoints import (
     Checkpoint,
     CheckpointFolder,
@@ -31,14 +32,14 @@ from lmgauge.models.neural.training.data import Window, WindowSource
 from lmgauge.models.neural.training.loss import IGNORED, output_loss
 from lmgauge.models.neural.training.processes import Processes
 from lmgauge.models.neural.training.rate import LearningRate, make_optimizer
-from lmgauge.models.neural.training.settings import NeuralTrainingSettings
+from lmgauge.models.neural.training.settings import RECURRENT, NeuralTrainingSettings
 from lmgauge.models.neural.training.validation import perplexity_of, validate
 
 _LOOK_EVERY = 25  # updates from one look at the sums to the next: on a GPU each look waits for it
 
 
 class TrainingFailedError(LmgaugeError, ArithmeticError):
-    """Raised when a loss is no number any more."""
+    """Raised when a loss or a parameter is no finite number any more."""
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,14 @@ class Loop:
         """Trains to the end, or until patience runs out.
 
         Raises:
-            TrainingFailedError: the loss is no number any more.
+            TrainingFailedError: the loss or a parameter is no finite number any more.
             InputError: there is not enough memory.
         """
         try:
             while self.epoch < self.settings.epochs and not self.rate.exhausted:
                 self._run_epoch()
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if isinstance(error, RuntimeError) and "memory" not in str(error).lower():
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
                 raise
             raise InputError(
                 f"not enough memory for batches of {self.settings.batch_size} sequences of {self.settings.steps} tokens; "
@@ -202,17 +203,15 @@ class Loop:
         return output_loss(states, head.weight, head.bias, targets.flatten(), self.dtype)
 
     def _precision(self) -> AbstractContextManager[Any]:
-        if self.dtype == torch.float32:
+        # On a GPU autocast would run recurrent layers in float16, whose range is too small for gradients that nobody scales.
+        if self.dtype == torch.float32 or (self.device.type == "cuda" and self.settings.kind in RECURRENT):
             return nullcontext()
         return torch.autocast(self.device.type, self.dtype)
 
     def _look(self, updates: int, valid: float | None = None, finished: bool = False) -> None:
-        nats, tokens = self.processes.sum(self.sums.cpu()).tolist()
-        if not math.isfinite(nats) or (valid is not None and not math.isfinite(valid)):
-            raise TrainingFailedError(
-                f"the loss is no finite number in epoch {self.epoch + 1}, update {self.update}: training has diverged; "
-                "use a lower --learning-rate or a smaller --clip-norm"
-            )
+        nats, tokens = self.processes.sum(self.sums).tolist()
+        perplexity = perplexity_of(nats, max(tokens, 1.0))
+        self._refuse_divergence(perplexity, valid)
         seconds = time.monotonic() - self._began
         here = self._tokens + tokens - self._before
         done = self.total_update / max(1, self.settings.epochs * updates)
@@ -226,7 +225,7 @@ class Loop:
                 update=self.update,
                 updates=updates,
                 total_update=self.total_update,
-                perplexity=perplexity_of(nats, max(tokens, 1.0)),
+                perplexity=perplexity,
                 tokens_per_second=per_second,
                 seconds_left=left,
                 learning_rate=self.rate.at(self.epoch, max(0, self.total_update - 1)),
@@ -236,13 +235,38 @@ class Loop:
             )
         )
 
+    def _refuse_divergence(self, *perplexities: float | None) -> None:
+        if not all(perplexity is None or math.isfinite(perplexity) for perplexity in perplexities):
+            raise TrainingFailedError(
+                f"the loss or a parameter is no finite number in epoch {self.epoch + 1}, update {self.update}: training has "
+                "diverged; use a lower --learning-rate or a smaller --clip-norm"
+            )
+
+    def _check(self) -> tuple[float, float]:
+        """Nats and tokens of this epoch in all processes, each of which finds the same.
+
+        Raises:
+            TrainingFailedError: the loss or a parameter is no finite number any more; raised in all processes.
+        """
+        broken = torch.tensor([float(not finite(self.model))], dtype=torch.float64)
+        nats, tokens, failed = self.processes.sum(torch.cat((self.sums.cpu(), broken))).tolist()
+        self._refuse_divergence(perplexity_of(nats, max(tokens, 1.0)), math.nan if failed else None)
+        return nats, tokens
+
+    def _validate(self, ids: NDArray[np.int64]) -> float:
+        """Perplexity of the validation text; what rank 0 finds, as the last bits may be others in other processes."""
+        found = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
+        nats, events = self.processes.of_first(found).tolist()
+        return perplexity_of(nats, events)
+
     def _end_epoch(self, updates: int) -> None:
-        nats, tokens = self.processes.sum(self.sums.cpu()).tolist()
+        nats, tokens = self._check()
         entry = {"epoch": self.epoch + 1, "perplexity": perplexity_of(nats, tokens)}
         rate = self.rate.at(self.epoch, max(0, self.total_update - 1))
         valid = None
         if self.valid is not None:
-            valid = perplexity_of(*validate(self.model, self.valid, self.settings))
+            valid = self._validate(self.valid)
+            self._refuse_divergence(valid)
             entry["valid_perplexity"] = valid
             if self.rate.see(self.epoch, valid) and self.processes.rank == 0:
                 self.folder.save_best(self.model)
@@ -258,11 +282,10 @@ class Loop:
         """Writes a checkpoint.
 
         Raises:
-            TrainingFailedError: the loss is no number any more; the checkpoint before stays.
+            TrainingFailedError: the loss or a parameter is no finite number any more; the checkpoint before stays.
             OutputError: it cannot be written.
         """
-        if not bool(torch.isfinite(self.sums).all()):
-            self._look(self.source.count(self.epoch))
+        self._check()
         note = {
             **self.note,
             "settings": self.settings.to_dict(),
@@ -288,8 +311,19 @@ class Loop:
 
         Raises:
             UsageError: it was made with other settings or another text, which are named.
-            ModelFileError: it does not fit the model.
+            ModelFileError: it does not fit the model, or its values are not what they should be.
         """
+        try:
+            self._restore(checkpoint)
+        except LmgaugeError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            said = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise ModelFileError(
+                f"{self.folder.path}: the checkpoint cannot be gone on from ({said}); delete the folder to begin anew"
+            ) from error
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
         note = checkpoint.note
         differences = self.settings.differences(note["settings"])
         differences += [f"{name.replace('_', ' ')} is another" for name in self.note if note.get(name) != self.note[name]]
@@ -306,8 +340,13 @@ class Loop:
         carried = under_prefix("carried", checkpoint.own)
         self.carried = tuple(carried[str(i)].to(self.device) for i in range(len(carried))) or None
         self.sums = checkpoint.own["sums"].to(self.device)
-        self.epoch, self.update, self.total_update = note["epoch"], note["update"], note["total_update"]
+        self.epoch, self.update, self.total_update = (int(note[name]) for name in ("epoch", "update", "total_update"))
         self.rate.restore(note["rate"])
         self.history = list(note["history"])
-        self._before = float(self.processes.sum(self.sums.cpu())[1])
+        self._before = float(self.processes.sum(self.sums)[1])
         self._seconds_before = float(note["seconds"])
+
+
+def finite(model: torch.nn.Module) -> bool:
+    """Whether all parameters of a model are finite numbers."""
+    return all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())

@@ -6,13 +6,21 @@ nothing here does anything. The library is torch's own `torch.distributed`.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
+
+_REMEDY = "start it with torchrun, or unset WORLD_SIZE"
+_DIGITS = 9
+_PATIENCE = timedelta(hours=6)  # the first process may take long to learn subwords, and the others wait for it
 
 
 class Processes:
@@ -21,20 +29,55 @@ class Processes:
     Attributes:
         rank: which of them this is.
         world_size: how many they are.
+        device_index: number of the GPU of this process.
     """
 
-    def __init__(self, rank: int = 0, world_size: int = 1) -> None:
-        self.rank, self.world_size = rank, world_size
+    def __init__(self, rank: int = 0, world_size: int = 1, device_index: int = 0) -> None:
+        self.rank, self.world_size, self.device_index = rank, world_size, device_index
+        self._joined = False
 
     @classmethod
     def from_environment(cls) -> Processes:
-        """The processes torchrun has started; this one alone where it was not used."""
-        world_size = int(os.environ.get("WORLD_SIZE", "1"))
-        if world_size == 1:
-            return cls()
-        if not distributed.is_initialized():
-            distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-        return cls(distributed.get_rank(), distributed.get_world_size())
+        """The processes torchrun has started; this one alone where it was not used. They are not connected yet.
+
+        Raises:
+            UsageError: what the environment says of them cannot be.
+        """
+        if _connected():
+            rank, world_size = distributed.get_rank(), distributed.get_world_size()
+        else:
+            world_size = _number("WORLD_SIZE", 1)
+            if world_size == 1:
+                return cls()
+            if "RANK" not in os.environ:
+                raise UsageError(f"WORLD_SIZE is set but RANK is not: {_REMEDY}")
+            rank = _number("RANK", 0)
+        if not 0 <= rank < world_size:
+            raise UsageError(f"RANK {rank} is none of the {world_size} processes of WORLD_SIZE: {_REMEDY}")
+        return cls(rank, world_size, _number("LOCAL_RANK", 0) if world_size > 1 else 0)
+
+    def join(self, device: torch.device) -> None:
+        """Connects the processes, by what suits the device; nothing where they are connected already.
+
+        Raises:
+            UsageError: they cannot find each other.
+        """
+        if self.world_size == 1 or _connected():
+            return
+        try:
+            distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_PATIENCE)
+        except (ValueError, RuntimeError) as error:
+            reason = str(error).partition("\n")[0]
+            raise UsageError(
+                f"the {self.world_size} processes of WORLD_SIZE cannot be connected: {reason}; {_REMEDY}"
+            ) from error
+        self._joined = True
+
+    def close(self) -> None:
+        """Undoes `join`."""
+        if self._joined:
+            distributed.destroy_process_group()
+            self._joined = False
 
     def check(self, batch_size: int) -> None:
         """Refuses a batch that cannot be shared out.
@@ -45,25 +88,56 @@ class Processes:
         if batch_size % self.world_size:
             raise UsageError(f"batch-size {batch_size} is shared out among {self.world_size} processes: give a multiple")
 
-    @property
-    def device_index(self) -> int:
-        """Number of the GPU of this process."""
-        return int(os.environ.get("LOCAL_RANK", "0")) if self.world_size > 1 else 0
+    def check_same(self, what: dict[str, Any]) -> None:
+        """Makes sure that all processes train the same model on the same text.
+
+        Args:
+            what: names and JSON values, the same names in each process.
+
+        Raises:
+            InputError: values that differ from those of rank 0; raised in all processes.
+        """
+        if self.world_size == 1:
+            return
+        digests = [hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest() for value in what.values()]
+        own = torch.tensor([list(digest) for digest in digests], dtype=torch.int64)
+        differ = self.sum((own != self.of_first(own)).any(1).long())
+        names = [name.replace("_", " ") for name, count in zip(what, differ.tolist(), strict=True) if count]
+        if names:
+            raise InputError(f"the processes differ in {', '.join(names)}: give all of them the same files and options")
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum of a small tensor over all processes, on the processor."""
         if self.world_size == 1:
-            return values
+            return values.cpu()
         total = values.to(self._device(), copy=True)
         distributed.all_reduce(total)
         return total.cpu()
+
+    def of_first(self, values: Tensor) -> Tensor:
+        """The values that rank 0 has, of the same shape and type, on the processor."""
+        if self.world_size == 1:
+            return values.cpu()
+        shared = values.to(self._device(), copy=True)
+        distributed.broadcast(shared, 0)
+        return shared.cpu()
+
+    def bytes_of_first(self, content: bytes) -> bytes:
+        """The bytes that rank 0 has; what the others give is not looked at."""
+        if self.world_size == 1:
+            return content
+        size = int(self.of_first(torch.tensor(len(content))))
+        own = torch.zeros(size, dtype=torch.uint8)
+        if self.rank == 0:
+            own = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+        return self.of_first(own).numpy().tobytes()
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replaces gradients by their sum over all processes."""
         if self.world_size == 1:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        flat = torch.cat([gradient.flatten() for gradient in gradients]).to(self._device())
         distributed.all_reduce(flat)
         for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(part.view_as(gradient))
@@ -86,4 +160,24 @@ class Processes:
 
     @staticmethod
     def _device() -> torch.device:
-        return torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else torch.device("cpu")
+        """Where tensors have to be to go from process to process."""
+        if distributed.get_backend() == "nccl":
+            return torch.device("cuda", torch.cuda.current_device())
+        return torch.device("cpu")
+
+
+def _connected() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
+
+
+def _number(name: str, default: int) -> int:
+    """A number of the environment, 0 or more; WORLD_SIZE 1 or more.
+
+    Raises:
+        UsageError: it is none.
+    """
+    text = os.environ.get(name, str(default))
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else -1
+    if number < 0 or (name == "WORLD_SIZE" and number == 0):
+        raise UsageError(f"{name} is {text!r}, which is no number of processes: {_REMEDY}")
+    return number

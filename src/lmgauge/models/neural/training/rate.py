@@ -92,6 +92,13 @@ class LearningRate:
         return state | {"best": None if math.isinf(self.best) else self.best}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from what was kept."""
-        for name, value in state.items():
-            setattr(self, name, math.inf if name == "best" and value is None else value)
+        """Goes on from what was kept.
+
+        Raises:
+            KeyError: a value is missing.
+            TypeError: or none of its kind.
+            ValueError: the same.
+        """
+        for name, now in self.state().items():
+            value = math.inf if name == "best" and state[name] is None else state[name]
+            setattr(self, name, float(value) if name == "best" else type(now)(value))

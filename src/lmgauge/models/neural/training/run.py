@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,16 @@ from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.model import read_config
 from lmgauge.models.neural import architectures
+from lmgauge.models.neural.checkpoint import choose_device, quiet
 from lmgauge.models.neural.tokenization import CONFIG_KEY
 from lmgauge.models.neural.training.checkpoints import CheckpointFolder, training_folder
 from lmgauge.models.neural.training.data import TrainingText, make_source, read_text
 from lmgauge.models.neural.training.hub_tokenizer import write_tokenizer
-from lmgauge.models.neural.training.loop import Loop, TrainingEvent, Watch
+from lmgauge.models.neural.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
 from lmgauge.models.neural.training.networks import build_model, parameter_count
 from lmgauge.models.neural.training.presets import preset_settings
 from lmgauge.models.neural.training.processes import Processes
-from lmgauge.models.neural.training.settings import NeuralKind, NeuralTrainingSettings
+from lmgauge.models.neural.training.settings import RECURRENT, NeuralKind, NeuralTrainingSettings
 from lmgauge.models.neural.training.tokenizers import fixed_vocabulary, make_training_tokenizer
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
@@ -34,6 +35,7 @@ from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
 FORMAT_VERSION = 1
+_WIDE = 650
 Progress = Callable[[str], None]
 
 
@@ -95,7 +97,10 @@ def train_neural(
 
     The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
     training goes on its checkpoints are in `OUTPUT.training/`, from which `resume` goes on: on a processor the model is then
-    the same, bit for bit, as that of a run that was never stopped (given the same number of threads).
+    the same, bit for bit, as that of a run that was never stopped, given the same number of threads.
+
+    Under torchrun each process takes its share of every batch. What torch has for the whole process, such as its random
+    generators and its number of threads, is afterwards as it was.
 
     Args:
         kind: ffnn, rnn, lstm, gru or transformer.
@@ -109,8 +114,8 @@ def train_neural(
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
         resume: go on with a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
-        device: such as cpu or cuda; a GPU where there is one.
-        threads: of the processor; all cores if not given.
+        device: such as cpu or cuda; a GPU where there is one. Of several processes each has its own GPU.
+        threads: of the processor; if not given all cores, but one for a recurrent model that is narrow.
         tensorboard: folder to write figures for TensorBoard to.
         progress: told in words what is being done.
         watch: told where the run is, every few updates and after each epoch.
@@ -119,7 +124,7 @@ def train_neural(
     Raises:
         InputError: a text cannot be used, something is in the way of the output, or there is not enough memory.
         UsageError: options out of range or contradicting each other, or other than those of the run to go on with.
-        TrainingFailedError: the loss is no number any more.
+        TrainingFailedError: the loss or a parameter is no finite number any more.
         MissingExtraError: a library is not installed.
     """
     settings = preset_settings(kind, preset, **changes)
@@ -128,29 +133,48 @@ def train_neural(
     processes.check(settings.batch_size)
     folder = CheckpointFolder(training_folder(output))
     _check_output(Path(output), folder, resume)
-    torch.set_num_threads(thread_count(threads))
-    architectures.register()
-    progress("reading the text")
-    chosen = make_training_tokenizer(tokenizer, texts, folder, progress)
-    text, vocabulary = _read(texts, chosen, settings, reserved, min_count, vocab_size)
-    held_out = None if valid is None else _read_valid(valid, chosen, vocabulary, settings, reserved)
-    loop = _begin(settings, text, held_out, len(vocabulary), folder, _device(device, processes), processes)
-    loop.note |= {"tokenizer": chosen.fingerprint, "vocabulary": vocabulary.fingerprint}
-    loop.checkpoint_every = checkpoint_every
-    newest = folder.newest() if resume else None
-    if newest is not None:
-        loop.resume(folder.load(newest, processes.rank))
-    with _figures(tensorboard, watch, processes) as loop.watch:
-        loop.run()
-    result = _result(loop, Path(output), text, vocabulary)
-    if processes.rank == 0:
-        if held_out is not None:
-            folder.load_best(loop.model)
-        _describe(loop.model, result, chosen, vocabulary, text, reserved)
-        _write(loop.model, chosen, vocabulary, Path(output))
-        folder.remove()
-    processes.wait()
-    return result
+    place = _device(device, processes)
+    with _afterwards_as_before(place, _threads(threads, settings), processes):
+        architectures.register()
+        progress("reading the text")
+        chosen = make_training_tokenizer(tokenizer, texts, folder, progress, processes)
+        text, vocabulary = _read(texts, chosen, settings, reserved, min_count, vocab_size)
+        held_out = None if valid is None else _read_valid(valid, chosen, vocabulary, settings, reserved)
+        loop = _begin(settings, text, held_out, len(vocabulary), folder, place, processes)
+        loop.note |= {"tokenizer": chosen.fingerprint, "vocabulary": vocabulary.fingerprint}
+        loop.checkpoint_every = checkpoint_every
+        processes.check_same(loop.note | {"settings": settings.to_dict(), "checkpoint_every": checkpoint_every})
+        newest = folder.newest() if resume else None
+        if newest is not None:
+            loop.resume(folder.load(newest, processes.rank))
+        with _figures(tensorboard, watch, processes) as loop.watch:
+            loop.run()
+        return _finish(loop, Path(output), text, vocabulary, chosen, reserved)
+
+
+@contextmanager
+def _afterwards_as_before(device: torch.device, threads: int, processes: Processes) -> Iterator[None]:
+    """Connects the processes; leaves torch's random generators, threads, device and process group as they were."""
+    with ExitStack() as stack:
+        if device.type == "cuda":
+            stack.enter_context(torch.cuda.device(device))
+        stack.enter_context(torch.random.fork_rng([device] if device.type == "cuda" else []))
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(threads)
+        processes.join(device)
+        stack.callback(processes.close)
+        yield
+
+
+def _threads(given: int | None, settings: NeuralTrainingSettings) -> int:
+    """How many threads to train with.
+
+    The steps of a narrow recurrent network are small. Two threads are less than twice as fast on two free cores (200 units:
+    29 ms an update, with one 64), and far slower where another program has one of them (1,069 ms, with one 58).
+    """
+    if given is None and settings.kind in RECURRENT and settings.hidden_size < _WIDE:
+        return 1
+    return thread_count(given)
 
 
 def _begin(
@@ -206,16 +230,9 @@ def is_trained_here(path: Path) -> bool:
 
 
 def _device(name: str | None, processes: Processes) -> torch.device:
-    chosen = name or (f"cuda:{processes.device_index}" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(chosen)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UsageError(f"device {chosen!r} cannot be used: {reason}") from error
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-    return device
+    if processes.world_size > 1 and name in (None, "cuda") and torch.cuda.is_available():
+        name = f"cuda:{processes.device_index}"
+    return choose_device(name)
 
 
 def _read(
@@ -242,7 +259,7 @@ def _read_valid(
 
 
 @contextmanager
-def _figures(directory: str | os.PathLike[str] | None, watch: Watch, processes: Processes) -> Any:
+def _figures(directory: str | os.PathLike[str] | None, watch: Watch, processes: Processes) -> Iterator[Watch]:
     """What to tell where the run is: only the first process does, and TensorBoard too where a folder was given."""
     if processes.rank:
         yield lambda event: None
@@ -260,9 +277,14 @@ def _figures(directory: str | os.PathLike[str] | None, watch: Watch, processes: 
             yield both
 
 
-def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary) -> NeuralTraining:
+def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary, tokenizer: Tokenizer) -> NeuralTraining:
     best = loop.rate.best
     notes = list(text.notes)
+    if fixed_vocabulary(tokenizer) is None and not vocabulary.closed and not text.unknown:
+        notes.append(
+            "the training text has no <unk>: what the model gives to unseen words was never learnt; --min-count 2 makes "
+            "rare words unknown"
+        )
     if loop.valid is not None and loop.rate.best_epoch + 1 < loop.epoch:
         notes.append(f"the parameters are those after epoch {loop.rate.best_epoch + 1}, where validation was best")
     return NeuralTraining(
@@ -277,6 +299,21 @@ def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary
         seconds=loop.seconds,
         notes=tuple(notes),
     )
+
+
+def _finish(
+    loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary, tokenizer: Tokenizer, reserved: str
+) -> NeuralTraining:
+    """Writes the model that a run has come to; of several processes the first does."""
+    result = _result(loop, output, text, vocabulary, tokenizer)
+    if loop.processes.rank == 0:
+        if loop.valid is not None:
+            loop.folder.load_best(loop.model)
+        _describe(loop.model, result, tokenizer, vocabulary, text, reserved)
+        _write(loop.model, tokenizer, vocabulary, output)
+        loop.folder.remove()
+    loop.processes.wait()
+    return result
 
 
 def _describe(
@@ -309,16 +346,10 @@ def _describe(
 
 
 def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path) -> None:
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        with writing_directory(output, is_ours=is_trained_here) as folder:
-            model.save_pretrained(folder)
-            write_tokenizer(tokenizer, vocabulary, folder)
-            for file in folder.iterdir():
-                file.chmod((folder / "config.json").stat().st_mode)  # the weights' writer lets nobody else read them
-    finally:
-        if shown:
-            logging.enable_progress_bar()
+    if not finite(model):
+        raise TrainingFailedError(f"{output}: not written, as parameters of the model are no finite numbers")
+    with quiet(), writing_directory(output, is_ours=is_trained_here) as folder:
+        model.save_pretrained(folder)
+        write_tokenizer(tokenizer, vocabulary, folder)
+        for file in folder.iterdir():
+            file.chmod((folder / "config.json").stat().st_mode)  # the weights' writer lets nobody else read them

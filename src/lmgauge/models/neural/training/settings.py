@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
@@ -11,24 +12,31 @@ NeuralKind = Literal["ffnn", "rnn", "lstm", "gru", "transformer"]
 Schedule = Literal["constant", "decay", "halve", "cosine"]
 OptimizerName = Literal["sgd", "adamw"]
 Precision = Literal["float32", "bfloat16"]
+Nonlinearity = Literal["sigmoid", "tanh"]
 NEURAL_KINDS: tuple[NeuralKind, ...] = get_args(NeuralKind)
-SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 RECURRENT: tuple[NeuralKind, ...] = ("rnn", "lstm", "gru")
-
-_CHOICES: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str, ...]] = {
     "kind": NEURAL_KINDS,
-    "schedule": SCHEDULES,
+    "schedule": get_args(Schedule),
     "optimizer": get_args(OptimizerName),
     "precision": get_args(Precision),
     "context": ("stream", "sentence"),
-    "nonlinearity": ("sigmoid", "tanh"),
+    "nonlinearity": get_args(Nonlinearity),
 }
-_AT_LEAST_ONE = ("embedding_size", "hidden_size", "num_layers", "heads", "batch_size", "steps", "epochs")
+"""Settings that are one of a few words."""
+
+_COUNTED = ("embedding_size", "hidden_size", "num_layers", "order", "heads", "batch_size", "steps", "epochs")
+_COUNTED_FROM_ZERO = ("decay_after", "warmup", "patience", "seed")
+_SWITCHES = ("direct_connections", "tie_embeddings", "sum_over_steps")
+_NUMBERS = ("dropout", "initializer_range", "learning_rate", "weight_decay", "clip_norm", "decay", "improvement")
+_MOST = (1 << 32) - 1  # of whole numbers: seeds of torch are made of them by multiplication
 
 
 @dataclass(frozen=True, kw_only=True)
 class NeuralTrainingSettings:
-    """What a training run is made of: together with the text and torch's version it decides every bit of the result.
+    """What a training run is made of.
+
+    On a processor the settings, the text, the number of threads and torch's version decide every bit of the result.
 
     Attributes:
         kind: ffnn, rnn, lstm, gru or transformer.
@@ -61,7 +69,8 @@ class NeuralTrainingSettings:
         warmup: updates in which the rate rises from zero (cosine).
         improvement: relative fall of the validation perplexity that counts as one.
         patience: epochs without improvement after which training stops (halve: once the rate is falling); 0 never stops.
-        precision: of matrix products in training; parameters, losses and validation are float32 either way.
+        precision: of matrix products in training, recurrent layers on a GPU left out; parameters, losses and validation are
+            float32 either way.
         seed: of parameters, dropout and order.
     """
 
@@ -73,7 +82,7 @@ class NeuralTrainingSettings:
     num_layers: int = 1
     order: int = 5
     heads: int = 4
-    nonlinearity: Literal["sigmoid", "tanh"] = "sigmoid"
+    nonlinearity: Nonlinearity = "sigmoid"
     direct_connections: bool = False
     tie_embeddings: bool = False
     dropout: float = 0.0
@@ -97,20 +106,41 @@ class NeuralTrainingSettings:
     seed: int = 12345
 
     def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
+        for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(f"{_option(name)} {getattr(self, name)!r}: choose {', '.join(choices)}")
-        for name in _AT_LEAST_ONE:
+        for name in _COUNTED:
+            self._check_whole(name, 1)
+        for name in _COUNTED_FROM_ZERO:
+            self._check_whole(name, 0)
+        for name in _SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise UsageError(f"{_option(name)} {getattr(self, name)!r}: give True or False")
+        for name in _NUMBERS:
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise UsageError(f"{_option(name)} {value!r}: give a whole number, 1 or more")
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise UsageError(f"{_option(name)} {value!r}: give a finite number")
+        self._check_ranges()
+        self._check_architecture()
+
+    def _check_whole(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
+            raise UsageError(f"{_option(name)} {value!r}: give a whole number from {least} to {_MOST}")
+
+    def _check_ranges(self) -> None:
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout {self.dropout}: give the share of units to drop, 0 or more and less than 1")
         if not self.learning_rate > 0 or not 0 < self.decay <= 1:
             raise UsageError(f"learning-rate {self.learning_rate} and decay {self.decay} are above 0, decay at most 1")
-        if min(self.clip_norm, self.weight_decay, self.decay_after, self.warmup, self.patience, self.seed) < 0:
-            raise UsageError("clip-norm, weight-decay, decay-after, warmup, patience and seed are 0 or more")
-        self._check_architecture()
+        if not self.initializer_range > 0:
+            raise UsageError(
+                f"initializer-range {self.initializer_range}: give a number above 0: parameters that begin alike stay alike"
+            )
+        if min(self.clip_norm, self.weight_decay) < 0:
+            raise UsageError(f"clip-norm {self.clip_norm} and weight-decay {self.weight_decay} are 0 or more")
+        if not 0 <= self.improvement < 1:
+            raise UsageError(f"improvement {self.improvement}: give the relative fall that counts, from 0 to less than 1")
 
     def _check_architecture(self) -> None:
         if self.kind == "ffnn" and self.order < 2:

@@ -10,6 +10,7 @@ from lmgauge.errors import InputError, MissingExtraError, UsageError
 from lmgauge.models.neural.tokenization import strings_by_id
 from lmgauge.models.neural.training.checkpoints import CheckpointFolder
 from lmgauge.models.neural.training.hub_tokenizer import special_token
+from lmgauge.models.neural.training.processes import Processes
 from lmgauge.text.documents import Corpus
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.tokenizers import make_tokenizer
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 
 SUBWORDS = ("bpe", "unigram")
 _FEWEST = 256 + len(SPECIAL_TOKENS)  # every byte has a piece, so that no text is unknown
+_MOST = 10_000_000
 
 
 def make_training_tokenizer(
-    spec: str | Tokenizer, texts: Corpus, folder: CheckpointFolder, progress: Callable[[str], None]
+    spec: str | Tokenizer, texts: Corpus, folder: CheckpointFolder, progress: Callable[[str], None], processes: Processes
 ) -> Tokenizer:
-    """The tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, once for all runs gone on with.
+    """The tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
+
+    A run that goes on from a checkpoint has the one that was trained before.
 
     A tokenizer.json from elsewhere keeps its tokens; their ids move behind those of `<unk>`, `<s>` and `</s>`.
 
@@ -39,19 +43,22 @@ def make_training_tokenizer(
     if kind not in SUBWORDS:
         return with_our_ids(make_tokenizer(spec))
     name = f"{kind}-{size}-{TOKENIZER_FILE}"
-    kept = folder.kept(name)
-    if kept is None:
+    wanted = _size(kind, size)
+    # Without a checkpoint it is that of a run which was killed early, perhaps on another text.
+    kept = folder.kept(name) if folder.newest() is not None else None
+    if kept is None and processes.rank == 0:
         progress(f"training a tokenizer with {size} subwords")
-        kept = train_subwords(kind, _size(kind, size), texts)
+        kept = train_subwords(kind, wanted, texts)
         folder.keep(name, kept)
-    return HuggingFaceTokenizer(kept, name)
+    return HuggingFaceTokenizer(processes.bytes_of_first(kept or b""), name)
 
 
 def _size(kind: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < _FEWEST:
+    whole = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
+    if not whole or not _FEWEST <= int(text) <= _MOST:
         raise UsageError(
             f"tokenizer {kind}:{text}: give the number of subwords, {_FEWEST} or more (each byte and three special tokens "
-            f"have one), such as {kind}:8000"
+            f"have one) and at most {_MOST}, such as {kind}:8000"
         )
     return int(text)
 
