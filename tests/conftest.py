@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin are slow where another program has a core
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the library is imported: no test waits for a network
 
 settings.register_profile(

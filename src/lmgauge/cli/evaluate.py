@@ -147,20 +147,24 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
         show_speed(models, status)
         names = model_names(paths, models)
         sinks = _Sinks(stack, models, names, options | {"text": corpus.settings}, corpus.group_names)
-        return sinks.finish(
-            run(
-                models,
-                corpus,
-                names=names,
-                by_group=options["by"] == "group",
-                seed=options["seed"],
-                resamples=options["resamples"],
-                threads=options["threads"],
-                spans=sinks.wanted,
-                watch=sinks.write if sinks.wanted else None,
-                progress=lambda done: status.update(f"scored {done / 1e6:,.0f} MB"),
+        try:
+            return sinks.finish(
+                run(
+                    models,
+                    corpus,
+                    names=names,
+                    by_group=options["by"] == "group",
+                    seed=options["seed"],
+                    resamples=options["resamples"],
+                    threads=options["threads"],
+                    spans=sinks.wanted,
+                    watch=sinks.write if sinks.wanted else None,
+                    progress=lambda done: status.update(f"scored {done / 1e6:,.0f} MB"),
+                )
             )
-        )
+        except (KeyboardInterrupt, SystemExit):
+            sinks.tell_what_is_kept()
+            raise
 
 
 class _Sinks:
@@ -205,6 +209,11 @@ class _Sinks:
             self.tokens.write(token_rows(self.names[index], batch))
         if self.runs is not None:
             self.runs.write(index, batch)
+
+    def tell_what_is_kept(self) -> None:
+        """Says, when a run is interrupted, that it need not begin anew."""
+        if self.runs is not None and self.runs.kept:
+            click.echo(f"\nlmgauge: {self.runs.kept:,} events are scored; the same command goes on from there", err=True)
 
     def finish(self, results: Evaluations) -> Evaluations:
         if self.runs is not None:

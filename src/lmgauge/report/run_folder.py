@@ -163,6 +163,11 @@ class RunFolders:
         note.write_text("".join(f"{folder.name}\n" for folder in self._folders), encoding="utf-8")
 
     @property
+    def kept(self) -> int:
+        """Events whose scores are kept for a run that goes on from here."""
+        return sum(work.scores for work in self._kept)
+
+    @property
     def resumed(self) -> int:
         """Events whose scores an earlier, killed run had kept."""
         return sum(work.taken for work in self._kept)
@@ -171,7 +176,7 @@ class RunFolders:
         for work in self._kept:
             work.close()
         handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
-        if error[0] is None or not any(work.scores for work in self._kept):
+        if error[0] is None or not self.kept:
             shutil.rmtree(self._unfinished, ignore_errors=True)
         return handled
 

@@ -6,5 +6,5 @@ where a neural model is asked for. `options` and `presets` import neither.
 
 import os
 
-# Read when torch is loaded: threads that spin while they wait starve each other where another program has a core, twentyfold.
+# Read when torch is loaded: threads that spin while they wait starve each other where another program has a core.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
