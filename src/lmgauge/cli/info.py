@@ -54,6 +54,8 @@ def _shown(name: str, value: Any) -> str:
         )
     if name == "components":
         return "\n".join(f"{part['weight']:.4f} {part['label']} in {part['folder']}" for part in value)
+    if name == "training" and isinstance(value, dict) and "kind" in value:
+        return _shown_training(value)
     if name == "estimation" and value.keys() >= _ESTIMATED:
         return _shown_estimation(value)
     if name == "notes":
@@ -61,6 +63,14 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in value.items())
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _shown_training(told: dict[str, Any]) -> str:
+    run = told.get("training", {})
+    paper = str(run.get("settings", {}).get("paper", ""))
+    valid = run.get("valid_perplexity")
+    parts = [f"{told['kind']}, preset {told.get('preset')} ({paper})", f"{run.get('epochs')} epochs, seed {run.get('seed')}"]
+    return "; ".join([*parts, *([] if valid is None else [f"validation perplexity {valid:,.2f}"])])
 
 
 def _shown_estimation(told: dict[str, Any]) -> str:

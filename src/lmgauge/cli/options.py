@@ -151,7 +151,7 @@ def _takes(model: object, name: str) -> bool:
     parts = getattr(model, "components", None)
     if parts is not None:  # what a mixture is made of keeps its own policy
         return name in _OF_MACHINE and any(_takes(part, name) for part in parts)
-    return hasattr(model, "policy")
+    return hasattr(model, "server") if name == "bos" else hasattr(model, "policy")
 
 
 def show_speed(models: Iterable[object], status: Any) -> None:

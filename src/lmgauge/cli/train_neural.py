@@ -198,6 +198,8 @@ def train_and_tell(
         as_json: whether to print the result as JSON.
         options: the command's other options by name.
     """
+    if output.endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
+        raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a neural model is a folder", ctx)
     from lmgauge.cli.training_display import training_display
     from lmgauge.errors import MissingExtraError
 

@@ -6,7 +6,6 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,8 +85,8 @@ class NamedTexts:
         from lmgauge.models.neural.model import NeuralModel
 
         with undisturbed(network):
-            self._tokens = self._tokens or _tokens_of(network, self._tokenizer)
-            model = NeuralModel.wrap(network, self._tokens, self._options)
+            model = NeuralModel.wrap(network, self._tokens or self._tokenizer, self._options)
+            self._tokens = model.tokens
             if model.fingerprint == self._fingerprint:
                 return False
             threads = torch.get_num_threads()
@@ -200,18 +199,3 @@ def _own_forward(network: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         vars(network)["forward"] = wrapped
-
-
-def _tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase | TokenMap) -> TokenMap:
-    """The tokens that `lmgauge eval` would use for the saved network: its own if lmgauge trained it."""
-    from lmgauge.models.neural.checkpoint import described
-    from lmgauge.models.neural.tokenization import TokenMap, foreign_tokens, read_settings, trained_tokens
-
-    if isinstance(tokenizer, TokenMap):
-        return tokenizer
-    folder = Path(network.config.name_or_path or "-")
-    if isinstance(getattr(network.config, "lmgauge", None), dict) and (folder / "config.json").is_file():
-        told = read_settings(folder)
-        if told is not None:
-            return trained_tokens(folder, told)
-    return foreign_tokens(tokenizer, described(network))

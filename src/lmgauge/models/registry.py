@@ -15,6 +15,7 @@ from lmgauge.models.neural.options import ScoringOptions
 
 ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
+_FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", ".bin", "/")
 _GGUF_MAGIC = b"GGUF"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
@@ -41,7 +42,11 @@ def load_model(path: str | Path, options: ScoringOptions | None = None) -> Langu
     if path.is_file():
         return _load_file(path, options)
     if not path.exists():
-        if not _HUB_NAME.fullmatch(given):
+        if Path(given.rstrip("/") + ".training").is_dir():
+            raise ModelFileError(
+                f"{path}: its training has not come to its end; the same `lmgauge train` with --resume goes on"
+            )
+        if not _HUB_NAME.fullmatch(given) or given.endswith(_FILE_ENDS):
             raise ModelFileError(f"{path}: no such model; train one with `lmgauge train`")
         return _load_network(given, options)
     model_type = read_config(path).get("model_type")

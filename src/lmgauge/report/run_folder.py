@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -176,6 +176,9 @@ class RunFolders:
         for work in self._kept:
             work.close()
         handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
+        if error[0] is not None and len(self._targets) > 1:
+            with suppress(OSError):
+                self._targets[0].parent.rmdir()  # made for the folders in it, if it is empty
         if error[0] is None or not self.kept:
             shutil.rmtree(self._unfinished, ignore_errors=True)
         return handled

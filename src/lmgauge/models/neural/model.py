@@ -35,7 +35,7 @@ from lmgauge.models.neural.options import ContextPolicy, ScoringOptions, resolve
 from lmgauge.models.neural.scorer import Progress, Scorer
 from lmgauge.models.neural.sequences import Rows, rows_of
 from lmgauge.models.neural.stepping import Stepper
-from lmgauge.models.neural.tokenization import NO_ID, TokenMap, foreign_tokens
+from lmgauge.models.neural.tokenization import NO_ID, TokenMap, tokens_of
 from lmgauge.models.neural.windows import window_of, windows
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy
@@ -80,9 +80,10 @@ class NeuralModel:
             UsageError: the options do not fit the network.
         """
         self.options, self._folder, self.label = options, checkpoint.folder, label
-        with quiet(), telling(label, checkpoint.folder):
+        name = str(checkpoint.folder or label)
+        with quiet(), telling(name, checkpoint.folder):
             self._hidden = Hidden(checkpoint.network)
-        self.tokens = checkpoint.tokens.check_head(self._hidden.vocabulary_size, label)
+        self.tokens = checkpoint.tokens.check_head(self._hidden.vocabulary_size, name)
         self.policy: ContextPolicy = resolve_policy(
             options,
             positions=positions_of(checkpoint.network),
@@ -98,7 +99,7 @@ class NeuralModel:
         if self.policy.running and self.policy.context is None and not self._hidden.recurrent:
             raise UsageError(f"{label}: has no longest context, so that a running one needs --context, and --stride")
         self.tolerance = _TOLERANCE.get(checkpoint.network.dtype, 1e-3)
-        self._scorer = Scorer(self._hidden, options.batch_tokens, label)
+        self._scorer = Scorer(self._hidden, options.batch_tokens, name)
         self._stepper = Stepper(self._hidden)
         self._segments = self._in_windows = 0
 
@@ -115,14 +116,15 @@ class NeuralModel:
 
         Args:
             network: any causal network of the `transformers` library.
-            tokenizer: its tokenizer, or a ready map of its tokens.
+            tokenizer: its tokenizer, or a ready map of its tokens. A network that lmgauge trained is known by its config,
+                and its tokens are those of the folder it came from.
             options: how to score; its dtype and device are the network's.
             label: short name for signatures; the kind of network if None.
         """
         if network.training:
             raise UsageError("the network is in training mode, where dropout makes its numbers random: call network.eval()")
         name = label or described(network)
-        tokens = tokenizer if isinstance(tokenizer, TokenMap) else foreign_tokens(tokenizer, name)
+        tokens = tokenizer if isinstance(tokenizer, TokenMap) else tokens_of(network, tokenizer, name)
         return cls(Checkpoint(network, tokens, None), options or ScoringOptions(), name)
 
     @property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, ModelFileError
+from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.model import read_config
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
@@ -21,7 +21,7 @@ from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 CONFIG_KEY = "lmgauge"
 NO_ID = -1
@@ -122,6 +122,11 @@ class TokenMap:
         free = np.setdiff1d(np.arange(size), self.network_ids)
         if not len(free):
             return self
+        if self.trained_here:
+            raise ModelFileError(
+                f"{name}: the tokenizer has {len(self.vocabulary):,} tokens and the output layer {size:,} rows; the "
+                "tokenizer is not the one this model was trained with"
+            )
         names = [f"<row {row}>" for row in free.tolist()]
         vocabulary = Vocabulary.from_tokens([*self.vocabulary.tokens[3:], *names], closed=self.vocabulary.closed)
         return replace(self, vocabulary=vocabulary, network_ids=np.concatenate((self.network_ids, free)))
@@ -137,6 +142,8 @@ def trained_tokens(path: Path, told: Mapping[str, Any]) -> TokenMap:
     Raises:
         ModelFileError: the tokenizer is missing, or is not the one of training.
     """
+    if not (path / TOKENIZER_FILE).is_file():
+        raise ModelFileError(f"{path}: has no {TOKENIZER_FILE}; copy the whole folder")
     try:
         tokenizer = load_tokenizer(told["tokenizer"], path)
         tokens = strings_by_id(json.loads((path / TOKENIZER_FILE).read_bytes()))
@@ -144,13 +151,15 @@ def trained_tokens(path: Path, told: Mapping[str, Any]) -> TokenMap:
         running, reserved = told["context"] == "stream", told["reserved"]
         if reserved not in RESERVED_POLICIES:
             raise ValueError(f"reserved is {reserved!r}")
-    except FileNotFoundError as error:
-        raise ModelFileError(f"{path}: has no {TOKENIZER_FILE}; copy the whole folder") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: config.json or {TOKENIZER_FILE} is damaged: {error}") from error
     if tuple(tokens[:3]) != SPECIAL_TOKENS:
         raise ModelFileError(
             f"{path}: {TOKENIZER_FILE} does not begin with {', '.join(SPECIAL_TOKENS)}; it is another model's"
+        )
+    if told.get("vocabulary_fingerprint", vocabulary.fingerprint) != vocabulary.fingerprint:
+        raise ModelFileError(
+            f"{path}: {TOKENIZER_FILE} is not the one this model was trained with; copy the whole folder again"
         )
     ids = np.arange(len(vocabulary), dtype=np.int64)
     return TokenMap(tokenizer, vocabulary, ids, trained_here=True, running=running, reserved=reserved)
@@ -193,6 +202,24 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
         raise ModelFileError(f"{name}: its tokenizer cannot be used: {error}") from error
     # What a text spells like a special token is a word that the tokenizer does not know: it is no special token of ours.
     return TokenMap(ours, vocabulary, np.array([*ids, *(number for number, _ in ordered)], np.int64), reserved="escape")
+
+
+def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
+    """The tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer.
+
+    Raises:
+        ModelFileError: the tokenizer cannot be used.
+        UsageError: lmgauge trained the network, and its folder is not there.
+    """
+    told = getattr(network.config, CONFIG_KEY, None)
+    if not isinstance(told, dict):
+        return foreign_tokens(tokenizer, name)
+    for folder in (network.config.name_or_path, getattr(tokenizer, "name_or_path", "")):
+        if folder and (Path(folder) / TOKENIZER_FILE).is_file():
+            return trained_tokens(Path(folder), told)
+    raise UsageError(
+        f"{name}: was trained by lmgauge, and the folder with its tokens is not to be found: load it with load_model"
+    )
 
 
 def _distinct(token: str) -> str:

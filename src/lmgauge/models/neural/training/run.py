@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
 from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.files import writing_directory
+from lmgauge.files import OutputError, writing_directory
 from lmgauge.models.model import read_config
 from lmgauge.models.neural import architectures
 from lmgauge.models.neural.checkpoint import choose_device, quiet
@@ -212,6 +213,7 @@ def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
     """Refuses before hours are spent what could not be written after them."""
     if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or is_trained_here(output))):
         raise InputError(f"{output}: exists and is no neural model of lmgauge's; choose another name")
+    _try_to_write(output)
     stopped = folder.newest() is not None
     if stopped and not resume:
         raise UsageError(
@@ -219,6 +221,15 @@ def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
         )
     if resume and not stopped and is_trained_here(output):
         raise UsageError(f"{output}: is a finished model, there is nothing to go on with; without --resume it is replaced")
+
+
+def _try_to_write(output: Path) -> None:
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent):
+            pass
+    except OSError as error:
+        raise OutputError(f"{output}: cannot be written: {error.strerror or error}") from error
 
 
 def is_trained_here(path: Path) -> bool:
@@ -327,6 +338,7 @@ def _describe(
         "preset": settings.preset,
         "tokenizer": tokenizer.settings(),
         "vocabulary": "closed" if vocabulary.closed else "open",
+        "vocabulary_fingerprint": vocabulary.fingerprint,
         "reserved": reserved,
         "context": settings.context,
         "training": {
