@@ -253,10 +253,11 @@ def _tell(result: Any, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(result.to_dict()))
         return
-    best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:.2f}"
+    best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:,.2f}"
+    epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
     click.echo(
         f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
-        f"{result.events:,} events in {result.epochs} epochs and {result.seconds:,.0f} s{best}",
+        f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}",
         err=True,
     )
     for note in result.notes:
