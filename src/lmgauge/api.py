@@ -13,6 +13,7 @@ from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.models.model import LanguageModel
+from lmgauge.models.neural.training.settings import NEURAL_KINDS
 from lmgauge.models.ngram.model import ContextPolicy, NgramModel
 from lmgauge.models.ngram.smoothing import Kind, Smoothing
 from lmgauge.models.ngram.training import Progress, train_ngram
@@ -87,7 +88,7 @@ def train(
         >>> model.types
         [4, 4]
     """
-    if kind in ("ffnn", "rnn", "lstm", "gru", "transformer"):
+    if str(kind) in NEURAL_KINDS:
         raise UsageError(f"{kind} is no smoothing of n-grams: train_neural trains neural models")
     if vocabulary not in ("open", "closed"):
         raise UsageError(f"vocabulary is open or closed, not {vocabulary!r}")
