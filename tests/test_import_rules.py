@@ -28,7 +28,7 @@ KERNELS = "lmgauge._kernels"
 SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments"}
 """Denominators are counted from the source text, also right of the waist."""
 
-EVERY_ROOM = {f"lmgauge.{room}" for room in ("metrics", "text", "scores", "models", "evaluation", "report")}
+EVERY_ROOM = {f"lmgauge.{room}" for room in ("metrics", "text", "scores", "models", "evaluation", "tasks", "report")}
 
 ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
@@ -39,10 +39,13 @@ ALLOWED: dict[str, set[str]] = {
     "models": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.scores"},
     "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.metrics", "lmgauge.scores"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
-    "report": FOR_ALL | {"lmgauge.metrics", "lmgauge.scores", "lmgauge.evaluation"},
+    "tasks": FOR_ALL
+    | {KERNELS, "lmgauge.text", "lmgauge.metrics", "lmgauge.evaluation.statistics", "lmgauge.evaluation.paired"},
+    "report": FOR_ALL | {"lmgauge.metrics", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
     "api": FOR_ALL | EVERY_ROOM,
     "verdicts": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
-    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.verdicts"},
+    "task_scores": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.verdicts", "lmgauge.task_scores"},
     "__main__": {"lmgauge.cli"},
 }
 """Room (folder or module right under the package; "" for the other modules there) -> prefixes of what it may import."""
@@ -64,9 +67,11 @@ LIBRARIES: dict[str, set[str]] = {
     "models": {"numpy", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
+    "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich"},
     "api": {"numpy"},
     "verdicts": {"numpy"},
+    "task_scores": {"numpy"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }
@@ -75,6 +80,7 @@ LIBRARIES: dict[str, set[str]] = {
 EXTRAS = {
     *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp"),
+    *("regex", "sacrebleu", "sklearn"),
 }
 """Libraries that may be absent: only ever imported inside the function that needs them."""
 
@@ -198,8 +204,9 @@ def test_libraries_are_declared() -> None:
 
     core = names(project["dependencies"])
     optional = set[str]().union(*(names(lines) for lines in project["optional-dependencies"].values()))
-    imported = {{"llama_cpp": "llama-cpp-python"}.get(name, name) for name in (f.target.split(".")[0] for f in LIBRARY)}
-    assert imported - core - {"llama-cpp-python"} <= EXTRAS
+    known_as = {"llama_cpp": "llama-cpp-python", "sklearn": "scikit-learn"}
+    imported = {known_as.get(name, name) for name in (f.target.split(".")[0] for f in LIBRARY)}
+    assert imported - core - {"llama-cpp-python", "scikit-learn"} <= EXTRAS
     assert imported - core <= optional - core
 
 
@@ -248,6 +255,9 @@ def test_every_folder_says_what_it_may_import() -> None:
         ("lmgauge.integrations.metric", "lmgauge.api", False, False),
         ("lmgauge.integrations.metric", "lmgauge.cli.main", False, True),
         ("lmgauge.models.model", "lmgauge.integrations.metric", False, True),
+        ("lmgauge.tasks.bleu", "lmgauge.models.model", False, True),
+        ("lmgauge.tasks.bleu", "lmgauge.metrics.bleu", False, False),
+        ("lmgauge.evaluation.evaluate", "lmgauge.tasks.bleu", False, True),
     ],
 )
 def test_the_rules_see_what_they_forbid(module: str, target: str, typing: bool, wrong: bool) -> None:

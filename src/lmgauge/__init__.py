@@ -32,17 +32,32 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.scores import ScoreBatch, read_scores
+    from lmgauge.task_scores import bleu, cer, chrf, score_files, score_systems, ter, wer
+    from lmgauge.tasks.accumulator import Accumulator
+    from lmgauge.tasks.alignment import align
+    from lmgauge.tasks.bleu import BLEU
+    from lmgauge.tasks.chrf import ChrF
+    from lmgauge.tasks.correlation import Correlation, correlate
+    from lmgauge.tasks.error_rates import CER, WER
+    from lmgauge.tasks.labels import label_scores
+    from lmgauge.tasks.systems import Systems
+    from lmgauge.tasks.ter import TER
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
     from lmgauge.text.vocabulary import Vocabulary
     from lmgauge.verdicts import audit, audit_run, compare, diagnose, divergence, mix, overlap
 
 _HOMES = {
+    "Accumulator": "lmgauge.tasks.accumulator",
     "Audit": "lmgauge.evaluation.audit",
+    "BLEU": "lmgauge.tasks.bleu",
+    "CER": "lmgauge.tasks.error_rates",
     "CheckFailedError": "lmgauge.errors",
+    "ChrF": "lmgauge.tasks.chrf",
     "Comparison": "lmgauge.evaluation.comparison.results",
     "Comparisons": "lmgauge.evaluation.comparison.results",
     "Corpus": "lmgauge.text.documents",
+    "Correlation": "lmgauge.tasks.correlation",
     "CustomModel": "lmgauge.models.custom",
     "Diagnosis": "lmgauge.evaluation.diagnosis.results",
     "Divergence": "lmgauge.evaluation.divergence.divergence",
@@ -59,32 +74,52 @@ _HOMES = {
     "Overlap": "lmgauge.text.overlap.results",
     "ScoreBatch": "lmgauge.scores",
     "ScoringOptions": "lmgauge.models.neural.options",
+    "Systems": "lmgauge.tasks.systems",
+    "TER": "lmgauge.tasks.ter",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
+    "WER": "lmgauge.tasks.error_rates",
+    "align": "lmgauge.tasks.alignment",
     "audit": "lmgauge.verdicts",
     "audit_run": "lmgauge.verdicts",
+    "bleu": "lmgauge.task_scores",
+    "cer": "lmgauge.task_scores",
+    "chrf": "lmgauge.task_scores",
     "compare": "lmgauge.verdicts",
+    "correlate": "lmgauge.tasks.correlation",
     "diagnose": "lmgauge.verdicts",
     "divergence": "lmgauge.verdicts",
     "evaluate": "lmgauge.api",
     "evaluate_scores": "lmgauge.api",
+    "label_scores": "lmgauge.tasks.labels",
     "load_model": "lmgauge.models.registry",
     "mix": "lmgauge.verdicts",
     "overlap": "lmgauge.verdicts",
     "read_arpa": "lmgauge.models.ngram.arpa",
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api",
+    "score_files": "lmgauge.task_scores",
+    "score_systems": "lmgauge.task_scores",
+    "ter": "lmgauge.task_scores",
     "train": "lmgauge.api",
     "train_neural": "lmgauge.api",
+    "wer": "lmgauge.task_scores",
     "write_arpa": "lmgauge.models.ngram.arpa",
 }
 
 __all__ = [
+    "BLEU",
+    "CER",
+    "TER",
+    "WER",
+    "Accumulator",
     "Audit",
     "CheckFailedError",
+    "ChrF",
     "Comparison",
     "Comparisons",
     "Corpus",
+    "Correlation",
     "CustomModel",
     "Diagnosis",
     "Divergence",
@@ -101,24 +136,35 @@ __all__ = [
     "Overlap",
     "ScoreBatch",
     "ScoringOptions",
+    "Systems",
     "UsageError",
     "Vocabulary",
     "__version__",
+    "align",
     "audit",
     "audit_run",
+    "bleu",
+    "cer",
+    "chrf",
     "compare",
+    "correlate",
     "diagnose",
     "divergence",
     "evaluate",
     "evaluate_scores",
+    "label_scores",
     "load_model",
     "mix",
     "overlap",
     "read_arpa",
     "read_scores",
     "sample",
+    "score_files",
+    "score_systems",
+    "ter",
     "train",
     "train_neural",
+    "wer",
     "write_arpa",
 ]
 

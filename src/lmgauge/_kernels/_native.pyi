@@ -129,6 +129,7 @@ def sum_events(
 # Resampling: values [segments, columns] to sums [resamples, columns]; values [segments] to sums [resamples]
 def bootstrap_sums(values: _F64, seed: int, first: int, sums: _F64) -> None: ...
 def sign_flip_sums(values: _F64, seed: int, first: int, sums: _F64) -> None: ...
+def draw_counts(state: _U64, counts: _U8) -> None: ...
 
 # Overlap: a suffix array (ids, suffixes, ranks, common prefixes, their minima), an index of its n-grams (n, slots, filter)
 def sort_suffixes(ids: _U32, symbols: int) -> _I32: ...
@@ -150,3 +151,33 @@ def parse_arpa_lines(
     data: _U8, order: int, probability: _F64, backoff: _F64, word_starts: _I64, word_ends: _I64
 ) -> tuple[int, int, int, int]: ...
 def format_arpa_lines(probability: _F64, backoff: _F64, words: _U32, order: int, offsets: _I64, data: _U8) -> bytes: ...
+
+# chrF
+def chrf_statistics(
+    hypotheses: _Text,
+    references: _Text,
+    offsets: _I64,
+    options: tuple[int, int, float, bool, bool],  # character order, word order, beta squared, eps smoothing, white space
+    begin: int,
+    end: int,
+    out: _I64,
+) -> None: ...
+
+# BLEU: texts `begin` to `end` as tokens (kind: 0 13a, 1 zh, 2 char, 3 intl, with a class for each code point); a row of
+# statistics for each segment (length: 0 closest, 1 shortest, 2 average)
+def separate_tokens(texts: _Text, kind: int, classes: _U8, begin: int, end: int) -> _Text: ...
+def bleu_statistics(
+    hypotheses: _Text, references: _Text, offsets: _I64, order: int, length: int, begin: int, end: int, out: _I64
+) -> None: ...
+
+# TER: for each segment the fewest edits and the average reference length times 720720
+def ter_statistics(hypotheses: _Text, references: _Text, offsets: _I64, begin: int, end: int, out: _I64) -> None: ...
+
+# Edits: unit 0 words, 1 characters; hits, substitutions, deletions, insertions of each segment; operations (0 equal,
+# 1 substitute, 2 delete, 3 insert) and where those of each segment end. Setting the flag `stop` ends a call.
+def edit_counts(
+    references: _Text, offsets: _I64, hypotheses: _Text, unit: int, begin: int, end: int, out: _I64, stop: _U8
+) -> None: ...
+def edit_operations(
+    references: _Text, hypotheses: _Text, unit: int, begin: int, end: int, stop: _U8
+) -> tuple[_U8, _I64]: ...

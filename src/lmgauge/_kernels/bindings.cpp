@@ -325,6 +325,10 @@ NB_MODULE(_native, m) {
 
     bind_resampling(m);
     bind_overlap(m);
+    bind_bleu(m);
+    bind_chrf(m);
+    bind_edit_distance(m);
+    bind_ter(m);
 
     // ---- ARPA
     m.def("parse_arpa_lines", [](Array<std::uint8_t> data, int order, MutableArray<double> probability, MutableArray<double> backoff,

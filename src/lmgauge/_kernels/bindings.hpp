@@ -8,8 +8,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <stdexcept>
+#include <tuple>
 
 #include "kernels.hpp"
+#include "texts.hpp"
 
 namespace nb = nanobind;
 using namespace lmgauge;
@@ -51,5 +53,28 @@ nb::object to_numpy(std::vector<T>&& values) {
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner));
 }
 
+// Texts travel as (data, starts, ends); every span is checked here, so that kernels need not.
+using TextsArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>>;
+inline TextsView view(const TextsArrays& texts) {
+    const auto& [data, starts, ends] = texts;
+    require(starts.size() == ends.size(), "a start and an end for each text");
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+        const std::int64_t start = starts.data()[i], end = ends.data()[i];
+        require(0 <= start && start <= end && static_cast<std::size_t>(end) <= data.size(), "a text outside the data");
+    }
+    return {view(data), view(starts), view(ends)};
+}
+inline ReferencesView view(const TextsArrays& texts, const Array<std::int64_t>& offsets) {
+    const TextsView all = view(texts);
+    require(offsets.size() > 0 && offsets.data()[0] == 0 && static_cast<std::size_t>(offsets.data()[offsets.size() - 1]) == all.size(),
+            "offsets from 0 to the number of references");
+    for (std::size_t i = 1; i < offsets.size(); ++i) require(offsets.data()[i - 1] <= offsets.data()[i], "rising offsets");
+    return {all, view(offsets)};
+}
+
 void bind_resampling(nb::module_& m);
 void bind_overlap(nb::module_& m);
+void bind_bleu(nb::module_& m);
+void bind_chrf(nb::module_& m);
+void bind_edit_distance(nb::module_& m);
+void bind_ter(nb::module_& m);

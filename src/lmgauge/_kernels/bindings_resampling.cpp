@@ -3,6 +3,7 @@
 void bind_resampling(nb::module_& m) {
     using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
     using MutableMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    using MutableCounts = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
     m.def("bootstrap_sums", [](Matrix values, std::uint64_t seed, std::uint64_t first, MutableMatrix sums) {
         const std::size_t width = values.shape(1);
         require(width > 0 && width <= kMaxColumns && sums.shape(1) == width, "columns");
@@ -12,5 +13,15 @@ void bind_resampling(nb::module_& m) {
     m.def("sign_flip_sums", [](Array<double> values, std::uint64_t seed, std::uint64_t first, MutableArray<double> sums) {
         nb::gil_scoped_release release;
         sign_flip_sums(view(values), seed, first, view(sums));
+    });
+    m.def("draw_counts", [](MutableArray<std::uint64_t> state, MutableCounts counts) {
+        const std::size_t n = counts.shape(1);
+        require(state.size() == 6, "the state of a generator is six numbers");
+        require(n > 0 && n <= 0xFFFFFFFFu, "between 1 and 2^32 - 1 things to draw");
+        nb::gil_scoped_release release;
+        std::uint64_t* s = state.data();
+        PcgState kept{s[0], s[1], s[2], s[3], s[4], s[5]};
+        draw_counts(kept, static_cast<std::uint32_t>(n), {counts.data(), counts.size()});
+        s[0] = kept.high, s[1] = kept.low, s[4] = kept.has_half, s[5] = kept.half;
     });
 }

@@ -220,6 +220,14 @@ constexpr std::size_t kMaxColumns = 16;
 void bootstrap_sums(View<double> values, std::size_t width, std::uint64_t seed, std::uint64_t first, MutableView<double> sums);
 // Sum r is that of the values, each with a sign from the random stream (seed, first + r).
 void sign_flip_sums(View<double> values, std::uint64_t seed, std::uint64_t first, MutableView<double> sums);
+// The state of NumPy's default generator: two 128-bit numbers, and the upper half of a 64-bit number if it waits for use.
+struct PcgState {
+    std::uint64_t high, low, increment_high, increment_low, has_half, half;
+};
+// How often each of n things was drawn, for each row of `counts`, n times with replacement: the draws are those of NumPy's
+// `integers(0, n)`, row after row, and `state` moves on as NumPy's would. A byte each, for a row to stay in a core's cache:
+// one thing is drawn 256 times with a probability below n / 256!, which is 10^-500.
+void draw_counts(PcgState& state, std::uint32_t n, MutableView<std::uint8_t> counts);
 
 // ---- overlap.cpp: test text inside training text ------------------------------------------------------------------
 

@@ -41,7 +41,80 @@ void draw_sums(View<double> values, std::size_t width, Stream stream, double* su
     std::copy_n(total.begin(), width, sums);
 }
 
+// PCG64 (XSL-RR 128/64; O'Neill 2014, "PCG: A family of simple fast space-efficient statistically good algorithms for
+// random number generation", section 6.3) as NumPy's default generator runs it: the state moves first, and 32-bit numbers
+// are the lower half of a 64-bit one, then its upper half.
+class NumpyStream {
+  public:
+    explicit NumpyStream(PcgState& kept) : kept_(kept), s_(kept) {}
+    ~NumpyStream() { kept_ = s_; }
+    bool has_half() const { return s_.has_half != 0; }
+    std::uint64_t next() {
+        constexpr std::uint64_t kHigh = 2549297995355413924ull, kLow = 4865540595714422341ull;
+        const std::uint64_t low = s_.low * kLow + s_.increment_low;
+        const std::uint64_t carry = low < s_.increment_low;
+        s_.high = multiply_high(s_.low, kLow) + s_.low * kHigh + s_.high * kLow + s_.increment_high + carry;
+        s_.low = low;
+        return std::rotr(s_.high ^ s_.low, static_cast<int>(s_.high >> 58));
+    }
+    std::uint32_t next_half() {
+        if (s_.has_half) {
+            s_.has_half = 0;
+            return static_cast<std::uint32_t>(s_.half);
+        }
+        const std::uint64_t both = next();
+        keep(static_cast<std::uint32_t>(both >> 32));
+        return static_cast<std::uint32_t>(both);
+    }
+    void keep(std::uint32_t half) {
+        s_.has_half = 1;
+        s_.half = half;
+    }
+    // Uniform on [0, n) from a first number and, where that is one of the few too many, from further ones (Lemire 2019).
+    std::uint64_t below(std::uint32_t n, std::uint32_t first) {
+        std::uint64_t product = std::uint64_t{first} * n;
+        if (static_cast<std::uint32_t>(product) < n) {
+            const std::uint32_t threshold = (0u - n) % n;
+            while (static_cast<std::uint32_t>(product) < threshold) product = std::uint64_t{next_half()} * n;
+        }
+        return product >> 32;
+    }
+
+  private:
+    PcgState& kept_;
+    PcgState s_;  // a copy the compiler can keep in registers
+};
+
 }  // namespace
+
+void draw_counts(PcgState& state, std::uint32_t n, MutableView<std::uint8_t> counts) {
+    std::fill(counts.begin(), counts.end(), std::uint8_t{0});
+    NumpyStream stream(state);
+    for (std::size_t row = 0; row < counts.size(); row += n) {
+        std::uint8_t* count = counts.data() + row;
+        if (n == 1) {  // nothing is drawn where there is no choice
+            count[0] = 1;
+            continue;
+        }
+        std::uint32_t i = 0;
+        for (; i < n && stream.has_half(); ++i) count[stream.below(n, stream.next_half())] += 1;
+        while (i + 2 <= n) {
+            const std::uint64_t both = stream.next();
+            const std::uint64_t first = (both & 0xFFFFFFFFu) * n, second = (both >> 32) * n;
+            if (static_cast<std::uint32_t>(first) >= n && static_cast<std::uint32_t>(second) >= n) {
+                count[first >> 32] += 1;
+                count[second >> 32] += 1;
+                i += 2;
+                continue;
+            }
+            stream.keep(static_cast<std::uint32_t>(both >> 32));
+            count[stream.below(n, static_cast<std::uint32_t>(both))] += 1;
+            ++i;
+            for (; i < n && stream.has_half(); ++i) count[stream.below(n, stream.next_half())] += 1;
+        }
+        for (; i < n; ++i) count[stream.below(n, stream.next_half())] += 1;
+    }
+}
 
 void bootstrap_sums(View<double> values, std::size_t width, std::uint64_t seed, std::uint64_t first, MutableView<double> sums) {
     const std::size_t resamples = sums.size() / width;

@@ -28,7 +28,11 @@ def text_options(command: _F) -> _F:
                 help="What is a segment: each line, or each file.",
             ),
             click.option(
-                "--field", default="text", show_default=True, metavar="NAME", help="Field of JSONL, column of Parquet."
+                "--field",
+                default="text",
+                show_default=True,
+                metavar="NAME",
+                help="Field of JSONL, column of TSV or Parquet.",
             ),
             click.option(
                 "--group",
@@ -40,7 +44,7 @@ def text_options(command: _F) -> _F:
             click.option(
                 "--format",
                 "format_",
-                type=click.Choice(["text", "jsonl", "parquet"]),
+                type=click.Choice(["text", "jsonl", "tsv", "parquet"]),
                 help="Of the texts; by suffix if not given.",
             ),
             click.option(

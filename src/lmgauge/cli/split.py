@@ -28,7 +28,9 @@ import click
     help="What to deal out of text files: lines, or whole files as one record each.",
 )
 @click.option("--field", default="text", show_default=True, help="JSONL field or Parquet column that holds the text.")
-@click.option("--format", type=click.Choice(["text", "jsonl", "parquet"]), help="Read all files so; default: by suffix.")
+@click.option(
+    "--format", type=click.Choice(["text", "jsonl", "tsv", "parquet"]), help="Read all files so; default: by suffix."
+)
 @click.option(
     "--errors",
     type=click.Choice(["fail", "replace", "skip"]),
@@ -49,7 +51,7 @@ def split(
 ) -> None:
     """Split text into train, validation and test, the same for the same seed on every machine.
 
-    TEXT are files or globs: plain text, .gz, .bz2, .xz, .zst, .jsonl or .parquet. Lines are written to
+    TEXT are files or globs: plain text, .gz, .bz2, .xz, .zst, .jsonl, .tsv or .parquet. Lines are written to
     train.txt, validation.txt and test.txt in their order; records and documents to train.jsonl and so on.
 
     \b

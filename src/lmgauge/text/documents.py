@@ -27,7 +27,7 @@ from lmgauge.text.streams import Source, find_sources
 __all__ = ["Corpus", "Segments", "TextReport", "count_characters", "count_words"]
 
 Unit = Literal["line", "document"]
-Format = Literal["text", "jsonl", "parquet"]
+Format = Literal["text", "jsonl", "tsv", "parquet"]
 ErrorPolicy = Literal["fail", "replace", "skip"]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Reader = Callable[[Reading], Iterator[Segments]]
@@ -61,6 +61,7 @@ class Corpus:
         one_shot: str | None = None,
         sources: Iterable[Source] = (),
         settings: Mapping[str, Any] | None = None,
+        lists: bool = False,
     ) -> None:
         """Keep what the class methods `from_files` and `from_strings` have checked; use those."""
         self.report = TextReport()
@@ -74,6 +75,7 @@ class Corpus:
         self._group_field = group_field
         self._file_labels = file_labels
         self._one_shot = one_shot
+        self._lists = lists
         self._used = False
 
     @classmethod
@@ -87,20 +89,22 @@ class Corpus:
         format: Format | None = None,
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
+        lists: bool = False,
     ) -> Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
         Args:
             paths: one path or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and .zst
-                are unpacked, .jsonl, .ndjson and .parquet read as records.
+                are unpacked, .jsonl, .ndjson, .tsv and .parquet read as records.
             unit: what a segment of a text file is: "line" (between newlines, blank ones included) or "document" (the
-                whole file). A record of JSONL or Parquet always is a segment.
-            field: name of the JSONL field or Parquet column that holds the text.
+                whole file). A record of JSONL, TSV or Parquet always is a segment.
+            field: name of the JSONL field or the column that holds the text; of a TSV column without name its number.
             group: "file" labels segments by the name of their file, another name by that field or column, None not.
-            format: read all files as "text", "jsonl" or "parquet", whatever their names.
+            format: read all files as "text", "jsonl", "tsv" or "parquet", whatever their names.
             errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
                 segment; both are counted in `report`.
             block_bytes: about how many bytes to hold at a time; changes nothing in the result.
+            lists: a JSONL field may hold a list of strings; each is a segment with its record's line number.
 
         Returns:
             The corpus.
@@ -135,6 +139,7 @@ class Corpus:
                 "format": format,
                 "errors": errors,
             },
+            lists=lists,
         )
 
     @classmethod
@@ -196,7 +201,7 @@ class Corpus:
                 names.append(name)
             return codes[name]
 
-        reading = Reading(self._field, self._group_field, group_code, self._errors, self._block_bytes, report)
+        reading = Reading(self._field, self._group_field, group_code, self._errors, self._block_bytes, report, self._lists)
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
@@ -222,6 +227,10 @@ def _file_reader(source: Source, unit: Unit) -> Reader:
     def read(reading: Reading) -> Iterator[Segments]:
         if source.format == "jsonl":
             return read_jsonl(source, reading)
+        if source.format == "tsv":
+            from lmgauge.text.tsv import read_tsv
+
+            return read_tsv(source, reading)
         if source.format == "parquet":
             from lmgauge.text.parquet import read_parquet
 

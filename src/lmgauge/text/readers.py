@@ -33,6 +33,7 @@ class Reading:
         errors: "fail", "replace" or "skip".
         block_bytes: about how many bytes to hold at a time.
         report: counts what is read and changed.
+        lists: a JSONL field may also hold a list of strings; each is a segment then, with its record's line number.
     """
 
     field: str
@@ -41,16 +42,17 @@ class Reading:
     errors: str
     block_bytes: int
     report: TextReport
+    lists: bool = False
 
 
 def read_lines(source: Source, reading: Reading) -> Iterator[Segments]:
     """Yield the lines of a text file: cut at newlines alone, blank lines included, a missing last newline supplied."""
-    for segments, characters in _clean_lines(source, reading):
+    for segments, characters in clean_blocks(source, reading):
         reading.report.characters += characters
         yield segments
 
 
-def _clean_lines(source: Source, reading: Reading) -> Iterator[tuple[Segments, int]]:
+def clean_blocks(source: Source, reading: Reading) -> Iterator[tuple[Segments, int]]:
     """Yield blocks of lines and their code points, newlines included."""
     place = Place(source.name)
     for raw, newline_supplied in _line_blocks(source, reading.block_bytes):
@@ -106,7 +108,7 @@ def read_document(source: Source, reading: Reading) -> Iterator[Segments]:
 
 def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
     """Yield the records of a JSONL file; lines of nothing but white space are no records."""
-    for lines, _ in _clean_lines(source, reading):
+    for lines, _ in clean_blocks(source, reading):
         texts: list[bytes] = []
         numbers: list[int] = []
         codes: list[int] = []
@@ -115,10 +117,12 @@ def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
             if not raw.strip():
                 continue
             record = _parse_json(raw, source.name, lines.line(i))
-            texts.append(_text_field(record, reading.field, source.name, lines.line(i)))
-            numbers.append(lines.line(i))
+            found = _text_field(record, reading, source.name, lines.line(i))
+            texts.extend(found)
+            numbers.extend([lines.line(i)] * len(found))
             if reading.group_field is not None:
-                codes.append(reading.group_code(_group_field(record, reading.group_field, source.name, numbers[-1])))
+                code = reading.group_code(_group_field(record, reading.group_field, source.name, numbers[-1]))
+                codes.extend([code] * len(found))
         if texts:
             yield from read_records(texts, numbers, codes or None, source.name, reading)
 
@@ -135,11 +139,15 @@ def _parse_json(raw: bytes, name: str, line: int) -> dict[str, object]:
     return record
 
 
-def _text_field(record: dict[str, object], field: str, name: str, line: int) -> bytes:
-    value = _field(record, field, name, line)
-    if not isinstance(value, str):
-        raise InputError(f"{name}:{line}: field {field!r} holds {_kind(value)}, not a string")
-    return utf8(value)
+def _text_field(record: dict[str, object], reading: Reading, name: str, line: int) -> list[bytes]:
+    value = _field(record, reading.field, name, line)
+    if isinstance(value, str):
+        return [utf8(value)]
+    if reading.lists and isinstance(value, list) and value and all(isinstance(text, str) for text in value):
+        return [utf8(text) for text in value]
+    wanted = "a string or a list of strings, at least one" if reading.lists else "a string"
+    what = "an empty list" if value == [] else _kind(value)
+    raise InputError(f"{name}:{line}: field {reading.field!r} holds {what}, not {wanted}")
 
 
 def _group_field(record: dict[str, object], field: str, name: str, line: int) -> str:
@@ -208,5 +216,6 @@ def pack_records(
 
 
 def _gaps(numbers: list[int]) -> NDArray[np.int64] | None:
-    """Return the record numbers as an array if some in between are missing, else None."""
-    return None if numbers[-1] - numbers[0] == len(numbers) - 1 else np.array(numbers, dtype=np.int64)
+    """Return the record numbers as an array if some in between are missing or come twice, else None."""
+    values = np.array(numbers, dtype=np.int64)
+    return None if (np.diff(values) == 1).all() else values

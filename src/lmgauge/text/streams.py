@@ -17,11 +17,12 @@ from typing import BinaryIO, cast
 from lmgauge.errors import InputError, MissingExtraError, UsageError
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-FORMATS = ("text", "jsonl", "parquet")
+FORMATS = ("text", "jsonl", "tsv", "parquet")
 STDIN = "-"
 
 _JSONL_SUFFIXES = (".jsonl", ".ndjson")
-_TEXT_SUFFIXES = (".txt", ".text", *_JSONL_SUFFIXES, ".parquet")
+_RECORD_SUFFIXES = dict.fromkeys(_JSONL_SUFFIXES, "jsonl") | {".tsv": "tsv", ".parquet": "parquet"}
+_TEXT_SUFFIXES = (".txt", ".text", *_RECORD_SUFFIXES)
 # A zstd stream gives at most 128 KiB for 4 bytes read, so this bounds what one call can return (at 128 MiB).
 _ZSTD_READ_BYTES = 1 << 12
 _ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; the library refuses more than 2**27 untold
@@ -33,7 +34,7 @@ class Source:
 
     Attributes:
         path: as given by the user, "-" for standard input.
-        format: "text", "jsonl" or "parquet".
+        format: "text", "jsonl", "tsv" or "parquet".
         compression: ".gz", ".bz2", ".xz", ".zst" or "".
         label: short name, unique among the files of a corpus.
         one_shot: whether it can be read only once (standard input, a pipe).
@@ -58,7 +59,7 @@ def find_sources(
 
     Args:
         paths: one path or several; "-" is standard input; a path with `*`, `?` or `[` that names no file is a glob.
-        format: "text", "jsonl" or "parquet" for all of them; None decides by the name of each.
+        format: "text", "jsonl", "tsv" or "parquet" for all of them; None decides by the name of each.
 
     Returns:
         The sources, each with a label of its own.
@@ -92,8 +93,7 @@ def _source(path: str, format: str | None, label: str) -> Source:
     one_shot = path == STDIN or not stat.S_ISREG(_mode(path))
     bare, compression = _split_compression(path)
     if format is None:
-        suffix = os.path.splitext(bare)[1].lower()
-        format = "jsonl" if suffix in _JSONL_SUFFIXES else "parquet" if suffix == ".parquet" else "text"
+        format = _RECORD_SUFFIXES.get(os.path.splitext(bare)[1].lower(), "text")
     if format == "parquet" and (one_shot or compression):
         reason = "a pipe" if one_shot else f"a {compression} file"
         raise InputError(f"{path}: Parquet cannot be read from {reason}: save it as a plain file first")

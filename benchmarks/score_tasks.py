@@ -1,0 +1,235 @@
+"""BLEU, chrF, TER and WER beside sacreBLEU and jiwer, on real translations and transcripts, with identical results.
+
+Each measurement has a process of its own, which reads the texts first; what is timed is the call: tokenisation, counting,
+score. Both programs get lists of strings and one thread; seconds are the processor's. Every score, interval and count of
+errors must agree before anything is printed (a resampled mean within sacreBLEU's float32). Commands are measured whole.
+
+    python benchmarks/score_tasks.py --runs 3
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import harness
+import task_texts
+from harness import Goal, median
+
+OURS, PEER = "lmgauge", "peer"
+TRANSCRIPTS = "transcripts"
+MEMORY_GOAL = 600 * harness.MB
+STREAMED = 2_000_000
+Answer = tuple[float, list[float]]
+
+# name -> (goal as a ratio or None, segments, what agrees within)
+WORK: dict[str, tuple[float | None, int, float]] = {
+    "BLEU, 2,000 segments": (None, 2_000, 1e-9),
+    "BLEU, 20,000 segments": (10, 20_000, 1e-9),
+    "BLEU, 200,000 segments": (10, 200_000, 1e-9),
+    "BLEU, second system, 20,000 segments": (15, 20_000, 1e-9),
+    "paired bootstrap, 3 systems, 20,000 segments": (25, 20_000, 1e-4),
+    "paired randomization, 3 systems, 20,000 segments": (None, 20_000, 1e-4),
+    "chrF, 20,000 segments": (20, 20_000, 1e-9),
+    "chrF++, 20,000 segments": (None, 20_000, 1e-9),
+    "chrF, second system, 20,000 segments": (15, 20_000, 1e-9),
+    "TER, 2,000 segments": (30, 2_000, 1e-9),
+    "TER, 20,000 segments": (30, 20_000, 1e-9),
+    "WER and counts, 100,000 utterances": (8, 0, 1e-12),
+    "CER and counts, 100,000 utterances": (None, 0, 1e-12),
+}
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def _texts(segments: int) -> dict[str, list[str]]:
+    if not segments:
+        reference, heard = task_texts.utterances()
+        return {"reference": _lines(reference), "first": _lines(heard)}
+    return {name: _lines(path) for name, path in task_texts.task_texts(segments).items()}
+
+
+def _timed(work: Callable[[], list[float]]) -> Answer:
+    start = time.process_time()
+    answer = work()
+    return time.process_time() - start, answer
+
+
+# --- what runs in a child: the same work, ours and theirs ----------------------------------------------------------------
+
+
+def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
+    import lmgauge
+    from lmgauge.tasks.texts import References, Texts
+
+    kind, references = name.split(",")[0], texts["reference"]
+    metrics = {"BLEU": lmgauge.BLEU(), "chrF": lmgauge.ChrF(), "chrF++": lmgauge.ChrF(word_order=2), "TER": lmgauge.TER()}
+    if kind.startswith("paired"):
+        systems = {system: texts[system] for system in task_texts.SYSTEMS}
+        test = kind.split()[1]
+
+        def compare() -> list[float]:
+            found = lmgauge.score_systems(metrics["BLEU"], hypotheses=systems, references=references, test=test, threads=1)
+            means = [item.mean for item in found if test == "bootstrap" and item.mean is not None]
+            return (
+                [item.score.score for item in found] + means + [item.p_value for item in found if item.p_value is not None]
+            )
+
+        return _timed(compare)
+    if name.startswith(("WER", "CER")):
+        measure = lmgauge.wer if name.startswith("WER") else lmgauge.cer
+
+        def rates() -> list[float]:
+            found = measure(hypotheses=texts["first"], references=references, threads=1)
+            return [found.score, found.hits, found.substitutions, found.deletions, found.insertions]
+
+        return _timed(rates)
+    metric = metrics[kind]
+    if "second" in name:
+        kept = References.single(metric.prepared(Texts.of_strings(references)))
+
+        def second() -> list[float]:
+            rows = metric.statistics(metric.prepared(Texts.of_strings(texts["second"])), kept, 1)
+            return [metric.score(rows.sum(axis=0), 1).score]
+
+        return _timed(second)
+    accumulator = lmgauge.Accumulator(metric, keep_segments=False, threads=1)
+
+    def score() -> list[float]:
+        accumulator.add(hypotheses=texts["first"], references=references)
+        return [accumulator.score().score]
+
+    return _timed(score)
+
+
+def _peer(name: str, texts: dict[str, list[str]]) -> Answer:
+    if name.startswith(("WER", "CER")):
+        import jiwer
+
+        process = jiwer.process_words if name.startswith("WER") else jiwer.process_characters
+
+        def rates() -> list[float]:
+            found = process(texts["reference"], texts["first"])
+            rate = found.wer if name.startswith("WER") else found.cer
+            return [rate, found.hits, found.substitutions, found.deletions, found.insertions]
+
+        return _timed(rates)
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    kind, references = name.split(",")[0], [texts["reference"]]
+    kinds = {"BLEU": BLEU, "chrF": CHRF, "chrF++": lambda **given: CHRF(word_order=2, **given), "TER": TER}
+    if kind.startswith("paired"):
+        from sacrebleu.significance import PairedTest
+
+        named = [(system, texts[system]) for system in task_texts.SYSTEMS]
+        test = "bs" if kind.split()[1] == "bootstrap" else "ar"
+
+        def compare() -> list[float]:
+            _, found = PairedTest(named, {"BLEU": BLEU(references=references)}, None, test_type=test)()
+            results: list[Any] = found["BLEU"]
+            means = [result.mean for result in results if result.mean is not None]
+            return [result.score for result in results] + means + [r.p_value for r in results if r.p_value is not None]
+
+        return _timed(compare)
+    if "second" in name:
+        metric = kinds[kind](references=references)
+        return _timed(lambda: [metric.corpus_score(texts["second"], None).score])
+    return _timed(lambda: [kinds[kind]().corpus_score(texts["first"], references).score])
+
+
+def _child(program: str, name: str) -> None:
+    texts = _texts(WORK[name][1])
+    seconds, answer = _ours(name, texts) if program == OURS else _peer(name, texts)
+    harness.print_json({"seconds": seconds, "answer": answer})
+
+
+# --- the benchmark -------------------------------------------------------------------------------------------------------
+
+
+def _row(name: str, runs: int) -> tuple[list[str], float]:
+    answers: dict[str, list[dict[str, Any]]] = {OURS: [], PEER: []}
+
+    def run(program: str) -> None:
+        answers[program].append(json.loads(harness.run_child([sys.executable, __file__, "child", program, name]).out))
+
+    harness.interleave(list(answers), runs, run)
+    ours, theirs = answers[OURS][0]["answer"], answers[PEER][0]["answer"]
+    if len(ours) != len(theirs) or any(abs(a - b) > WORK[name][2] for a, b in zip(ours, theirs, strict=True)):
+        harness.give_up(f"{name}: lmgauge finds {ours}, the peer {theirs}")
+    taken = {program: [answer["seconds"] for answer in found] for program, found in answers.items()}
+    ratio = median(taken[PEER]) / median(taken[OURS])
+    return [name, harness.seconds(taken[OURS]), harness.seconds(taken[PEER]), f"{ratio:.1f}"], ratio
+
+
+def _commands(program: str, runs: int) -> tuple[list[list[str]], list[Goal]]:
+    """Whole processes: a cold start on 2,000 segments, and memory on many."""
+    small, large = task_texts.task_texts(2_000), task_texts.task_texts(200_000)
+    theirs = [sys.executable, "-m", "sacrebleu", str(small["reference"]), "-i", str(small["first"])]
+    commands = {
+        "`lmgauge bleu`, 2,000 segments": [program, "bleu", str(small["reference"]), str(small["first"])],
+        "`lmgauge bleu --test none`": [program, "bleu", str(small["reference"]), str(small["first"]), "--test", "none"],
+        "`sacrebleu`, 2,000 segments": theirs,
+        "`lmgauge bleu`, 200,000 segments": [program, "bleu", str(large["reference"]), str(large["first"])],
+        "`lmgauge bleu`, 200,000 segments, 3 systems": [program, "bleu", *map(str, large.values())],
+    }
+    found: dict[str, list[harness.Measurement]] = {name: [] for name in commands}
+    harness.interleave(list(commands), runs, lambda name: found[name].append(harness.run_child(commands[name])))
+    with tempfile.TemporaryDirectory() as folder:
+        streamed = [_repeated(large[name], Path(folder, name)) for name in ("reference", "first")]
+        name = f"`lmgauge bleu`, {STREAMED:,} segments"
+        found[name] = [harness.run_child([program, "bleu", *map(str, streamed)])]
+    wall = {name: median([m.wall for m in runs_of]) for name, runs_of in found.items()}
+    peak = {name: max(m.peak for m in runs_of) for name, runs_of in found.items()}
+    rows = [[name, f"{wall[name]:.2f}", harness.megabytes(peak[name])] for name in found]
+    cold, peer, *_ = (wall[name] for name in ("`lmgauge bleu`, 2,000 segments", "`sacrebleu`, 2,000 segments"))
+    held = max(peak[name] for name in commands if "200,000" in name)
+    return rows, [
+        Goal("cold start of `bleu` over `sacrebleu`'s", peer / cold, 1.0, at_least=True),
+        Goal("memory at 200,000 segments", held / harness.MB, MEMORY_GOAL / harness.MB, at_least=False, unit=" MB"),
+    ]
+
+
+def _repeated(path: Path, target: Path) -> Path:
+    block = path.read_bytes()
+    with target.open("wb") as out:
+        for _ in range(STREAMED // 200_000):
+            out.write(block)
+    return target
+
+
+def main() -> int:
+    options = harness.parser(__doc__ or "", runs=3)
+    options.add_argument("--only", metavar="TEXT", help="measure only what has this in its name")
+    given = options.parse_args()
+    program = harness.lmgauge_program(given.lmgauge)
+    harness.print_machine(program)
+    for segments in (2_000, 20_000, 200_000):
+        task_texts.task_texts(segments)
+    task_texts.utterances()
+    rows, goals = [], []
+    for name, (goal, _, _) in WORK.items():
+        if given.only is None or given.only in name:
+            row, ratio = _row(name, given.runs)
+            rows.append(row)
+            goals += [] if goal is None else [Goal(name, ratio, goal, at_least=True)]
+    harness.print_table(["work", "lmgauge, s", "sacreBLEU or jiwer, s", "times faster"], rows)
+    if given.only is None:
+        whole, more = _commands(program, given.runs)
+        print()
+        harness.print_table(["command", "wall, s", "peak, MB"], whole)
+        goals += more
+    return harness.report_goals(goals)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["child"]:
+        _child(sys.argv[2], sys.argv[3])
+    else:
+        sys.exit(main())

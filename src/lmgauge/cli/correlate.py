@@ -1,0 +1,86 @@
+"""`lmgauge correlate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from lmgauge.cli.options import json_option, seed_option, threads_option
+
+
+@click.command(name="correlate")
+@click.argument("scores", type=click.Path())
+@click.argument("perplexities", required=False, type=click.Path())
+@click.option(
+    "-m",
+    "--model",
+    type=click.Path(),
+    help="A language model instead of PERPLEXITIES: that of each output under it; name the outputs with --output.",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    type=click.Path(),
+    help="With -m: the output of a system, as it was scored; may be given several times, a glob stands for several.",
+)
+@click.option(
+    "-x",
+    "x",
+    default="perplexity",
+    show_default=True,
+    metavar="NAME",
+    help="Column of PERPLEXITIES (or of SCORES, if that is the only table).",
+)
+@click.option("-y", "y", default="score", show_default=True, metavar="NAME", help="Column of SCORES.")
+@click.option("--system", default="system", show_default=True, metavar="NAME", help="Column with the names of systems.")
+@click.option("--log/--no-log", "log_x", default=None, help="Pearson's r against the logarithm; by default of perplexities.")
+@click.option("--rows", type=click.Path(allow_dash=True), metavar="FILE", help="Also write the points: .tsv, .jsonl, or - .")
+@seed_option
+@threads_option
+@json_option
+def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
+    """Say whether better language models go with better task scores.
+
+    SCORES and PERPLEXITIES are tables of systems: TSV or CSV with a header, JSONL, or what `bleu --json`, `wer --json`
+    and `eval --json` print. A system is told by its name in both.
+
+    \b
+    lmgauge bleu ref.txt a.txt b.txt c.txt d.txt --json > bleu.json
+    lmgauge eval -m a=lm-a/ ... --json > perplexity.json
+    lmgauge correlate bleu.json perplexity.json
+    lmgauge correlate bleu.json -m kn5/ --output '?.txt'
+    lmgauge correlate systems.tsv -x perplexity -y bleu
+    """
+    from lmgauge.report.correlation import CORRELATION_COLUMNS, print_correlation
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.rows import RowWriter
+    from lmgauge.task_scores import correlate_tables
+
+    if bool(options["model"]) != bool(options["outputs"]):
+        raise click.UsageError("-m and --output belong together: a model, and the outputs to measure under it")
+    if options["model"] and perplexities is not None:
+        raise click.UsageError("name PERPLEXITIES or a model with -m, not both")
+    if options["as_json"] and options["rows"] == "-":
+        raise click.UsageError("standard output takes one of --json and --rows -")
+    found = correlate_tables(
+        scores,
+        perplexities,
+        model=options["model"],
+        outputs=list(options["outputs"]),
+        x=options["x"],
+        y=options["y"],
+        system=options["system"],
+        log_x=options["log_x"],
+        seed=options["seed"],
+        threads=options["threads"],
+    )
+    if options["rows"]:
+        rows = found.rows()
+        with RowWriter(options["rows"], CORRELATION_COLUMNS) as writer:
+            writer.write({name: [row[name] for row in rows] for name in CORRELATION_COLUMNS})
+    if options["as_json"]:
+        click.echo(to_json(found.to_dict()))
+    elif options["rows"] != "-":
+        print_correlation(found)

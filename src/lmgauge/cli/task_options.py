@@ -1,0 +1,190 @@
+"""What `bleu`, `chrf`, `ter`, `wer`, `cer` and `f1` share: options worded once, and the run itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from lmgauge.cli.options import json_option, seed_option, threads_option
+
+if TYPE_CHECKING:
+    from lmgauge.tasks.alignment import AlignedSegment
+    from lmgauge.tasks.error_rates import EditRate
+    from lmgauge.tasks.metric import TaskMetric
+    from lmgauge.tasks.systems import Systems
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+files_arguments = (
+    click.argument("reference", type=click.Path(allow_dash=True)),
+    click.argument("hypotheses", nargs=-1, required=True, type=click.Path(allow_dash=True)),
+)
+
+_READING = (
+    click.option(
+        "-r",
+        "--reference",
+        "more_references",
+        multiple=True,
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="A further reference for every segment; may be given several times.",
+    ),
+    click.option(
+        "--field",
+        default="text",
+        show_default=True,
+        metavar="NAME",
+        help="Field of JSONL, column of TSV (name or number) or Parquet.",
+    ),
+    click.option(
+        "--ref-field",
+        "reference_fields",
+        multiple=True,
+        metavar="NAME",
+        help="That of the references, if another; several give several references. A JSONL field may hold a list.",
+    ),
+    click.option("--id", "id_field", metavar="NAME", help="Field that says which segment a record is, where orders differ."),
+    click.option(
+        "--by",
+        metavar="GROUP",
+        help="Also a row for each group: a field of the references, a file with a name on each line, or file (folders).",
+    ),
+    click.option(
+        "--unit",
+        type=click.Choice(["line", "document"]),
+        default="line",
+        show_default=True,
+        help="What is a segment: each line, or each file.",
+    ),
+    click.option(
+        "--format", type=click.Choice(["text", "jsonl", "tsv", "parquet"]), help="Of all files; by suffix if not given."
+    ),
+    click.option(
+        "--errors",
+        type=click.Choice(["fail", "replace"]),
+        default="fail",
+        show_default=True,
+        help="Invalid UTF-8 and NUL bytes: stop, or replace by U+FFFD.",
+    ),
+)
+
+_RESULT = (
+    click.option("--sentence", is_flag=True, help="Print a row for each segment instead: TSV, or JSON lines with --json."),
+    click.option(
+        "--test",
+        type=click.Choice(["randomization", "bootstrap", "none"]),
+        default="randomization",
+        show_default=True,
+        help="How systems are held against the first; bootstrap is lenient; none: no p-values and no intervals.",
+    ),
+    click.option(
+        "--resamples",
+        type=click.IntRange(min=100),
+        metavar="N",
+        help="Of the test; 10,000 of the randomization or 1,000 of the bootstrap if not given.",
+    ),
+    click.option("-w", "--width", type=click.IntRange(0, 12), default=2, show_default=True, help="Decimals to print."),
+    click.option("-b", "--score-only", is_flag=True, help="Print the numbers alone, a line for each system."),
+    seed_option,
+    threads_option,
+    json_option,
+)
+
+_READING_NAMES = ("field", "reference_fields", "id_field", "by", "unit", "format", "errors")
+
+
+def task_options(command: _F) -> _F:
+    """How files are read, how systems are compared and what is printed."""
+    for option in reversed((*files_arguments, *_READING, *_RESULT)):
+        command = option(command)
+    return command
+
+
+def run_metric(metric: TaskMetric, options: dict[str, Any]) -> None:
+    """Measures files as `task_options` say, and prints what they ask for."""
+    from lmgauge.report.terminal import progress
+    from lmgauge.task_scores import score_files
+
+    if options["sentence"]:
+        _print_segments(metric, options)
+        return
+    with progress() as status:
+        systems = score_files(
+            metric,
+            references=[options["reference"], *options["more_references"]],
+            hypotheses=list(options["hypotheses"]),
+            **_drawing(options),
+            threads=options["threads"],
+            progress=lambda done: status.update(f"{done:,} segments"),
+            **{name: options[name] for name in _READING_NAMES},
+        )
+    _print(systems, options)
+
+
+def _print(systems: Systems, options: dict[str, Any]) -> None:
+    if options["as_json"]:
+        from lmgauge.report.json_text import to_json
+
+        click.echo(to_json(systems.to_dict()))
+    elif options["score_only"]:
+        scale = 100.0 if systems.percent else 1.0
+        for system in systems:
+            click.echo(f"{scale * system.score.score:.{options['width']}f}")
+    else:
+        from lmgauge.report.tasks import print_systems
+
+        print_systems(systems, width=options["width"])
+
+
+def run_label_scores(average: str, labels: list[str] | None, options: dict[str, Any]) -> None:
+    """Measures files of labels as `task_options` say, and prints what they ask for."""
+    from lmgauge.task_scores import score_label_files
+
+    systems = score_label_files(
+        gold=options["reference"],
+        predicted=list(options["hypotheses"]),
+        labels=labels,
+        average=cast(Any, average),
+        **_drawing(options),
+        **{name: options[name] for name in _READING_NAMES},
+    )
+    _print(systems, options)
+    if not options["as_json"] and not options["score_only"]:
+        from lmgauge.report.tasks import print_labels
+
+        print_labels(systems)
+
+
+def _drawing(options: dict[str, Any]) -> dict[str, Any]:
+    test = None if options["test"] == "none" else options["test"]
+    return {"test": test, "resamples": options["resamples"], "seed": options["seed"]}
+
+
+def _print_segments(metric: TaskMetric, options: dict[str, Any]) -> None:
+    from lmgauge.report.segment_scores import SegmentPrinter
+    from lmgauge.task_scores import score_segments
+
+    printer = SegmentPrinter(metric, as_json=options["as_json"], width=options["width"])
+    for block in score_segments(
+        metric,
+        references=[options["reference"], *options["more_references"]],
+        hypotheses=list(options["hypotheses"]),
+        threads=options["threads"],
+        **{name: options[name] for name in _READING_NAMES},
+    ):
+        printer.write(block)
+
+
+def aligned(metric: EditRate, options: dict[str, Any]) -> Iterator[AlignedSegment]:
+    """The alignments of the segments of files, as `task_options` say."""
+    from lmgauge.task_scores import align_files
+
+    return align_files(
+        metric,
+        references=[options["reference"], *options["more_references"]],
+        hypotheses=list(options["hypotheses"]),
+        **{name: options[name] for name in _READING_NAMES},
+    )

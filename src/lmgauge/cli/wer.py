@@ -1,0 +1,94 @@
+"""`lmgauge wer` and `lmgauge cer`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from lmgauge.cli.task_options import aligned, run_metric, task_options
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_NORMALIZATION = (
+    click.option("--lowercase", is_flag=True, help="Ignore case."),
+    click.option("--remove-punctuation", is_flag=True, help="Leave out punctuation (Unicode categories P)."),
+    click.option("--expand-contractions", is_flag=True, help="Spell out common English contractions: won't, they're."),
+    click.option("--remove-nonwords", is_flag=True, help="Leave out what stands in [] or <>: [laugh], <unk>."),
+    click.option("--unicode-form", type=click.Choice(["NFC", "NFKC"]),
+                 help="One spelling for what Unicode spells in two ways."),
+    click.option("--standardize", is_flag=True, help="Lower case, contractions, no non-words: jiwer's wer_standardize."),
+    click.option("--align", is_flag=True, help="Print the alignment of segments with an error; with --json of all."),
+    click.option("--top", type=click.IntRange(min=0), default=0, metavar="N", help="Also show the N most frequent errors."),
+)  # fmt: skip
+
+
+def _normalization(command: _F) -> _F:
+    for option in reversed(_NORMALIZATION):
+        command = option(command)
+    return command
+
+
+@click.command(name="wer")
+@_normalization
+@task_options
+def wer(align: bool, top: int, **options: Any) -> None:
+    """Measure the word error rate (WER) of transcripts, with jiwer's alignments.
+
+    MER, WIL and the counts of errors come with it. REFERENCE and HYPOTHESES (one file a system, or folders) are plain
+    or packed text with a segment on each line, JSONL, TSV or Parquet; - is standard input. Systems are held against
+    the first.
+
+    \b
+    lmgauge wer ref.txt hyp.txt --lowercase --remove-punctuation
+    lmgauge wer ref.tsv a.tsv b.tsv --field text --id utterance --by speaker
+    lmgauge wer ref.txt hyp.txt --align | less
+    """
+    from lmgauge.tasks.error_rates import WER
+
+    _run(WER(**_chosen(options)), align, top, options)
+
+
+@click.command(name="cer")
+@_normalization
+@click.option("--collapse-spaces", is_flag=True, help="Runs of white space count as one blank.")
+@task_options
+def cer(align: bool, top: int, collapse_spaces: bool, **options: Any) -> None:
+    """Measure the character error rate (CER) of transcripts, with jiwer's alignments.
+
+    REFERENCE and HYPOTHESES (one file a system, or folders) are plain or packed text with a segment on each line,
+    JSONL, TSV or Parquet; - is standard input. Systems are held against the first.
+
+    \b
+    lmgauge cer ref.txt hyp.txt --unicode-form NFKC
+    """
+    from lmgauge.tasks.error_rates import CER
+
+    _run(CER(collapse_spaces=collapse_spaces, **_chosen(options)), align, top, options)
+
+
+def _chosen(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of normalisation, taken out of the others."""
+    names = (
+        *("lowercase", "remove_punctuation", "expand_contractions"),
+        *("remove_nonwords", "unicode_form", "standardize"),
+    )
+    return {name: options.pop(name) for name in names}
+
+
+def _run(metric: Any, align: bool, top: int, options: dict[str, Any]) -> None:
+    if align:
+        if options["sentence"] or options["score_only"] or top:
+            raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only and --top")
+        from lmgauge.report.alignments import print_alignments
+
+        print_alignments(aligned(metric, options), as_json=options["as_json"])
+        return
+    if top and (options["sentence"] or options["score_only"] or options["as_json"]):
+        raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")
+    run_metric(metric, options)
+    if top:
+        from lmgauge.report.alignments import print_error_counts
+
+        print_error_counts(aligned(metric, options), top)

@@ -1,0 +1,164 @@
+"""Correlation of two columns of numbers: by rank and linear, with intervals and tests by permutation.
+
+Sources: Spearman (1904), "The proof and measurement of association between two things"; Kendall (1945), "The treatment of
+ties in ranking problems" (tau-b); Bonett & Wright (2000), "Sample size requirements for estimating Pearson, Kendall and
+Spearman correlations" (standard error of z for rho); Fieller, Hartley & Pearson (1957), "Tests for rank correlation
+coefficients. I" (for tau); Good (2005), "Permutation, Parametric and Bootstrap Tests of Hypotheses", 3rd ed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "EXACT_UP_TO",
+    "average_ranks",
+    "kendall_interval",
+    "kendall_tau_b",
+    "pearson_r",
+    "rank_permutation_p_value",
+    "spearman_interval",
+    "spearman_rho",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EXACT_UP_TO = 9
+"""Numbers of which all permutations are looked at: 9! = 362,880."""
+
+Z_95 = 1.959963984540054
+# Permutations held at a time are so many numbers.
+BLOCK = 1 << 20
+
+
+def average_ranks(values: Floats) -> Floats:
+    """Ranks from 1, the smallest first; equal values share the average of their ranks.
+
+    Args:
+        values: float64 [n], no NaN.
+
+    >>> average_ranks(np.array([3.0, 1.0, 3.0])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    ranks: Floats = (last - (counts - 1) / 2)[place]
+    return ranks
+
+
+def pearson_r(x: Floats, y: Floats) -> float | None:
+    """Pearson's r of float64 [n] each; None where one of them is constant or there are fewer than two.
+
+    >>> pearson_r(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
+    1.0
+    """
+    if _constant(x) or _constant(y):
+        return None
+    left, right = _centred(x), _centred(y)
+    r = math.fsum(left * right) / math.sqrt(math.fsum(left * left) * math.fsum(right * right))
+    return max(-1.0, min(1.0, r))
+
+
+def spearman_rho(x: Floats, y: Floats) -> float | None:
+    """Spearman's rho: Pearson's r of the ranks; None where one of them is constant or there are fewer than two."""
+    return pearson_r(average_ranks(x), average_ranks(y))
+
+
+def kendall_tau_b(x: Floats, y: Floats) -> float | None:
+    """Kendall's tau-b: pairs in the same order less pairs in the opposite one, over the geometric mean of untied pairs.
+
+    None where one of them is constant or there are fewer than two.
+    """
+    if _constant(x) or _constant(y):
+        return None
+    agreement = untied_x = untied_y = 0
+    for i in range(len(x) - 1):
+        # Comparisons and not differences: inf - inf is NaN.
+        left = (x[i + 1 :] > x[i]).astype(np.int64) - (x[i + 1 :] < x[i])
+        right = (y[i + 1 :] > y[i]).astype(np.int64) - (y[i + 1 :] < y[i])
+        agreement += int((left * right).sum())
+        untied_x += int(np.count_nonzero(left))
+        untied_y += int(np.count_nonzero(right))
+    return max(-1.0, min(1.0, agreement / math.sqrt(untied_x * untied_y)))
+
+
+def spearman_interval(rho: float, n: int) -> tuple[float, float] | None:
+    """95 % interval of rho by Fisher's z, with the standard error sqrt((1 + rho^2 / 2) / (n - 3)) of Bonett & Wright.
+
+    None for n < 4, and for rho of 1 or -1, of which z is infinite.
+    """
+    return _fisher(rho, (1 + rho * rho / 2) / (n - 3)) if n > 3 else None
+
+
+def kendall_interval(tau: float, n: int) -> tuple[float, float] | None:
+    """95 % interval of tau by Fisher's z, with the standard error sqrt(0.437 / (n - 4)) of Fieller, Hartley & Pearson.
+
+    None for n < 5, and for tau of 1 or -1.
+    """
+    return _fisher(tau, 0.437 / (n - 4)) if n > 4 else None
+
+
+def rank_permutation_p_value(x: Floats, y: Floats, permutations: int, seed: int) -> tuple[float, bool] | None:
+    """Two-sided p-value of Spearman's rho: how often a permutation of y gives one at least as far from zero.
+
+    Up to 9 numbers all permutations are counted, so the p-value is exact; above, random ones, and the order that is there
+    is one more: (count + 1) / (permutations + 1).
+
+    Args:
+        x: float64 [n].
+        y: float64 [n].
+        permutations: how many random ones.
+        seed: of numpy's default generator.
+
+    Returns:
+        The p-value and whether it is exact; None where one of them is constant or there are fewer than two.
+    """
+    if _constant(x) or _constant(y):
+        return None
+    # Twice the ranks are whole numbers, so that equally far is equal: n * sum(a b) - sum(a) sum(b) is rho but for a factor.
+    left, right = _doubled_ranks(x), _doubled_ranks(y)
+    n, middle = len(x), int(left.sum()) * int(right.sum())
+    seen = abs(n * int(left @ right) - middle)
+    if n <= EXACT_UP_TO:
+        found = np.abs(n * (_all_orders(right) @ left) - middle)
+        return float(np.count_nonzero(found >= seen)) / len(found), True
+    generator, count, done = np.random.default_rng(seed), 0, 0
+    while done < permutations:
+        rows = min(permutations - done, max(1, BLOCK // n))
+        orders = generator.permuted(np.broadcast_to(right, (rows, n)), axis=1)
+        count += int(np.count_nonzero(np.abs(n * (orders @ left) - middle) >= seen))
+        done += rows
+    return (count + 1) / (permutations + 1), False
+
+
+def _all_orders(values: Ints) -> Ints:
+    """All orders of values [n], int64 [n!, n]: each value at each place of all orders of those before it."""
+    orders = np.zeros((1, 0), dtype=np.int64)
+    for value in values:
+        orders = np.concatenate([np.insert(orders, place, value, axis=1) for place in range(orders.shape[1] + 1)])
+    return orders
+
+
+def _doubled_ranks(values: Floats) -> Ints:
+    return np.rint(2 * average_ranks(values)).astype(np.int64)
+
+
+def _fisher(value: float, variance: float) -> tuple[float, float] | None:
+    if abs(value) >= 1:
+        return None
+    z, reach = math.atanh(value), Z_95 * math.sqrt(variance)
+    return math.tanh(z - reach), math.tanh(z + reach)
+
+
+def _constant(values: Floats) -> bool:
+    return len(values) < 2 or bool((values == values[0]).all())
+
+
+def _centred(values: Floats) -> Floats:
+    # Divided by the largest, so that squares neither overflow nor vanish.
+    apart = values - math.fsum(values) / len(values)
+    return np.asarray(apart / np.abs(apart).max())

@@ -1,0 +1,224 @@
+"""Scores of what comes in parts: statistics add up, so parts from anywhere merge to the same digits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.tasks.blanks import Blanks
+from lmgauge.tasks.metric import Statistics, TaskMetric, TaskScore
+from lmgauge.tasks.significance import (
+    DEFAULT_RESAMPLES,
+    DEFAULT_SEED,
+    Estimate,
+    UnitSums,
+    bootstrap_sums,
+    estimate,
+)
+from lmgauge.tasks.texts import References, Texts
+from lmgauge.version import __version__
+
+
+class Accumulator:
+    """A metric's statistics of segments that come in parts, in one process or many.
+
+    The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
+    interval of a given seed depends also on the order of the segments; `merge` appends.
+    """
+
+    def __init__(self, metric: TaskMetric, *, keep_segments: bool = True, threads: int | None = None) -> None:
+        """Begin with nothing.
+
+        Args:
+            metric: with its options.
+            keep_segments: keep the statistics of each segment, for `interval`; without, memory does not grow.
+            threads: how many score; no number depends on it.
+        """
+        self.metric = metric
+        self.references: int | None = 0
+        """References a segment, None where the number varies."""
+        self.blanks = Blanks()
+        self._threads = threads
+        self._sums = np.zeros(len(metric.columns), dtype=np.int64)
+        self._parts: list[Statistics] | None = [] if keep_segments else None
+
+    @property
+    def segments(self) -> int:
+        """How many segments there are."""
+        return self.blanks.segments
+
+    def add(self, *, hypotheses: Sequence[str], references: Sequence[str | Sequence[str | None]]) -> None:
+        """Takes further segments.
+
+        Args:
+            hypotheses: the system's outputs.
+            references: for each a string, or a list of strings; None in a list is absent.
+
+        Raises:
+            UsageError: something is no string or list of strings.
+            InputError: the lengths differ, a segment has no reference, or a text is none.
+        """
+        outputs, against = Texts.of_strings(hypotheses, "hypothesis"), References.of_lists(references)
+        check_lengths(len(outputs), len(against))
+        if not len(outputs):
+            return
+        prepared = against.with_texts(self.metric.prepared(against.texts))
+        rows = self.metric.statistics(self.metric.prepared(outputs), prepared, self._threads)
+        self._take(rows.sum(axis=0, dtype=np.int64), [rows], against.count, Blanks.of(outputs, against))
+
+    def merge(self, other: Accumulator) -> None:
+        """Takes the segments of another accumulator, after one's own.
+
+        Raises:
+            UsageError: it is of another metric or other options, or only one of the two keeps segments.
+        """
+        if _identity(self.metric) != _identity(other.metric):
+            raise UsageError(
+                f"cannot merge {_told(other.metric)} into {_told(self.metric)}: give the same metric and options"
+            )
+        if (self._parts is None) != (other._parts is None):
+            raise UsageError(
+                "cannot merge: one keeps the statistics of each segment, the other does not; give both the same"
+            )
+        if other.segments:
+            self._take(other._sums, list(other._parts or []), other.references, other.blanks)
+
+    def _take(self, sums: Statistics, parts: list[Statistics], references: int | None, blanks: Blanks) -> None:
+        if self.segments and references != self.references:
+            references = None
+        self.references = references
+        self._sums = self._sums + sums
+        if self._parts is not None:
+            self._parts.extend(parts)
+        self.blanks = self.blanks.joined(blanks)
+
+    def score(self) -> TaskScore:
+        """The score of all segments so far.
+
+        Raises:
+            InputError: there are none, or nothing but blank ones.
+        """
+        self.blanks.check(self.metric)
+        return self.metric.score(self._sums, self.references)
+
+    def statistics(self) -> Statistics:
+        """The statistics of each segment, int64 [segments, columns].
+
+        Raises:
+            UsageError: they were not kept.
+        """
+        if self._parts is None:
+            raise UsageError("the statistics of each segment were not kept; make the accumulator with keep_segments=True")
+        if len(self._parts) != 1:
+            none = np.zeros((0, len(self.metric.columns)), dtype=np.int64)
+            self._parts = [np.concatenate([none, *self._parts])]
+        return self._parts[0]
+
+    def interval(self, resamples: int = DEFAULT_RESAMPLES, seed: int = DEFAULT_SEED) -> Estimate:
+        """How sure the score is: mean, 95 % interval and half its width over resamples of the segments.
+
+        Args:
+            resamples: of the bootstrap, at least 40.
+            seed: of the draws.
+
+        Raises:
+            InputError: fewer than two segments, or nothing but blank ones.
+            UsageError: statistics were not kept, too few resamples, or a seed below 0.
+        """
+        self.blanks.check(self.metric)
+        rows = self.statistics()
+        if len(rows) < 2:
+            raise InputError("an interval needs two segments at least, as segments are what is drawn")
+        units = UnitSums(rows.shape[1])
+        units.add(rows)
+        (sums,) = bootstrap_sums([units.rows()], resamples, seed)
+        return estimate(self.metric.scores(sums), seed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values for JSON, to be taken up by `from_dict` in another process or machine."""
+        return {
+            "lmgauge": __version__,
+            "metric": _identity(self.metric),
+            "segments": self.segments,
+            "references": self.references,
+            "blanks": asdict(self.blanks),
+            "sums": self._sums.tolist(),
+            "statistics": None if self._parts is None else self.statistics().tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, metric: TaskMetric, data: Mapping[str, Any], threads: int | None = None) -> Accumulator:
+        """Takes up what `to_dict` gave.
+
+        Args:
+            metric: the same, with the same options.
+            data: the dict, perhaps by way of JSON.
+            threads: how many score what is added from now on.
+
+        Raises:
+            UsageError: it is of another metric, other options or another version.
+            InputError: it is damaged.
+        """
+        found = _dict_of(data)
+        if found["lmgauge"] != __version__:
+            raise UsageError(f"these statistics are of lmgauge {found['lmgauge']}, this is {__version__}: make them anew")
+        if found["metric"] != _identity(metric):
+            raise UsageError(
+                f"these statistics are of {_named(found['metric'])}, not of {_told(metric)}: give the same metric"
+            )
+        made = cls(metric, keep_segments=found["statistics"] is not None, threads=threads)
+        made.references, made.blanks = found["references"], Blanks(**found["blanks"])
+        made._sums = np.array(found["sums"], dtype=np.int64)
+        if made._parts is not None:
+            rows = np.array(found["statistics"], dtype=np.int64).reshape(-1, len(metric.columns))
+            made._parts.append(rows)
+            if len(rows) != made.segments or rows.sum(axis=0).tolist() != made._sums.tolist():
+                raise InputError("these statistics are damaged: their rows do not add up to their sums")
+        return made
+
+
+def check_lengths(hypotheses: int, references: int) -> None:
+    """Refuses hypotheses and references of different number.
+
+    Raises:
+        InputError: says which are more, and by how many.
+    """
+    if hypotheses != references:
+        longer, more = (
+            ("hypotheses", hypotheses - references) if hypotheses > references else ("references", references - hypotheses)
+        )
+        raise InputError(
+            f"{hypotheses:,} hypotheses and {references:,} references: there are {more:,} {longer} too many; "
+            "give a reference (or a list of them) for each hypothesis"
+        )
+
+
+_KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "statistics"}
+
+
+def _dict_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(data, Mapping) or set(data) != _KEYS:
+        raise InputError(f"this is no accumulator: it should have the keys {', '.join(sorted(_KEYS))}")
+    return dict(data)
+
+
+def _identity(metric: TaskMetric) -> dict[str, Any]:
+    """What makes a metric the same: its class and options, as JSON would give them back."""
+    options: dict[str, Any] = {}
+    if is_dataclass(metric):
+        options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init and f.compare}
+    found: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
+    return found
+
+
+def _told(metric: TaskMetric) -> str:
+    return _named(_identity(metric))
+
+
+def _named(identity: Mapping[str, Any]) -> str:
+    return f"{identity['class']}({', '.join(f'{name}={value!r}' for name, value in identity['options'].items())})"

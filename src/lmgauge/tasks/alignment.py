@@ -1,0 +1,334 @@
+"""Which word of a transcript stands for which of the reference: alignments to read, and the most frequent errors."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import UsageError
+from lmgauge.tasks.error_rates import UNITS, EditRate
+from lmgauge.tasks.parallel import Block
+from lmgauge.tasks.texts import Texts
+
+__all__ = [
+    "AlignedSegment",
+    "Alignment",
+    "Chunk",
+    "ErrorCounts",
+    "align",
+    "align_all",
+    "aligned_segments",
+    "error_counts",
+]
+
+Unit = Literal["word", "character"]
+
+OPERATIONS = ("equal", "substitute", "delete", "insert")
+EQUAL, SUBSTITUTE, DELETE, INSERT = range(4)
+MARKS = " SDI"
+SEGMENTS_AT_A_TIME = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A run of the same operation: units `ref_start` to `ref_end` (excluded) of the reference, and so of the hypothesis.
+
+    Attributes:
+        type: "equal", "substitute", "delete" or "insert".
+        ref_start, ref_end: empty where something is inserted.
+        hyp_start, hyp_end: empty where something is deleted.
+    """
+
+    type: str
+    ref_start: int
+    ref_end: int
+    hyp_start: int
+    hyp_end: int
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """One segment and its reference, unit by unit.
+
+    Attributes:
+        unit: "word" or "character".
+        reference: its units.
+        hypothesis: its units.
+        operations: uint8 [operations], what makes the hypothesis of the reference from left to right: 0 equal, 1 substitute,
+            2 delete, 3 insert.
+    """
+
+    unit: Unit
+    reference: tuple[str, ...]
+    hypothesis: tuple[str, ...]
+    operations: NDArray[np.uint8] = field(repr=False, compare=False)
+
+    @property
+    def hits(self) -> int:
+        """Units that are the same in both."""
+        return self._count(EQUAL)
+
+    @property
+    def substitutions(self) -> int:
+        """Units of the reference with another one in their place."""
+        return self._count(SUBSTITUTE)
+
+    @property
+    def deletions(self) -> int:
+        """Units of the reference with none in their place."""
+        return self._count(DELETE)
+
+    @property
+    def insertions(self) -> int:
+        """Units of the hypothesis that stand for none of the reference."""
+        return self._count(INSERT)
+
+    def _count(self, operation: int) -> int:
+        return int(np.count_nonzero(self.operations == operation))
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """Runs of the same operation, as jiwer gives them."""
+        if not len(self.operations):
+            return []
+        cuts = np.flatnonzero(np.diff(self.operations)) + 1
+        bounds = [0, *cuts.tolist(), len(self.operations)]
+        found, ref, hyp = [], 0, 0
+        for begin, end in pairwise(bounds):
+            operation, size = int(self.operations[begin]), end - begin
+            ref_end, hyp_end = ref + size * (operation != INSERT), hyp + size * (operation != DELETE)
+            found.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
+            ref, hyp = ref_end, hyp_end
+        return found
+
+    def pairs(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """Operation, unit of the reference, unit of the hypothesis; None where there is none."""
+        ref, hyp = iter(self.reference), iter(self.hypothesis)
+        for operation in self.operations.tolist():
+            one = next(ref) if operation != INSERT else None
+            other = next(hyp) if operation != DELETE else None
+            yield OPERATIONS[operation], one, other
+
+    def lines(self, width: int | None = None) -> list[tuple[str, str, str]]:
+        """The three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
+
+        Args:
+            width: begin new lines where these would get wider than so many columns; None: never.
+        """
+        gap = " " if self.unit == "word" else ""
+        rows: list[tuple[str, str, str]] = []
+        parts: list[tuple[str, str, str]] = []
+        used = 0
+        for operation, one, other in self.pairs():
+            shown = [_visible(text) for text in (one or "", other or "")]
+            columns = max(1, *map(_columns, shown))
+            if parts and width is not None and len(_TITLES[0]) + used + columns > width:
+                rows.append(_row(parts, gap))
+                parts, used = [], 0
+            ref = "*" * columns if one is None else _padded(shown[0], columns)
+            hyp = "*" * columns if other is None else _padded(shown[1], columns)
+            parts.append((ref, hyp, _padded(MARKS[OPERATIONS.index(operation)], columns)))
+            used += columns + len(gap)
+        return [*rows, _row(parts, gap)]
+
+    def __str__(self) -> str:
+        """Return the lines REF, HYP and EVAL (S substituted, D deleted, I inserted)."""
+        return "\n".join(line for line in self.lines()[0])
+
+
+_TITLES = ("REF:  ", "HYP:  ", "EVAL: ")
+
+
+def _row(parts: list[tuple[str, str, str]], gap: str) -> tuple[str, str, str]:
+    ref, hyp, marks = ((title + gap.join(part[i] for part in parts)).rstrip() for i, title in enumerate(_TITLES))
+    return ref, hyp, marks
+
+
+def _visible(text: str) -> str:
+    """The text, with what would break the lines spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _columns(text: str) -> int:
+    """How many columns a terminal gives the text: two for wide characters, none for marks that combine."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def _padded(text: str, columns: int) -> str:
+    return text + " " * (columns - _columns(text))
+
+
+def align(reference: str, hypothesis: str, unit: Unit = "word") -> Alignment:
+    """Align a transcript with its reference, as jiwer does.
+
+    Args:
+        reference: what was said.
+        hypothesis: what was recognised.
+        unit: "word" (parted by white space) or "character" (white space at the ends left out).
+
+    Raises:
+        UsageError: the unit is unknown, or a text is no string.
+        InputError: a text holds NUL or a lone surrogate.
+
+    >>> print(align("short one here", "shoe order one"))
+    REF:  **** short one here
+    HYP:  shoe order one ****
+    EVAL: I    S         D
+    """
+    references, hypotheses = Texts.of_strings([reference], "reference"), Texts.of_strings([hypothesis], "hypothesis")
+    return next(align_all(references, hypotheses, unit))
+
+
+def align_all(references: Texts, hypotheses: Texts, unit: Unit = "word") -> Iterator[Alignment]:
+    """Align many segments, one after the other, so that memory is bounded by the longest.
+
+    Args:
+        references: one for each segment; normalised, where that is wanted (`WER(...).prepared`).
+        hypotheses: one for each segment.
+        unit: "word" or "character".
+
+    Raises:
+        UsageError: the unit is unknown, or references and hypotheses are not equally many.
+    """
+    if unit not in UNITS:
+        raise UsageError(f"unit {unit!r}: give word or character")
+    if len(references) != len(hypotheses):
+        raise UsageError(f"{len(hypotheses)} hypotheses and {len(references)} references: they must be equally many")
+    return _alignments(references, hypotheses, unit)
+
+
+def _alignments(references: Texts, hypotheses: Texts, unit: Unit) -> Iterator[Alignment]:
+    stop = np.zeros(1, dtype=np.uint8)
+    for begin in range(0, len(references), SEGMENTS_AT_A_TIME):
+        refs = references.part(begin, begin + SEGMENTS_AT_A_TIME)
+        hyps = hypotheses.part(begin, begin + SEGMENTS_AT_A_TIME)
+        operations, ends = _native.edit_operations(
+            (refs.data, refs.starts, refs.ends), (hyps.data, hyps.starts, hyps.ends), UNITS[unit], 0, len(refs), stop
+        )
+        bounds = [0, *ends.tolist()]
+        for i, (one, other) in enumerate(zip(_units(refs, unit), _units(hyps, unit), strict=True)):
+            yield Alignment(unit, one, other, operations[bounds[i] : bounds[i + 1]])
+
+
+def _units(texts: Texts, unit: Unit) -> Iterator[tuple[str, ...]]:
+    for text in texts.encoded():
+        string = text.decode("utf-8")
+        yield tuple(string.split() if unit == "word" else string.strip())
+
+
+@dataclass(frozen=True)
+class AlignedSegment:
+    """The alignment of one segment of one system.
+
+    Attributes:
+        segment: its number, from 0.
+        system: name of the system.
+        alignment: with the segment's reference, after normalisation.
+    """
+
+    segment: int
+    system: str
+    alignment: Alignment
+
+
+def aligned_segments(metric: EditRate, names: Sequence[str], blocks: Iterable[Block]) -> Iterator[AlignedSegment]:
+    """Align several systems with the references, block by block; the systems of a segment come one after the other.
+
+    Args:
+        metric: says the unit, and how texts are normalised.
+        names: of the systems.
+        blocks: consecutive segments, with the texts of each system.
+
+    Raises:
+        UsageError: a segment has several references.
+    """
+    first = 0
+    for block in blocks:
+        if block.references.count not in (0, 1):
+            raise UsageError("alignments need one reference for each segment, and some have several: name one file of them")
+        references = metric.prepared(block.references.texts)
+        streams = [align_all(references, metric.prepared(texts), metric.unit) for texts in block.hypotheses]
+        for i, alignments in enumerate(zip(*streams, strict=True)):
+            for name, alignment in zip(names, alignments, strict=True):
+                yield AlignedSegment(first + i, name, alignment)
+        first += len(block)
+
+
+@dataclass(frozen=True)
+class ErrorCounts:
+    """How often each error was made.
+
+    Attributes:
+        substitutions: (unit of the reference, unit of the hypothesis) -> how often.
+        deletions: unit of the reference -> how often.
+        insertions: unit of the hypothesis -> how often.
+    """
+
+    substitutions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    deletions: Counter[str] = field(default_factory=Counter)
+    insertions: Counter[str] = field(default_factory=Counter)
+
+    def most_frequent(self, count: int) -> ErrorCounts:
+        """The `count` most frequent errors of each kind, in order; equals in order of the alphabet."""
+        return ErrorCounts(
+            *(Counter(dict(_ordered(c)[:count])) for c in (self.substitutions, self.deletions, self.insertions))
+        )
+
+    def __str__(self) -> str:
+        """Return a table, the most frequent errors first."""
+        rows = [("substituted", f"{one} -> {other}", n) for (one, other), n in _ordered(self.substitutions)]
+        rows += [("deleted", one, n) for one, n in _ordered(self.deletions)]
+        rows += [("inserted", one, n) for one, n in _ordered(self.insertions)]
+        return "\n".join(f"{n:>7}  {kind:<11}  {what}" for kind, what, n in rows)
+
+
+def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def error_counts(alignments: Iterable[Alignment], by: Literal["unit", "chunk"] = "unit") -> ErrorCounts:
+    """Count the errors of alignments.
+
+    Args:
+        alignments: of `align_all`, for example.
+        by: "unit": every word (character) is an error of its own, so that the counts add up to those of the error rate;
+            "chunk": words wrong side by side are one error, as jiwer counts them.
+
+    Raises:
+        UsageError: `by` is neither.
+
+    >>> error_counts([align("the cat sat on it", "a cat sit on the mat")]).insertions
+    Counter({'the': 1})
+    """
+    if by not in ("unit", "chunk"):
+        raise UsageError(f"by {by!r}: give unit or chunk")
+    found = ErrorCounts()
+    for alignment in alignments:
+        for operation, one, other in alignment.pairs() if by == "unit" else _joined_pairs(alignment):
+            if operation == "substitute":
+                found.substitutions[one or "", other or ""] += 1
+            elif operation == "delete":
+                found.deletions[one or ""] += 1
+            elif operation == "insert":
+                found.insertions[other or ""] += 1
+    return found
+
+
+def _joined_pairs(alignment: Alignment) -> Iterator[tuple[str, str, str]]:
+    gap = " " if alignment.unit == "word" else ""
+    for chunk in alignment.chunks:
+        one = gap.join(alignment.reference[chunk.ref_start : chunk.ref_end])
+        yield chunk.type, one, gap.join(alignment.hypothesis[chunk.hyp_start : chunk.hyp_end])

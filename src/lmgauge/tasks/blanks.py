@@ -1,0 +1,114 @@
+"""Empty outputs and references: counted, shown, and refused where nothing else is left to score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.tasks.metric import TaskMetric
+from lmgauge.tasks.texts import References, Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Blanks:
+    """How many hypotheses and references are blank: nothing, or nothing but white space.
+
+    Attributes:
+        segments: how many segments were looked at.
+        texts: how many references they have together.
+        hypotheses: blank ones.
+        references: blank ones.
+        first_hypothesis: index of the first segment with a blank hypothesis.
+        first_reference: index of the first segment with a blank reference.
+    """
+
+    segments: int = 0
+    texts: int = 0
+    hypotheses: int = 0
+    references: int = 0
+    first_hypothesis: int | None = None
+    first_reference: int | None = None
+
+    @classmethod
+    def of(cls, hypotheses: Texts, references: References) -> Blanks:
+        """Look at texts as they were given, before any preparation."""
+        outputs, texts = blank_texts(hypotheses), blank_texts(references.texts)
+        first = int(np.searchsorted(references.offsets, texts[0], side="right")) - 1 if len(texts) else None
+        return cls(
+            len(hypotheses),
+            len(references.texts),
+            len(outputs),
+            len(texts),
+            int(outputs[0]) if len(outputs) else None,
+            first,
+        )
+
+    def joined(self, other: Blanks) -> Blanks:
+        """What there is in these segments and those that follow."""
+        return Blanks(
+            self.segments + other.segments,
+            self.texts + other.texts,
+            self.hypotheses + other.hypotheses,
+            self.references + other.references,
+            self._earlier(self.first_hypothesis, other.first_hypothesis),
+            self._earlier(self.first_reference, other.first_reference),
+        )
+
+    def _earlier(self, mine: int | None, later: int | None) -> int | None:
+        return mine if mine is not None or later is None else self.segments + later
+
+    def check(self, metric: TaskMetric, system: str = "") -> None:
+        """Refuses to score nothing.
+
+        A rate of errors is a plain number also where one side is blank (all is deleted, or inserted); of the others the
+        score would be a zero that says nothing of a system.
+
+        Args:
+            metric: that is to score.
+            system: a name of the output, for the message.
+
+        Raises:
+            InputError: there are no segments, or for a score that is no rate of errors, all of one side is blank.
+        """
+        of = f" of {system}" if system else ""
+        if not self.segments:
+            raise InputError(f"there is no segment{of} to score; give at least one hypothesis and its reference")
+        if metric.percent:
+            return
+        if self.hypotheses == self.segments:
+            raise InputError(f"all {self.segments:,} hypotheses{of} are blank: there is nothing to score; check the output")
+        if self.references == self.texts:
+            raise InputError(f"all {self.texts:,} references are blank: there is nothing to score against; check the file")
+
+    def notes(self, system: str = "") -> list[str]:
+        """A sentence for each side that has blanks."""
+        of = f" of {system}" if system else ""
+        found = []
+        if self.first_hypothesis is not None:
+            where = f"the first that of segment {self.first_hypothesis + 1:,}"
+            found.append(f"{self.hypotheses:,} of {self.segments:,} hypotheses{of} are blank, {where}")
+        if self.first_reference is not None:
+            where = f"the first that of segment {self.first_reference + 1:,}"
+            found.append(f"{self.references:,} of {self.texts:,} references are blank, {where}")
+        return found
+
+
+def blank_texts(texts: Texts) -> NDArray[np.int64]:
+    """Indexes, int64, of the texts that are empty or white space and nothing else (as `str.isspace` has it)."""
+    sizes = texts.ends - texts.starts
+    inside = np.flatnonzero(sizes)
+    first = texts.data[texts.starts[inside]]
+    # Most texts are known not to be blank by their first byte: white space is below "!" in ASCII, and in UTF-8 begins with
+    # C2 (U+0085, U+00A0), E1 (U+1680), E2 (U+2000 to U+205F) or E3 (U+3000).
+    doubtful = inside[(first <= 0x20) | np.isin(first, np.array([0xC2, 0xE1, 0xE2, 0xE3], dtype=np.uint8))]
+    # All of these but those of C2 are three bytes, E1 9A, E2 80, E2 81 or E3 80: most kana and Chinese are something else.
+    second = texts.data[np.minimum(texts.starts[doubtful] + 1, len(texts.data) - 1)]
+    three = texts.data[texts.starts[doubtful]] >= 0xE1
+    doubtful = doubtful[~three | np.isin(second, np.array([0x80, 0x81, 0x9A], dtype=np.uint8))]
+    blank = sizes == 0
+    for i in doubtful.tolist():
+        blank[i] = texts.data[texts.starts[i] : texts.ends[i]].tobytes().decode().isspace()
+    return np.flatnonzero(blank)

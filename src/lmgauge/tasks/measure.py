@@ -1,0 +1,150 @@
+"""From blocks of segments to the result of systems, in memory that does not grow with the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.tasks.blanks import Blanks
+from lmgauge.tasks.metric import Statistics, TaskMetric
+from lmgauge.tasks.parallel import Block
+from lmgauge.tasks.significance import DEFAULT_SEED, UnitSums
+from lmgauge.tasks.systems import RANDOMIZATION_TEST, Groups, Systems, compare_systems, group_sums
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentScores:
+    """Scores of the segments of a block, each on its own.
+
+    Attributes:
+        names: of the systems.
+        first: index of the block's first segment.
+        statistics: of each system, int64 [segments, columns].
+        scores: of each system, float64 [segments], in the metric's unit.
+        groups: name of each segment's group, or None.
+        references: of each segment how many, int64 [segments].
+    """
+
+    names: tuple[str, ...]
+    first: int
+    statistics: tuple[Statistics, ...]
+    scores: tuple[NDArray[np.float64], ...]
+    groups: list[str] | None
+    references: NDArray[np.int64]
+
+
+def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> Iterator[Statistics]:
+    """The statistics of each system's segments; the references are prepared once."""
+    references = block.references.with_texts(metric.prepared(block.references.texts))
+    for hypotheses in block.hypotheses:
+        yield metric.statistics(metric.prepared(hypotheses), references, threads)
+
+
+def segment_scores(
+    metric: TaskMetric,
+    names: Sequence[str],
+    blocks: Iterable[Block],
+    *,
+    group_names: Sequence[str] = (),
+    threads: int | None = None,
+) -> Iterator[SegmentScores]:
+    """Score each segment on its own.
+
+    Args:
+        metric: what to score with.
+        names: of the systems.
+        blocks: the segments.
+        group_names: by code; may still grow while the blocks are read.
+        threads: how many; no number depends on it.
+    """
+    first = 0
+    for block in blocks:
+        statistics = tuple(block_statistics(metric, block, threads))
+        scores = tuple(metric.scores(rows.astype(np.float64)) for rows in statistics)
+        groups = None if block.groups is None else [group_names[code] for code in block.groups.tolist()]
+        yield SegmentScores(tuple(names), first, statistics, scores, groups, np.diff(block.references.offsets))
+        first += len(block)
+
+
+class _Sums:
+    """What is kept of one system: sums of units and of groups."""
+
+    def __init__(self, columns: int) -> None:
+        self.units = UnitSums(columns)
+        self.blanks = Blanks()
+        self.groups = np.zeros((0, columns), dtype=np.int64)
+
+    def add(self, rows: Statistics, codes: NDArray[np.int32] | None, blanks: Blanks) -> None:
+        self.units.add(rows)
+        self.blanks = self.blanks.joined(blanks)
+        if codes is not None:
+            found = group_sums(codes, int(codes.max()) + 1, rows)
+            if len(found) > len(self.groups):
+                self.groups = np.concatenate([self.groups, np.zeros_like(found[len(self.groups) :])])
+            self.groups[: len(found)] += found
+
+
+def measure(
+    metric: TaskMetric,
+    names: Sequence[str],
+    blocks: Iterable[Block],
+    *,
+    group_names: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    test: str | None = RANDOMIZATION_TEST,
+    resamples: int | None = None,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Systems:
+    """Score systems on the same segments, and hold each against the first.
+
+    Args:
+        metric: what to score with.
+        names: of the systems, in the order of the blocks' hypotheses.
+        blocks: the segments, read once.
+        group_names: by code; may still grow while the blocks are read.
+        notes: what reading has to say, complete when the blocks are read.
+        test: "bootstrap", "randomization" or None.
+        resamples: of the test.
+        seed: of the draws.
+        threads: how many; no number depends on it.
+        progress: told how many segments are done.
+
+    Raises:
+        InputError: nothing to score: no segments, or all of one side is blank.
+    """
+    sums = [_Sums(len(metric.columns)) for _ in names]
+    counts: set[int | None] = set()
+    done = 0
+    for block in blocks:
+        counts.add(block.references.count)
+        found = block_statistics(metric, block, threads)
+        for kept, rows, hypotheses in zip(sums, found, block.hypotheses, strict=True):
+            kept.add(rows, block.groups, Blanks.of(hypotheses, block.references))
+        done += len(block)
+        if progress is not None:
+            progress(done)
+    if not done:
+        raise InputError("there is no segment to score; give at least one hypothesis and its reference")
+    told = list(notes)
+    for name, kept in zip(names, sums, strict=True):
+        kept.blanks.check(metric, name if len(names) > 1 else "")
+        told.extend(kept.blanks.notes(name if len(names) > 1 else ""))
+    return compare_systems(
+        metric,
+        names,
+        [kept.units.rows() for kept in sums],
+        counts.pop() if len(counts) == 1 else None,
+        test=test,
+        resamples=resamples,
+        seed=seed,
+        segments=done,
+        segments_per_draw=sums[0].units.segments_per_unit,
+        groups=Groups(tuple(group_names), tuple(kept.groups for kept in sums)) if group_names else None,
+        notes=tuple(dict.fromkeys(told)),
+    )

@@ -1,0 +1,191 @@
+"""Hypotheses and references as arrays: many strings side by side in one block of UTF-8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.text.segments import Segments
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Strings as UTF-8: text i is `data[starts[i]:ends[i]]`; there may be other bytes between them.
+
+    Attributes:
+        data: uint8 [bytes].
+        starts: int64 [texts].
+        ends: int64 [texts].
+    """
+
+    data: NDArray[np.uint8]
+    starts: Integers
+    ends: Integers
+
+    @classmethod
+    def of_strings(cls, strings: Iterable[str], what: str = "text") -> Texts:
+        """Pack strings.
+
+        Args:
+            strings: the strings, in order.
+            what: what each is, for messages: "hypothesis", "reference".
+
+        Raises:
+            UsageError: one of them is no string, or `strings` is a single one.
+            InputError: one of them holds NUL or a lone surrogate.
+        """
+        if isinstance(strings, (str, bytes)):
+            raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
+        encoded = [_encoded(text, what, i) for i, text in enumerate(strings)]
+        return cls.of_bytes(encoded)
+
+    @classmethod
+    def of_bytes(cls, encoded: Sequence[bytes]) -> Texts:
+        """Pack strings that are valid UTF-8 already."""
+        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        ends = np.cumsum(lengths, dtype=np.int64)
+        return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends - lengths, ends)
+
+    @classmethod
+    def of_segments(cls, segments: Segments) -> Texts:
+        """The texts of segments read from a file; nothing is copied."""
+        return cls(segments.data, segments.starts, segments.ends)
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+        return len(self.starts)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.uint8], Integers, Integers]:
+        """Data, starts and ends, as kernels take them."""
+        return self.data, self.starts, self.ends
+
+    def part(self, begin: int, end: int) -> Texts:
+        """Texts `begin` to `end` (excluded); nothing is copied."""
+        return Texts(self.data, self.starts[begin:end], self.ends[begin:end])
+
+    def picked(self, indexes: Integers) -> Texts:
+        """The texts with these indexes, in that order; nothing is copied."""
+        return Texts(self.data, self.starts[indexes], self.ends[indexes])
+
+    def encoded(self) -> list[bytes]:
+        """The texts as UTF-8."""
+        if not len(self):
+            return []
+        first = int(self.starts.min())  # a part of a large block copies no more than its own share
+        whole = self.data[first : int(self.ends.max())].tobytes()
+        return [whole[s - first : e - first] for s, e in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+
+    def strings(self) -> list[str]:
+        """The texts as strings."""
+        return [text.decode("utf-8") for text in self.encoded()]
+
+    def mapped(self, function: Callable[[str], str]) -> Texts:
+        """What a function makes of each text."""
+        return Texts.of_bytes([function(text).encode() for text in self.strings()])
+
+    def lowered(self) -> Texts:
+        """The texts in lower case, each as `str.lower()` has it."""
+        # One call for all is many times faster, and the same: NUL, which no text holds, is neither a letter nor skipped
+        # between letters, so it ends the context that lower case looks at (for the Greek sigma) as the end of a string does.
+        whole = np.frombuffer(b"\0".join(self.encoded()).decode("utf-8").lower().encode(), dtype=np.uint8)
+        breaks = np.flatnonzero(whole == 0).astype(np.int64)
+        ends = np.append(breaks, len(whole))[: len(self)]
+        return Texts(whole, np.append(0, breaks + 1)[: len(self)], ends)
+
+    def joined(self, other: Texts) -> Texts:
+        """These texts, then the others; copies both."""
+        return Texts.of_bytes([*self.encoded(), *other.encoded()])
+
+
+def _encoded(text: str, what: str, i: int) -> bytes:
+    if not isinstance(text, str):
+        raise UsageError(f"{what} {i + 1} is {type(text).__name__}, not a string")
+    if "\0" in text:
+        raise InputError(f"{what} {i + 1} holds NUL (U+0000), which is not text; remove it")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{what} {i + 1} holds a lone surrogate (U+{ord(text[error.start]):04X}) at character {error.start + 1}, "
+            "which is not text; decode the source as UTF-8"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """One or more references for each segment.
+
+    Attributes:
+        texts: all references, those of segment i are `texts` from `offsets[i]` to `offsets[i + 1]` (excluded).
+        offsets: int64 [segments + 1], rising.
+    """
+
+    texts: Texts
+    offsets: Integers
+
+    @classmethod
+    def single(cls, texts: Texts) -> References:
+        """One reference for each segment."""
+        return cls(texts, np.arange(len(texts) + 1, dtype=np.int64))
+
+    @classmethod
+    def of_streams(cls, streams: Sequence[Texts]) -> References:
+        """References that come as one list (file) each, all of the same length."""
+        if len(streams) == 1:
+            return cls.single(streams[0])
+        whole = [text for texts in zip(*(stream.encoded() for stream in streams), strict=True) for text in texts]
+        return cls(Texts.of_bytes(whole), np.arange(len(streams[0]) + 1, dtype=np.int64) * len(streams))
+
+    @classmethod
+    def of_lists(cls, references: Sequence[str | Sequence[str | None]]) -> References:
+        """References as Python has them: a string for each segment, or a list of strings; None in a list is absent.
+
+        Raises:
+            UsageError: something is no string or list of strings.
+            InputError: a segment has no reference, or a text is none.
+        """
+        if isinstance(references, (str, bytes)):
+            raise UsageError("references is one string: give a list with a string, or a list of strings, for each segment")
+        flat: list[str] = []
+        offsets = [0]
+        for i, given in enumerate(references):
+            several = [given] if isinstance(given, str) else [text for text in _listed(given, i) if text is not None]
+            if not several:
+                raise InputError(f"segment {i + 1} has no reference; give at least one (it may be an empty string)")
+            flat.extend(several)
+            offsets.append(len(flat))
+        return cls(Texts.of_strings(flat, "reference"), np.array(offsets, dtype=np.int64))
+
+    def __len__(self) -> int:
+        """Return the number of segments."""
+        return len(self.offsets) - 1
+
+    @property
+    def count(self) -> int | None:
+        """How many references each segment has; None where the number varies (and 0 without segments)."""
+        if not len(self):
+            return 0
+        counts = np.diff(self.offsets)
+        return int(counts[0]) if (counts == counts[0]).all() else None
+
+    def part(self, begin: int, end: int) -> References:
+        """The references of segments `begin` to `end` (excluded)."""
+        first, last = int(self.offsets[begin]), int(self.offsets[end])
+        return References(self.texts.part(first, last), self.offsets[begin : end + 1] - first)
+
+    def with_texts(self, texts: Texts) -> References:
+        """The same arrangement of other texts, as many as these."""
+        return References(texts, self.offsets)
+
+
+def _listed(given: object, i: int) -> Sequence[str | None]:
+    if isinstance(given, (list, tuple)):
+        return given
+    raise UsageError(f"the references of segment {i + 1} are {type(given).__name__}, not a string or a list of strings")

@@ -1,0 +1,61 @@
+"""Columns of tab-separated files as segments: a line a record, columns by number or by the names in the first line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lmgauge.errors import InputError
+from lmgauge.text.readers import Reading, clean_blocks, read_records
+from lmgauge.text.segments import Segments
+from lmgauge.text.streams import Source
+
+
+def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
+    """Yield one column of a TSV file; nothing is quoted or escaped in it, a blank line is an empty first column.
+
+    A column that is named as a number counts from 1, and the first line is a record like the others; any other name is
+    looked up in the first line, which is a header then.
+
+    Raises:
+        InputError: there is no such column, in the header or in a line.
+    """
+    text, group = _number(reading.field), None if reading.group_field is None else _number(reading.group_field)
+    header = text is None or (reading.group_field is not None and group is None)
+    for lines, _ in clean_blocks(source, reading):
+        first = 0
+        if header:
+            names = lines.text(0).decode().split("\t")
+            text = _found(names, reading.field, source) if text is None else text
+            if reading.group_field is not None and group is None:
+                group = _found(names, reading.group_field, source)
+            header, first = False, 1
+        texts: list[bytes] = []
+        codes: list[int] | None = None if group is None else []
+        for i in range(first, len(lines)):
+            columns = lines.text(i).split(b"\t")
+            texts.append(_column(columns, text or 0, source, lines.line(i)))
+            if codes is not None:
+                codes.append(reading.group_code(_column(columns, group or 0, source, lines.line(i)).decode()))
+        if texts:
+            numbers = [lines.line(i) for i in range(first, len(lines))]
+            yield from read_records(texts, numbers, codes, source.name, reading)
+
+
+def _number(name: str) -> int | None:
+    return int(name) - 1 if name.isascii() and name.isdigit() and int(name) > 0 else None
+
+
+def _found(names: list[str], wanted: str, source: Source) -> int:
+    if wanted in names:
+        return names.index(wanted)
+    found = ", ".join(repr(name[:40]) for name in names[:8])
+    raise InputError(
+        f"{source.name}: no column {wanted!r} in its first line, which has {found}: choose a column with --field, by such a "
+        f"name or, in a file without header, by its number (1 to {len(names)})"
+    )
+
+
+def _column(columns: list[bytes], at: int, source: Source, line: int) -> bytes:
+    if at < len(columns):
+        return columns[at]
+    raise InputError(f"{source.name}:{line}: has {len(columns)} column{'s' * (len(columns) > 1)}, so no column {at + 1}")

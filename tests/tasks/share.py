@@ -1,0 +1,69 @@
+"""A metric small enough to be checked by eye: the share of a hypothesis's words that a reference has at the same place."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.tasks.texts import References, Texts
+
+
+@dataclass(frozen=True)
+class ShareScore:
+    metric: str
+    score: float
+    hits: int
+    words: int
+    signature: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Share:
+    lowercase: bool = False
+    percent: ClassVar[bool] = False
+    higher_is_better: ClassVar[bool] = True
+    columns: ClassVar[tuple[str, ...]] = ("hits", "words")
+
+    @property
+    def name(self) -> str:
+        return "share"
+
+    def prepared(self, texts: Texts) -> Texts:
+        return texts.mapped(str.lower) if self.lowercase else texts
+
+    def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> NDArray[np.int64]:
+        against, offsets = references.texts.strings(), references.offsets.tolist()
+        rows = []
+        for i, hypothesis in enumerate(hypotheses.strings()):
+            words = hypothesis.split()
+            hits = [
+                sum(a == b for a, b in zip(words, reference.split(), strict=False))
+                for reference in against[offsets[i] : offsets[i + 1]]
+            ]
+            rows.append((max(hits), len(words)))
+        return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+    def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(100 * sums[:, 0] / np.maximum(sums[:, 1], 1))
+
+    def score(self, sums: NDArray[np.int64], references: int | None, choices: dict[str, str] | None = None) -> ShareScore:
+        keys = {"nrefs": "var" if references is None else str(references)} | (choices or {})
+        score = float(self.scores(sums[None].astype(np.float64))[0])
+        return ShareScore(self.name, score, int(sums[0]), int(sums[1]), "|".join(f"{k}:{v}" for k, v in keys.items()))
+
+
+@dataclass(frozen=True)
+class ErrorShare(Share):
+    """The same as a rate of errors."""
+
+    percent: ClassVar[bool] = True
+    higher_is_better: ClassVar[bool] = False
+
+    def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 1 - super().scores(sums) / 100

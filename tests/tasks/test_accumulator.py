@@ -1,0 +1,140 @@
+"""Parts merge to the digits of the whole, whatever the parts, their order and the way they travelled."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tasks.share import ErrorShare, Share
+
+from lmgauge import InputError, UsageError
+from lmgauge.tasks.accumulator import Accumulator
+from lmgauge.tasks.bleu import BLEU
+
+words = st.lists(st.sampled_from(["a", "b", "c", "A"]), min_size=1, max_size=5).map(" ".join)
+segments = st.lists(st.tuples(words, st.lists(words, min_size=1, max_size=3)), min_size=2, max_size=12)
+
+HYPOTHESES = ["the cat sat on the mat", "a dog", "it rains again today", "nothing to see here"]
+REFERENCES = ["the cat sits on the mat", "a dog barks", "it rains today", "there is nothing to see here"]
+
+
+def filled(metric: Any, pairs: list[tuple[str, list[str]]], **options: Any) -> Accumulator:
+    made = Accumulator(metric, **options)
+    made.add(hypotheses=[h for h, _ in pairs], references=[r for _, r in pairs])
+    return made
+
+
+@given(segments, st.lists(st.integers(0, 12), max_size=4), st.randoms(use_true_random=False))
+def test_any_parts_merged_in_any_order_score_the_same(pairs: Any, cuts: list[int], random: Any) -> None:
+    whole = filled(Share(), pairs)
+    bounds = [0, *sorted(min(cut, len(pairs)) for cut in cuts), len(pairs)]
+    parts = [filled(Share(), pairs[a:b]) for a, b in pairwise(bounds)]
+    in_order = Accumulator(Share())
+    for part in parts:
+        in_order.merge(part)
+    assert in_order.to_dict() == whole.to_dict()
+    assert in_order.interval(100) == whole.interval(100)
+    random.shuffle(parts)
+    shuffled = Accumulator(Share())
+    for part in parts:
+        shuffled.merge(part)
+    assert shuffled.score() == whole.score()
+    assert shuffled.references == whole.references
+    assert shuffled.blanks.segments == len(pairs)
+
+
+@given(segments)
+def test_a_dict_is_the_accumulator(pairs: Any) -> None:
+    whole = filled(Share(), pairs)
+    again = Accumulator.from_dict(Share(), json.loads(json.dumps(whole.to_dict())))
+    assert again.to_dict() == whole.to_dict()
+    assert (again.score(), again.interval(50)) == (whole.score(), whole.interval(50))
+    again.merge(whole)
+    assert again.segments == 2 * whole.segments
+
+
+def scored(part: tuple[list[str], list[str]]) -> Accumulator:
+    made = Accumulator(BLEU())
+    made.add(hypotheses=part[0], references=part[1])
+    return made
+
+
+def test_processes_score_parts() -> None:
+    parts = [(HYPOTHESES[:1], REFERENCES[:1]), (HYPOTHESES[1:], REFERENCES[1:])]
+    whole = scored((HYPOTHESES, REFERENCES))
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+        first, second = workers.map(scored, parts)
+    first.merge(second)
+    assert first.score() == whole.score()
+    assert first.interval() == whole.interval()
+    assert pickle.loads(pickle.dumps(whole)).score() == whole.score()
+
+
+def test_the_number_of_references_is_tracked() -> None:
+    made = Accumulator(Share())
+    made.add(hypotheses=["a"], references=["a"])
+    assert made.score().signature == "nrefs:1"
+    made.add(hypotheses=["b"], references=[["b"]])
+    assert made.references == 1
+    made.add(hypotheses=["b"], references=[["b", None, "c"]])
+    assert made.score().signature == "nrefs:var"
+    made.add(hypotheses=[], references=[])
+    assert (made.segments, made.references) == (3, None)
+
+
+def test_without_segments_only_sums_are_kept() -> None:
+    made = filled(Share(), [("a b", ["a b"]), ("a", ["b"])], keep_segments=False)
+    assert made.score() == filled(Share(), [("a b", ["a b"]), ("a", ["b"])]).score()
+    with pytest.raises(UsageError, match="keep_segments"):
+        made.interval()
+    again = Accumulator.from_dict(Share(), made.to_dict())
+    assert again.score() == made.score()
+    with pytest.raises(UsageError, match="the other does not"):
+        made.merge(Accumulator(Share()))
+
+
+@pytest.mark.parametrize("other", [Share(lowercase=True), ErrorShare(), BLEU()])
+def test_other_metrics_and_options_do_not_merge(other: Any) -> None:
+    made = filled(Share(), [("a", ["a"])])
+    with pytest.raises(UsageError, match=r"into Share\(lowercase=False\)"):
+        made.merge(Accumulator(other))
+    with pytest.raises(UsageError, match=r"are of Share\(lowercase=False\), not of"):
+        Accumulator.from_dict(other, made.to_dict())
+
+
+def test_lengths_must_agree() -> None:
+    with pytest.raises(InputError, match="2 references: there are 1 references too many"):
+        Accumulator(Share()).add(hypotheses=["a"], references=["a", "b"])
+    with pytest.raises(InputError, match="3 hypotheses and 1 references: there are 2 hypotheses too many"):
+        Accumulator(Share()).add(hypotheses=["a", "b", "c"], references=["a"])
+
+
+def test_nothing_is_no_score() -> None:
+    with pytest.raises(InputError, match="no segment"):
+        Accumulator(Share()).score()
+    with pytest.raises(InputError, match="all 1 hypotheses are blank"):
+        filled(Share(), [(" ", ["a"])]).score()
+    with pytest.raises(InputError, match="two segments"):
+        filled(Share(), [("a", ["a"])]).interval()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"lmgauge": "0.0.1"}, UsageError, "of lmgauge 0.0.1"),
+        ({"sums": [9, 9]}, InputError, "do not add up"),
+        ({"segments": 1, "blanks": {"segments": 1}}, InputError, "do not add up"),
+        ({"more": 1}, InputError, "should have the keys"),
+    ],
+)
+def test_damaged_dicts_are_refused(change: dict[str, Any], error: type[Exception], words: str) -> None:
+    data = filled(Share(), [("a", ["a"]), ("b", ["c"])]).to_dict() | change
+    with pytest.raises(error, match=words):
+        Accumulator.from_dict(Share(), data)

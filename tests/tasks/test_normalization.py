@@ -1,0 +1,109 @@
+"""Normalisation against jiwer's transformations, step by step, and text by text."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmgauge.errors import UsageError
+from lmgauge.tasks.normalization import CONTRACTIONS, STANDARD, Normalization
+from lmgauge.tasks.texts import Texts
+
+jiwer = pytest.importorskip("jiwer")
+
+# Brackets that do not close in their text, contractions, white space of all kinds, the sigma whose lower case depends on
+# what follows, and marks that could combine with the text before.
+PARTS = [
+    "[laugh]",
+    "<unk>",
+    "[",
+    "]",
+    "<",
+    ">",
+    "won't",
+    "CAN'T",
+    "she'll",
+    "n't",
+    "'",
+    " ",
+    "  ",
+    "\t",
+    "\u3000",
+    "a",
+    "ΑΣ",
+]
+parts = st.lists(st.sampled_from([*PARTS, "Σ", "\u0301", "ﬁ", "İ", "…", "-", "中。", "x"]), max_size=8).map("".join)
+anything = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+texts = st.lists(st.one_of(parts, anything), max_size=6)
+
+
+def applied(normalization: Normalization, strings: list[str]) -> list[str]:
+    return normalization.applied(Texts.of_strings(strings)).strings()
+
+
+@pytest.mark.parametrize(
+    ("options", "step"),
+    [
+        ({"lowercase": True}, jiwer.ToLowerCase()),
+        ({"expand_contractions": True}, jiwer.ExpandCommonEnglishContractions()),
+        ({"remove_nonwords": True}, jiwer.RemoveKaldiNonWords()),
+        ({"remove_punctuation": True}, jiwer.RemovePunctuation()),
+    ],
+)
+def test_each_step_is_jiwers(options: dict[str, Any], step: Any) -> None:
+    @given(texts)
+    def check(strings: list[str]) -> None:
+        assert applied(Normalization(**options), strings) == step(strings)
+
+    assert check() is None
+
+
+@given(texts)
+def test_the_standard_leads_to_jiwers_words(strings: list[str]) -> None:
+    # jiwer parts words at blanks, and makes blanks of ASCII white space only.
+    narrow = ["".join("_" if c.isspace() and c not in " \t\n\r\v\f" else c for c in text) for text in strings]
+    expected = jiwer.transformations.wer_standardize(narrow)
+    assert [text.split() for text in applied(STANDARD, narrow)] == (expected if narrow else [])
+    assert all(text == " ".join(text.split()) for text in applied(STANDARD, strings))
+
+
+@given(texts)
+def test_one_text_does_not_touch_the_next(strings: list[str]) -> None:
+    for form in ("NFC", "NFKC"):
+        every = Normalization(form, True, True, True, True, True)  # type: ignore[arg-type]
+        assert applied(every, strings) == [applied(every, [text])[0] for text in strings]
+        assert applied(Normalization(form), strings) == [unicodedata.normalize(form, text) for text in strings]  # type: ignore[arg-type]
+    assert applied(Normalization(collapse_spaces=True), strings) == [" ".join(text.split()) for text in strings]
+    assert applied(Normalization(lowercase=True), strings) == [text.lower() for text in strings]
+
+
+def test_nothing_asked_nothing_done() -> None:
+    packed = Texts.of_strings(["A  b"])
+    assert Normalization().applied(packed) is packed
+    assert Normalization().signature() == {"case": "mixed", "norm": "none"}
+
+
+def test_texts_out_of_a_larger_block() -> None:
+    packed = Texts.of_strings(["A", "B'S", "", "C"])
+    assert STANDARD.applied(packed.part(1, 4)).strings() == ["b is", "", "c"]
+    assert STANDARD.applied(packed.part(2, 3)).strings() == [""]
+    assert STANDARD.applied(packed.part(0, 0)).strings() == []
+
+
+def test_the_order_of_contractions_is_part_of_them() -> None:
+    assert applied(Normalization(expand_contractions=True), ["won't isn't 'tis"]) == ["will not is not  notis"]
+    assert dict(CONTRACTIONS)["n't"] == " not"
+
+
+@given(st.lists(st.text(st.sampled_from("'wontcalesrdvm W\u2003"), max_size=30), max_size=4))
+def test_contractions_side_by_side(strings: list[str]) -> None:
+    assert applied(Normalization(expand_contractions=True), strings) == jiwer.ExpandCommonEnglishContractions()(strings)
+
+
+def test_an_unknown_form_is_refused() -> None:
+    with pytest.raises(UsageError, match="give NFC, NFKC or none"):
+        Normalization(unicode_form="NFD")  # type: ignore[arg-type]

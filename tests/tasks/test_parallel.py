@@ -1,0 +1,181 @@
+"""References and outputs of systems, read in step."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.tasks.parallel import ParallelFiles, Reading
+
+
+def write(path: Path, lines: list[str]) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def everything(files: ParallelFiles) -> tuple[list[list[str]], list[list[str]], list[str]]:
+    """References of each segment, hypotheses of each system, group of each segment."""
+    references: list[list[str]] = []
+    hypotheses: list[list[str]] = [[] for _ in files.names]
+    groups: list[str] = []
+    for block in files:
+        flat, bounds = block.references.texts.strings(), block.references.offsets.tolist()
+        references.extend(flat[begin:end] for begin, end in pairwise(bounds))
+        for into, texts in zip(hypotheses, block.hypotheses, strict=True):
+            into.extend(texts.strings())
+        if block.groups is not None:
+            groups.extend(files.group_names[code] for code in block.groups.tolist())
+    return references, hypotheses, groups
+
+
+def test_blocks_of_unequal_files_meet(tmp_path: Path) -> None:
+    count = 40_000
+    reference = write(tmp_path / "ref.txt", [f"reference {i}" for i in range(count)])
+    long = write(tmp_path / "long.txt", [f"a hypothesis that is a good deal longer than that {i}" for i in range(count)])
+    short = write(tmp_path / "short.txt", [str(i) for i in range(count)])
+    files = ParallelFiles([reference], [long, short])
+    assert len(list(files)) > 2
+    references, (first, second), _ = everything(files)
+    assert files.names == ["long", "short"]
+    assert references == [[f"reference {i}"] for i in range(count)]
+    assert [text.rsplit(" ", 1)[1] for text in first] == second == [str(i) for i in range(count)]
+
+
+def test_several_files_of_references(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a.txt", ["a", "b", ""]), write(tmp_path / "b.txt", ["c", "d", "e"])
+    hypothesis = write(tmp_path / "h.txt", ["x", "y", "z"])
+    references, _, _ = everything(ParallelFiles([first, second], [hypothesis]))
+    assert references == [["a", "c"], ["b", "d"], ["", "e"]]
+
+
+def test_lists_of_references_of_any_number(tmp_path: Path) -> None:
+    rows = [{"text": ["a", "b"], "who": "x"}, {"text": "c", "who": "y"}, {"text": ["d", "e", "f"], "who": "x"}]
+    reference = write(tmp_path / "ref.jsonl", [json.dumps(row) for row in rows])
+    more = write(tmp_path / "more.txt", ["1", "2", "3"])
+    hypothesis = write(tmp_path / "h.txt", ["x", "y", "z"])
+    references, hypotheses, groups = everything(ParallelFiles([reference, more], [hypothesis], Reading(by="who")))
+    assert references == [["a", "b", "1"], ["c", "2"], ["d", "e", "f", "3"]]
+    assert hypotheses == [["x", "y", "z"]]
+    assert groups == ["x", "y", "x"]
+
+
+def test_several_columns_are_several_references(tmp_path: Path) -> None:
+    reference = write(tmp_path / "ref.tsv", ["r1\tr2", "a\tb", "c\td"])
+    hypothesis = write(tmp_path / "h.tsv", ["text", "x", "y"])
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis], Reading(reference_fields=("r1", "r2"))))
+    assert references == [["a", "b"], ["c", "d"]]
+    assert hypotheses == [["x", "y"]]
+
+
+def test_groups_from_a_file_of_names(tmp_path: Path) -> None:
+    reference, hypothesis = write(tmp_path / "r.txt", ["a", "b", "c"]), write(tmp_path / "h.txt", ["x", "y", "z"])
+    labels = write(tmp_path / "docs.txt", ["news", "chat", "news"])
+    _, _, groups = everything(ParallelFiles([reference], [hypothesis], Reading(by=labels)))
+    assert groups == ["news", "chat", "news"]
+    short = write(tmp_path / "short.txt", ["news"])
+    with pytest.raises(InputError, match=r"short\.txt ends first, after 1 line; .* has 3 lines"):
+        list(ParallelFiles([reference], [hypothesis], Reading(by=short)))
+
+
+def test_records_are_matched_by_id(tmp_path: Path) -> None:
+    reference = write(tmp_path / "ref.tsv", ["1\tone", "2\ttwo", "3\tthree"])
+    hypothesis = write(tmp_path / "hyp.tsv", ["3\tdrei", "1\teins", "2\tzwei"])
+    same = write(tmp_path / "same.tsv", ["1\tun", "2\tdeux", "3\ttrois"])
+    reading = Reading(field="2", id_field="1")
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis, same], reading))
+    assert references == [["one"], ["two"], ["three"]]
+    assert hypotheses == [["eins", "zwei", "drei"], ["un", "deux", "trois"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["1\ta", "2\tb"], r"hyp\.tsv: has no record with the id '3'"),
+        (["1\ta", "2\tb", "3\tc", "4\td"], r"ref\.tsv: has no record with the id '4'"),
+        (["1\ta", "2\tb", "2\tc"], "the id '2' comes a second time"),
+    ],
+)
+def test_ids_that_do_not_fit(tmp_path: Path, rows: list[str], message: str) -> None:
+    reference = write(tmp_path / "ref.tsv", ["1\tone", "2\ttwo", "3\tthree"])
+    hypothesis = write(tmp_path / "hyp.tsv", rows)
+    with pytest.raises(InputError, match=message):
+        list(ParallelFiles([reference], [hypothesis], Reading(field="2", id_field="1")))
+
+
+def test_folders_are_matched_by_file_name(tmp_path: Path) -> None:
+    for folder in ("ref", "sys"):
+        write(tmp_path / folder / "b.txt", [f"{folder} b1"])
+        write(tmp_path / folder / "a.txt", [f"{folder} a1", f"{folder} a2"])
+    files = ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "sys")], Reading(by="file"))
+    references, hypotheses, groups = everything(files)
+    assert files.names == ["sys"]
+    assert references == [["ref a1"], ["ref a2"], ["ref b1"]]
+    assert hypotheses == [["sys a1", "sys a2", "sys b1"]]
+    assert groups == ["a.txt", "a.txt", "b.txt"]
+    (tmp_path / "sys" / "b.txt").unlink()
+    with pytest.raises(InputError, match=r"sys: has no file b\.txt"):
+        ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "sys")])
+
+
+@pytest.mark.parametrize(
+    ("references", "hypothesis", "message"),
+    [
+        (["a", "b", "c"], ["x"], r"h\.txt ends first, after 1 line; .*r\.txt has 3 lines"),
+        (["a"], ["x", "y"], r"r\.txt ends first, after 1 line; .*h\.txt has 2 lines"),
+        (["a"], [], r"h\.txt: the file is empty; .*r\.txt has 1 line"),
+        ([], [], "the file is empty, as the others are"),
+    ],
+)
+def test_files_of_different_length(tmp_path: Path, references: list[str], hypothesis: list[str], message: str) -> None:
+    files = ParallelFiles([write(tmp_path / "r.txt", references)], [write(tmp_path / "h.txt", hypothesis)])
+    with pytest.raises(InputError, match=message):
+        list(files)
+
+
+def test_only_newlines_end_a_line(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_bytes("one\u2028still one\x0cand\x85on\r\ntwo".encode())
+    (tmp_path / "h.txt").write_bytes(b"\xef\xbb\xbfx\ny\n")
+    files = ParallelFiles([str(tmp_path / "r.txt")], [str(tmp_path / "h.txt")])
+    references, hypotheses, _ = everything(files)
+    assert references == [["one\u2028still one\x0cand\x85on"], ["two"]]
+    assert hypotheses == [["x", "y"]]
+    assert any("CRLF" in note for note in files.notes)
+
+
+def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.txt", ["a"])
+    with pytest.raises(UsageError, match="standard input"):
+        ParallelFiles(["-"], ["-"])
+    with pytest.raises(UsageError, match="named twice"):
+        ParallelFiles([one], [one, one])
+    with pytest.raises(UsageError, match="is no folder"):
+        ParallelFiles([one], [str(tmp_path)])
+    with pytest.raises(UsageError, match="needs folders"):
+        ParallelFiles([one], [one], Reading(by="file"))
+    with pytest.raises(UsageError, match="has no field 'id'"):
+        list(ParallelFiles([one], [one], Reading(id_field="id")))
+
+
+def test_invalid_text_is_named(tmp_path: Path) -> None:
+    reference = write(tmp_path / "r.txt", ["a", "b"])
+    (tmp_path / "h.txt").write_bytes(b"fine\nb\xff\n")
+    with pytest.raises(InputError, match=r"h\.txt, line 2, byte 6: 0xFF is not valid UTF-8"):
+        list(ParallelFiles([reference], [str(tmp_path / "h.txt")]))
+    (tmp_path / "h.txt").write_bytes(b"fine\nb\0\n")
+    with pytest.raises(InputError, match="NUL"):
+        list(ParallelFiles([reference], [str(tmp_path / "h.txt")]))
+    _, hypotheses, _ = everything(ParallelFiles([reference], [str(tmp_path / "h.txt")], Reading(errors="replace")))
+    assert hypotheses == [["fine", "b\ufffd"]]
+
+
+def test_a_line_of_ten_megabytes(tmp_path: Path) -> None:
+    reference = write(tmp_path / "r.txt", ["word " * 2_000_000, "b"])
+    hypothesis = write(tmp_path / "h.txt", ["x", "y"])
+    lengths = [np.diff(block.references.texts.starts) for block in ParallelFiles([reference], [hypothesis])]
+    assert sum(map(len, lengths)) <= 2
