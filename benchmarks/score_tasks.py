@@ -34,7 +34,7 @@ WORK: dict[str, tuple[float | None, int, float]] = {
     "BLEU, 200,000 segments": (10, 200_000, 1e-9),
     "BLEU, second system, 20,000 segments": (15, 20_000, 1e-9),
     "paired bootstrap, 3 systems, 20,000 segments": (25, 20_000, 1e-4),
-    "paired randomization, 3 systems, 20,000 segments": (None, 20_000, 1e-4),
+    "paired randomization, 3 systems, 2,000 segments": (None, 2_000, 1e-4),
     "chrF, 20,000 segments": (20, 20_000, 1e-9),
     "chrF++, 20,000 segments": (None, 20_000, 1e-9),
     "chrF, second system, 20,000 segments": (15, 20_000, 1e-9),

@@ -148,7 +148,8 @@ def test_the_bootstrap_rule() -> None:
 
 def test_the_randomization_rule() -> None:
     first, second = np.array([1.0, 5.0, 9.0]), np.array([2.0, 2.0, 2.0])
-    assert [randomization_p_value(first, second, d) for d in (0.5, 2.0, -3.0, 7.0)] == [1.0, 3 / 4, 2 / 4, 1 / 4]
+    assert [randomization_p_value(first, second, d, 99) for d in (0.5, 2.0, -3.0, 7.0)] == [1.0, 3 / 4, 2 / 4, 1 / 4]
+    assert [randomization_p_value(first, second, 7.0, k) for k in (0, 1, 2, 3, 9)] == [1.0, 1.0, 0.5, 0.25, 0.25]
 
 
 def test_how_often_chance_alone_is_called_a_difference() -> None:
@@ -166,7 +167,7 @@ def test_how_often_chance_alone_is_called_a_difference() -> None:
         ((mine, theirs),) = randomized_sums(rows[0], [rows[1]], 200, trial)
         interval = estimate(b[:, 0] - a[:, 0], trial).interval
         bootstrap = bootstrap_p_value(a[:, 0], b[:, 0], real)
-        randomization = randomization_p_value(mine[:, 0], theirs[:, 0], real)
+        randomization = randomization_p_value(mine[:, 0], theirs[:, 0], real, 60)
         found.append((bootstrap <= 0.1, randomization <= 0.1, not interval.low <= 0 <= interval.high))
     bootstrap_share, randomization_share, outside = np.mean(found, axis=0)
     four_sd = 4 * math.sqrt(0.1 * 0.9 / 400)

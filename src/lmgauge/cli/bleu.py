@@ -47,7 +47,7 @@ def bleu(
     reference_length: str,
     **options: Any,
 ) -> None:
-    """Score translations with BLEU, digit for digit as sacreBLEU.
+    """Score translations with BLEU, as sacreBLEU does.
 
     REFERENCE and HYPOTHESES (one file a system) are plain or packed text with a segment on each line, JSONL, TSV or
     Parquet; - is standard input. Systems are held against the first.

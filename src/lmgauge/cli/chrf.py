@@ -28,7 +28,7 @@ def chrf(
     eps_smoothing: bool,
     **options: Any,
 ) -> None:
-    """Score translations with chrF or chrF++, digit for digit as sacreBLEU.
+    """Score translations with chrF or chrF++, as sacreBLEU does.
 
     REFERENCE and HYPOTHESES (one file a system) are plain or packed text with a segment on each line, JSONL, TSV or
     Parquet; - is standard input. Systems are held against the first.

@@ -20,7 +20,7 @@ from lmgauge.cli.task_options import run_label_scores, task_options
 @click.option("--labels", metavar="A,B,...", help="The labels that count; all that occur if not given.")
 @task_options
 def f1(average: str, labels: str | None, **options: Any) -> None:
-    """Measure precision, recall and F1 of labelled outputs, through scikit-learn.
+    """Measure precision, recall and F1 of labelled outputs.
 
     REFERENCE holds the right labels and HYPOTHESES (one file a system) those of systems, one on each line, or in a
     field of JSONL, TSV or Parquet. Systems are held against the first.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from lmgauge.cli.options import json_option, seed_option, threads_option
+from lmgauge.cli.options import json_option, seed_option
 
 if TYPE_CHECKING:
     from lmgauge.tasks.alignment import AlignedSegment
@@ -89,7 +89,9 @@ _RESULT = (
     click.option("-w", "--width", type=click.IntRange(0, 12), default=2, show_default=True, help="Decimals to print."),
     click.option("-b", "--score-only", is_flag=True, help="Print the numbers alone, a line for each system."),
     seed_option,
-    threads_option,
+    click.option(
+        "--threads", type=click.IntRange(min=1), metavar="N", help="Threads; all cores if not given. Changes no number."
+    ),
     json_option,
 )
 

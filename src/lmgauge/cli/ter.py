@@ -16,7 +16,7 @@ from lmgauge.cli.task_options import run_metric, task_options
 @click.option("--case-sensitive", is_flag=True, help="Tell upper from lower case.")
 @task_options
 def ter(normalized: bool, no_punct: bool, asian_support: bool, case_sensitive: bool, **options: Any) -> None:
-    """Measure the translation edit rate (TER), digit for digit as sacreBLEU.
+    """Measure the translation edit rate, as sacreBLEU does.
 
     Edits and shifts for 100 words of the reference. REFERENCE and HYPOTHESES (one file a system) are plain or packed
     text with a segment on each line, JSONL, TSV or Parquet; - is standard input. Systems are held against the first.

@@ -34,7 +34,7 @@ def _normalization(command: _F) -> _F:
 @_normalization
 @task_options
 def wer(align: bool, top: int, **options: Any) -> None:
-    """Measure the word error rate (WER) of transcripts, with jiwer's alignments.
+    """Measure the word error rate of transcripts, as jiwer does.
 
     MER, WIL and the counts of errors come with it. REFERENCE and HYPOTHESES (one file a system, or folders) are plain
     or packed text with a segment on each line, JSONL, TSV or Parquet; - is standard input. Systems are held against
@@ -55,7 +55,7 @@ def wer(align: bool, top: int, **options: Any) -> None:
 @click.option("--collapse-spaces", is_flag=True, help="Runs of white space count as one blank.")
 @task_options
 def cer(align: bool, top: int, collapse_spaces: bool, **options: Any) -> None:
-    """Measure the character error rate (CER) of transcripts, with jiwer's alignments.
+    """Measure the character error rate of transcripts, as jiwer does.
 
     REFERENCE and HYPOTHESES (one file a system, or folders) are plain or packed text with a segment on each line,
     JSONL, TSV or Parquet; - is standard input. Systems are held against the first.

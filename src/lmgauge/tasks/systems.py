@@ -33,7 +33,7 @@ BOOTSTRAP_TEST = "bootstrap"
 RANDOMIZATION_TEST = "randomization"
 TESTS = (BOOTSTRAP_TEST, RANDOMIZATION_TEST)
 SIGNIFICANT = 0.05
-# Below so many segments the rules of both tests, made for test sets, give p-values that are too small.
+# Below so many segments intervals are too narrow, and the bootstrap's rule, made for test sets, gives too small p-values.
 _FEW = 30
 
 
@@ -301,7 +301,7 @@ def compare_systems(
         if rows > 1 and trials is not None:
             _randomize(metric, statistics, drawn, trials, seed)
         told += _settle_identical(names, statistics, drawn)
-        told += _caveats(rows, segments_per_draw)
+        told += _caveats(rows, segments_per_draw, test)
     adjusted = holm([found.p_value for found in drawn])
     told += [note for name, found, p in zip(names, drawn, adjusted, strict=True) for note in _doubts(name, found, p, test)]
     items = (
@@ -393,11 +393,12 @@ def _randomize(
     real = metric.scores(totals)
     for i, (mine, theirs) in enumerate(randomized_sums(statistics[0], statistics[1:], trials, seed), start=1):
         difference = float(real[i] - real[0])
-        drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference)
+        differing = int((statistics[i] != statistics[0]).any(axis=1).sum())
+        drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference, differing)
 
 
 def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[_Drawn]) -> list[str]:
-    """P-value 1 where nothing tells a system from the first: the rules, which count what exceeds 0, would give the least."""
+    """P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least."""
     notes = []
     for name, part, found in list(zip(names, statistics, drawn, strict=True))[1:]:
         if found.p_value is not None and np.array_equal(part, statistics[0]):
@@ -409,12 +410,13 @@ def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], dr
     return notes
 
 
-def _caveats(rows: int, segments_per_draw: int) -> list[str]:
+def _caveats(rows: int, segments_per_draw: int, test: str) -> list[str]:
     notes = []
     if rows == 1:
         notes.append("one segment: there is nothing to draw from, so no interval and no test")
     elif rows < _FEW:
-        notes.append(f"{rows} segments are few: intervals are too narrow and p-values too small; take {_FEW} or more")
+        lenient = " and p-values too small" if test == BOOTSTRAP_TEST else ""
+        notes.append(f"{rows} segments are few: intervals are too narrow{lenient}; take {_FEW} or more")
     if segments_per_draw > 1:
         notes.append(f"{segments_per_draw} neighbouring segments at a time were drawn as one (block:{segments_per_draw})")
     return notes

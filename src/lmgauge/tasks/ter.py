@@ -149,6 +149,6 @@ def _check_counts(references: References) -> None:
     counts = np.diff(references.offsets)
     if len(counts) and counts.max() > MOST_AVERAGED:
         raise UsageError(
-            f"segment {int(np.argmax(counts)) + 1} has {counts.max()} references: TER, whose reference length is an average, "
+            f"segment {int(np.argmax(counts)) + 1} has {counts.max()} references: TER averages their lengths and "
             f"takes up to {MOST_AVERAGED}"
         )
