@@ -93,7 +93,7 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
         return _timed(rates)
     metric = metrics[kind]
     if "second" in name:
-        kept = References.single(metric.prepared(Texts.of_strings(references)))
+        kept = References.single(metric.prepared_references(Texts.of_strings(references)))
 
         def second() -> list[float]:
             rows = metric.statistics(metric.prepared(Texts.of_strings(texts["second"])), kept, 1)

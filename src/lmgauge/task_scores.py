@@ -253,9 +253,11 @@ def score_labels(
         InputError: lists of different length, or what is no string.
         MissingExtraError: scikit-learn is not installed.
     """
-    from lmgauge.tasks.labels import F1, label_scores
+    from lmgauge.tasks.labels import F1, check_labels, label_scores
 
     systems = dict(predicted) if isinstance(predicted, Mapping) else {"system": predicted}
+    for given in systems.values():
+        check_labels(gold, given)
     chosen = sorted({*gold}.union(*systems.values())) if labels is None else labels
     reports = {name: label_scores(gold, given, labels=chosen) for name, given in systems.items()}
     metric = F1(tuple(chosen), average)
@@ -292,6 +294,8 @@ def score_label_files(
         right.extend(text.strip() for text in block.references.texts.strings())
         for into, texts in zip(given, block.hypotheses, strict=True):
             into.extend(text.strip() for text in texts.strings())
+    if right and not any(right):
+        raise InputError(f"all {len(right):,} gold labels are blank: there is nothing to measure against; check the file")
     return score_labels(
         gold=right,
         predicted=dict(zip(files.names, given, strict=True)),
@@ -396,7 +400,8 @@ def _paths(given: Path | Iterable[Path]) -> list[str]:
 
 def _reading(options: Mapping[str, Any]) -> Reading:
     try:
-        chosen: dict[str, Any] = {n: tuple(v) if n == "reference_fields" else v for n, v in options.items()}
-        return Reading(**chosen)
+        names = options.get("reference_fields", ())
+        several = (names,) if isinstance(names, str) else tuple(names)
+        return Reading(**{**options, "reference_fields": several})
     except TypeError as error:
         raise UsageError(f"an option that is none of reading: {error}") from error

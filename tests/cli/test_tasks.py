@@ -218,6 +218,10 @@ def test_alignments_and_frequent_errors(tmp_path: Path) -> None:
     assert "the same" not in shown
     top = ok("wer", tmp_path / "ref.txt", tmp_path / "hyp.txt", "--top", 2).stdout
     assert "short -> order" in top
+    assert "reads the files twice" in refused("wer", tmp_path / "ref.txt", "-", "--top", 2)
+    pair = (tmp_path / "ref.txt", tmp_path / "hyp.txt")
+    late = run("wer", *pair, "-r", tmp_path / "ref.txt", "--top", 2)
+    assert (late.exit_code, late.stdout) == (2, "")
     assert "--align" in refused("wer", tmp_path / "ref.txt", tmp_path / "hyp.txt", "--align", "--sentence")
 
 
@@ -258,6 +262,8 @@ def test_contradictions_are_refused(tmp_path: Path) -> None:
     assert "give one of the two" in refused("chrf", *pair, "--plus-plus", "--word-order", 3)
     assert "named twice" in refused("bleu", *pair, tmp_path / "hyp.txt")
     assert "has no field" in refused("bleu", *pair, "--id", "id")
+    assert "one of --score-only and --sentence" in refused("bleu", *pair, "-b", "--sentence")
+    assert "one of --score-only and --json" in refused("bleu", *pair, "-b", "--json")
     assert run("bleu", tmp_path / "ref.txt").exit_code == 2
 
 

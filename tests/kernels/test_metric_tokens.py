@@ -144,3 +144,32 @@ def test_shapes_are_checked() -> None:
         _native.separate_tokens(arrays, 7, np.zeros(0, dtype=np.uint8), 0, 1)
     with pytest.raises(ValueError, match="range"):
         _native.separate_tokens(arrays, 0, np.zeros(0, dtype=np.uint8), 0, 2)
+
+
+ODD_BYTES = st.sampled_from([b"\xf0", b"\xff", b"\xe2", b"\x80", b"\xc2", b"\xf4\x90\x80\x80", b"\xe3\x80\x80", b"a", b"1", b".", b" "])
+
+
+@given(st.lists(st.lists(ODD_BYTES, max_size=12).map(b"".join), min_size=2, max_size=2))
+def test_bytes_that_are_no_text_do_no_harm(texts: list[bytes]) -> None:
+    """Nobody packs such; were it to happen, kernels end, and touch nothing but what is theirs."""
+    arrays, offsets, stop = Texts.of_bytes(texts[:1]).arrays, np.arange(2, dtype=np.int64), np.zeros(1, dtype=np.uint8)
+    other, classes = Texts.of_bytes(texts[1:]).arrays, np.zeros(0x110000, dtype=np.uint8)
+    calls = [lambda kind=kind: _native.separate_tokens(arrays, kind, classes, 0, 1) for kind in range(4)]
+    calls += [
+        lambda: _native.bleu_statistics(arrays, other, offsets, 4, 0, 0, 1, np.zeros(10, dtype=np.int64)),
+        lambda: _native.chrf_statistics(arrays, other, offsets, (6, 2, 4.0, False, False), 0, 1, np.zeros((1, 24), np.int64)),
+        lambda: _native.ter_statistics(arrays, other, offsets, 0, 1, np.zeros((1, 2), dtype=np.int64)),
+        lambda: _native.edit_counts(other, offsets, arrays, 0, 0, 1, np.zeros(4, dtype=np.int64), stop),
+        lambda: _native.edit_counts(other, offsets, arrays, 1, 0, 1, np.zeros(4, dtype=np.int64), stop),
+    ]
+    for call in calls:
+        try:
+            call()
+        except ValueError as error:
+            assert "within a character" in str(error)  # noqa: PT017
+
+
+def test_a_text_cut_off_within_a_character_is_refused() -> None:
+    for cut in (b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x98", b"a\xe2\x80", b"a\xc3"):
+        with pytest.raises(ValueError, match="ends within a character"):
+            _native.separate_tokens(Texts.of_bytes([b"whole", cut]).arrays, 0, np.zeros(0, dtype=np.uint8), 0, 2)

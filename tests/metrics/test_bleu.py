@@ -127,6 +127,7 @@ def test_brevity_penalty() -> None:
         ({"smoothing_value": 1.0}, "exp takes no value"),
         ({"smoothing": "floor", "smoothing_value": -1.0}, "not a number from 0"),
         ({"smoothing": "add-k", "smoothing_value": math.nan}, "not a number from 0"),
+        ({"smoothing": "add-k", "smoothing_value": "1"}, "'1' is not a number from 0"),
         ({"weights": (0.5, 0.5)}, "2 given for order 4"),
         ({"order": 2, "weights": (1.5, -0.5)}, "at least 0"),
         ({"order": 2, "weights": (0.33, 0.33)}, "their sum is 0.66, not 1"),

@@ -77,7 +77,7 @@ def bleu_systems() -> Any:
     references = References.of_lists(lines)
     metric = BLEU()
     tokens = [metric.prepared(Texts.of_strings(texts)) for texts in (lines, others)]
-    prepared = references.with_texts(metric.prepared(references.texts))
+    prepared = references.with_texts(metric.prepared_references(references.texts))
     return compare_systems(
         metric, ["one", "two"], [metric.statistics(text, prepared) for text in tokens], 1, test="bootstrap"
     )

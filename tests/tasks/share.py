@@ -37,6 +37,9 @@ class Share:
     def prepared(self, texts: Texts) -> Texts:
         return texts.mapped(str.lower) if self.lowercase else texts
 
+    def prepared_references(self, texts: Texts) -> Texts:
+        return self.prepared(texts)
+
     def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> NDArray[np.int64]:
         against, offsets = references.texts.strings(), references.offsets.tolist()
         rows = []

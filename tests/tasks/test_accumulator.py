@@ -116,6 +116,22 @@ def test_lengths_must_agree() -> None:
         Accumulator(Share()).add(hypotheses=["a", "b", "c"], references=["a"])
 
 
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "message"),
+    [
+        (None, ["a"], "NoneType was given where a list with a hypothesis"),
+        ("a", ["a"], "one string was given where a list with a hypothesis"),
+        (["a"], None, "references is NoneType"),
+        (["a"], "a", "references is one string"),
+        (["a"], [None], "the references of segment 1 are NoneType"),
+        ([1], ["a"], "hypothesis 1 is int"),
+    ],
+)
+def test_what_is_no_list_of_strings_is_refused(hypotheses: Any, references: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Accumulator(Share()).add(hypotheses=hypotheses, references=references)
+
+
 def test_nothing_is_no_score() -> None:
     with pytest.raises(InputError, match="no segment"):
         Accumulator(Share()).score()
@@ -132,6 +148,17 @@ def test_nothing_is_no_score() -> None:
         ({"sums": [9, 9]}, InputError, "do not add up"),
         ({"segments": 1, "blanks": {"segments": 1}}, InputError, "do not add up"),
         ({"more": 1}, InputError, "should have the keys"),
+        ({"segments": 3}, InputError, "numbers of segments"),
+        ({"references": "one"}, InputError, "numbers of segments or references"),
+        ({"metric": None}, InputError, "None is no metric"),
+        ({"blanks": None}, InputError, "are damaged"),
+        ({"blanks": {"words": 1}}, InputError, "are damaged"),
+        ({"sums": ["x", 1]}, InputError, "are damaged"),
+        ({"sums": [1]}, InputError, "are damaged"),
+        ({"sums": [1 << 64, 1]}, InputError, "are damaged"),
+        ({"statistics": [[1], [2, 3]]}, InputError, "are damaged"),
+        ({"statistics": 5}, InputError, "are damaged"),
+        ({"statistics": None, "sums": []}, InputError, "are damaged"),
     ],
 )
 def test_damaged_dicts_are_refused(change: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -32,7 +32,7 @@ PAIRS = [("en-de", "de", "intl"), ("en-zh", "zh", "zh"), ("en-ja", "ja", "char")
 
 def rows_of(metric: BLEU, hypotheses: list[str], references: list[Any], threads: int | None = None) -> np.ndarray:
     packed = References.of_lists(references)
-    packed = packed.with_texts(metric.prepared(packed.texts))
+    packed = packed.with_texts(metric.prepared_references(packed.texts))
     return metric.statistics(metric.prepared(Texts.of_strings(hypotheses)), packed, threads)
 
 

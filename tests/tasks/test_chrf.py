@@ -34,7 +34,7 @@ GRID += [{"char_order": 3}, {"char_order": 9, "beta": 1}, {"char_order": 0, "wor
 def measured(metric: ChrF, hypotheses: list[str], references: list[list[str]], **options: Any) -> ChrfScore:
     """`references`: those of each segment."""
     packed = References.of_lists(references)
-    packed = packed.with_texts(metric.prepared(packed.texts))
+    packed = packed.with_texts(metric.prepared_references(packed.texts))
     sums = metric.statistics(metric.prepared(Texts.of_strings(hypotheses)), packed).sum(axis=0)
     return metric.score(sums, packed.count, **options)
 
@@ -42,7 +42,7 @@ def measured(metric: ChrF, hypotheses: list[str], references: list[list[str]], *
 def assert_agrees(options: dict[str, Any], hypotheses: list[str], streams: list[list[str]]) -> None:
     metric, theirs = ChrF(**options), CHRF(**options)
     references = References.of_lists(list(zip(*streams, strict=True)))
-    references = references.with_texts(metric.prepared(references.texts))
+    references = references.with_texts(metric.prepared_references(references.texts))
     rows = metric.statistics(metric.prepared(Texts.of_strings(hypotheses)), references)
     assert rows.tolist() == [list(map(int, row)) for row in theirs._extract_corpus_statistics(hypotheses, streams)]
     expected = theirs.corpus_score(hypotheses, streams)

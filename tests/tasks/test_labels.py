@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.task_scores import score_labels
 from lmgauge.tasks.labels import F1, Average, label_scores
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
@@ -127,13 +128,20 @@ def test_what_it_is_called() -> None:
         ([], [], "no labels"),
         (["a"], [1], "predicted label 1 is 1"),
         ("ab", ["a", "b"], "gold is one string"),
+        (["a", None], ["a", "b"], "gold label 2 is None"),
     ],
 )
 def test_bad_lists(gold: list[str], predicted: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words):
         label_scores(gold, predicted)
     with pytest.raises(InputError, match=words):
+        score_labels(gold=gold, predicted=predicted)
+    with pytest.raises(InputError, match=words):
         F1(("a",)).statistics_of(gold, predicted)
+
+
+def test_empty_labels_are_told() -> None:
+    assert label_scores(["a", ""], ["a", "b"]).notes[-1] == "nothing is a label too: gold 1 times, predicted 0 times"
 
 
 def test_bad_options() -> None:

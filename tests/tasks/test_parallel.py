@@ -108,6 +108,47 @@ def test_ids_that_do_not_fit(tmp_path: Path, rows: list[str], message: str) -> N
         list(ParallelFiles([reference], [hypothesis], Reading(field="2", id_field="1")))
 
 
+@pytest.mark.parametrize(("text", "name"), [("text", "id"), ("2", "id"), ("text", "1")])
+def test_ids_and_texts_of_one_table_by_name_and_number(tmp_path: Path, text: str, name: str) -> None:
+    reference = write(tmp_path / "ref.tsv", ["id\ttext", "1\tone", "2\ttwo"])
+    hypothesis = write(tmp_path / "hyp.tsv", ["id\ttext", "2\tzwei", "1\teins"])
+    same = write(tmp_path / "same.tsv", ["id\ttext", "1\tun", "2\tdeux"])
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis, same], Reading(text, id_field=name)))
+    assert references == [["one"], ["two"]]
+    assert hypotheses == [["eins", "zwei"], ["un", "deux"]]
+
+
+def test_ids_may_be_numbers(tmp_path: Path) -> None:
+    reference = write(tmp_path / "ref.jsonl", [json.dumps({"id": i, "text": [f"r{i}", f"s{i}"]}) for i in (1, 2)])
+    hypothesis = write(tmp_path / "hyp.jsonl", [json.dumps({"id": i, "text": f"h{i}"}) for i in (2, 1)])
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis], Reading(id_field="id")))
+    assert references == [["r1", "s1"], ["r2", "s2"]]
+    assert hypotheses == [["h1", "h2"]]
+
+
+@pytest.mark.parametrize("by", ["who", "names.txt"])
+def test_records_matched_by_id_have_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "names.txt", ["x", "y"])
+    write(tmp_path / "few.txt", ["x"])
+    reference = write(tmp_path / "ref.tsv", ["id\ttext\twho", "1\tone\tx", "2\ttwo\ty"])
+    hypothesis = write(tmp_path / "hyp.tsv", ["id\ttext", "2\tzwei", "1\teins"])
+    _, hypotheses, groups = everything(ParallelFiles([reference], [hypothesis], Reading(id_field="id", by=by)))
+    assert (hypotheses, groups) == ([["eins", "zwei"]], ["x", "y"])
+    with pytest.raises(InputError, match=r"few\.txt: 1 names of groups for the 2 segments"):
+        list(ParallelFiles([reference], [hypothesis], Reading(id_field="id", by="few.txt")))
+
+
+def test_folders_of_records_matched_by_id_have_groups(tmp_path: Path) -> None:
+    for folder, order in (("ref", "12"), ("sys", "21")):
+        for name in ("a", "b"):
+            write(tmp_path / folder / f"{name}.tsv", ["id\ttext", *(f"{i}\t{folder} {name}{i}" for i in order)])
+    files = ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "sys")], Reading(id_field="id", by="file"))
+    _, hypotheses, groups = everything(files)
+    assert hypotheses == [["sys a1", "sys a2", "sys b1", "sys b2"]]
+    assert groups == ["a.tsv", "a.tsv", "b.tsv", "b.tsv"]
+
+
 def test_folders_are_matched_by_file_name(tmp_path: Path) -> None:
     for folder in ("ref", "sys"):
         write(tmp_path / folder / "b.txt", [f"{folder} b1"])
@@ -158,6 +199,13 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
         ParallelFiles([one], [str(tmp_path)])
     with pytest.raises(UsageError, match="needs folders"):
         ParallelFiles([one], [one], Reading(by="file"))
+    with pytest.raises(UsageError, match="standard input"):
+        ParallelFiles(["-"], [one], Reading(by="-"))
+    write(tmp_path / "two.txt", ["b"])
+    with pytest.raises(UsageError, match="stands for several files"):
+        ParallelFiles([str(tmp_path / "*.txt")], [one])
+    with pytest.raises(UsageError, match="shift all behind it"):
+        Reading(errors="skip")
     with pytest.raises(UsageError, match="has no field 'id'"):
         list(ParallelFiles([one], [one], Reading(id_field="id")))
 

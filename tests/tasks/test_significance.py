@@ -66,13 +66,16 @@ def test_the_kernel_checks_its_arrays() -> None:
 @settings(max_examples=100)
 @given(st.integers(1, 300), st.integers(1, 200), st.integers(0, 2**32), st.sampled_from([1, 7, 64]))
 def test_coins_are_numpy_s_whatever_the_blocks(n: int, trials: int, seed: int, rows: int) -> None:
-    """Segments of odd number leave bits of a word unused at the end of most rows; blocks end where a word does."""
+    """Trials of an odd number of segments begin within a word; blocks begin with one."""
     whole = np.random.default_rng(seed).integers(2, size=(trials, n), dtype=bool)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(significance, "_ROWS", rows)
+        patch.setattr(significance, "_MOST_TRIALS", rows)
         blocks = list(significance._coins(n, trials, seed))
-    assert np.array_equal(np.concatenate(blocks), whole)
-    assert max(len(block) for block in blocks) <= max(rows, 32)
+    assert [begin for begin, _, _ in blocks] == [0, *(end for _, end, _ in blocks[:-1])]
+    for begin, end, bits in blocks:
+        coins = np.unpackbits(bits.view(np.uint8), bitorder="little")[: (end - begin) * n].reshape(end - begin, n)
+        assert np.array_equal(coins, whole[begin:end])
+    assert max(end - begin for begin, end, _ in blocks) <= max(rows, 64)
 
 
 # -- sums ---------------------------------------------------------------------------------------------------------------
@@ -85,6 +88,22 @@ def test_bootstrap_sums_are_sums_over_the_drawn_segments(n: int, resamples: int,
     sums = bootstrap_sums([first, second], resamples, seed)
     assert np.array_equal(sums[0], first[drawn].sum(axis=1))
     assert np.array_equal(sums[1], second[drawn].sum(axis=1))
+
+
+def test_no_sum_depends_on_threads_or_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, others = table(700), [table(700, seed=2)]
+    whole = randomized_sums(first, others, 500, 3, threads=1)
+    monkeypatch.setattr(significance, "_COINS_PER_THREAD", 1)
+    monkeypatch.setattr(significance, "_MOST_TRIALS", 130)
+    assert np.array_equal(randomized_sums(first, others, 500, 3, threads=3), whole)
+
+
+def test_bad_coins_are_refused() -> None:
+    values, sums = np.ones((10, 2), dtype=np.int64), np.empty((20, 2), dtype=np.int64)
+    with pytest.raises(ValueError, match="spare word"):
+        _native.coin_sums(np.zeros(4, dtype=np.uint64), 0, values, sums)
+    with pytest.raises(ValueError, match="columns"):
+        _native.coin_sums(np.zeros(9, dtype=np.uint64), 0, values, np.empty((20, 1), dtype=np.int64))
 
 
 @given(st.integers(1, 60), st.integers(1, 150), st.integers(0, 2**32))

@@ -30,7 +30,7 @@ GRID = [dict(zip(NAMES, chosen, strict=True)) for chosen in product([False, True
 def measured(metric: TER, hypotheses: list[str], references: list[list[str]], **options: Any) -> TerScore:
     """`references`: those of each segment."""
     packed = References.of_lists(references)
-    packed = packed.with_texts(metric.prepared(packed.texts))
+    packed = packed.with_texts(metric.prepared_references(packed.texts))
     sums = metric.statistics(metric.prepared(Texts.of_strings(hypotheses)), packed).sum(axis=0)
     return metric.score(sums, packed.count, **options)
 
@@ -38,7 +38,7 @@ def measured(metric: TER, hypotheses: list[str], references: list[list[str]], **
 def assert_agrees(options: dict[str, bool], hypotheses: list[str], streams: list[list[str]]) -> None:
     metric, theirs = TER(**options), pytest.importorskip("sacrebleu.metrics").TER(**options)
     references = References.of_lists([list(several) for several in zip(*streams, strict=True)])
-    references = references.with_texts(metric.prepared(references.texts))
+    references = references.with_texts(metric.prepared_references(references.texts))
     rows = metric.statistics(metric.prepared(Texts.of_strings(hypotheses)), references)
     expected_rows = theirs._extract_corpus_statistics(hypotheses, streams)
     assert rows[:, 0].tolist() == [edits for edits, _ in expected_rows]

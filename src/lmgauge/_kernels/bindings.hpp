@@ -62,7 +62,9 @@ inline TextsView view(const TextsArrays& texts) {
         const std::int64_t start = starts.data()[i], end = ends.data()[i];
         require(0 <= start && start <= end && static_cast<std::size_t>(end) <= data.size(), "a text outside the data");
     }
-    return {view(data), view(starts), view(ends)};
+    const TextsView all{view(data), view(starts), view(ends)};
+    for (std::size_t i = 0; i < all.size(); ++i) require(!ends_within(all[i]), "a text that ends within a character");
+    return all;
 }
 inline ReferencesView view(const TextsArrays& texts, const Array<std::int64_t>& offsets) {
     const TextsView all = view(texts);

@@ -14,6 +14,17 @@ void bind_resampling(nb::module_& m) {
         nb::gil_scoped_release release;
         sign_flip_sums(view(values), seed, first, view(sums));
     });
+    using Rows = nb::ndarray<const std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    using MutableRows = nb::ndarray<std::int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+    m.def("coin_sums", [](Array<std::uint64_t> bits, std::uint64_t first, Rows values, MutableRows sums) {
+        const std::size_t rows = values.shape(0), width = values.shape(1), trials = sums.shape(0);
+        require(rows > 0 && width > 0 && sums.shape(1) == width, "columns");
+        // The last group of eight coins may reach into the word behind the last bit.
+        require(first <= 0xFFFFFFFFu && trials <= 0xFFFFFFFFu && rows <= 0x7FFFFFFFu, "too many coins");
+        require(bits.size() > ((first + trials) * rows + 7) / 64 + 1, "a bit for each coin, and a spare word");
+        nb::gil_scoped_release release;
+        coin_sums(view(bits), first, {values.data(), values.size()}, width, {sums.data(), sums.size()});
+    });
     m.def("draw_counts", [](MutableArray<std::uint64_t> state, MutableCounts counts) {
         const std::size_t n = counts.shape(1);
         require(state.size() == 6, "the state of a generator is six numbers");

@@ -228,6 +228,10 @@ struct PcgState {
 // `integers(0, n)`, row after row, and `state` moves on as NumPy's would. A byte each, for a row to stay in a core's cache:
 // one thing is drawn 256 times with a probability below n / 256!, which is 10^-500.
 void draw_counts(PcgState& state, std::uint32_t n, MutableView<std::uint8_t> counts);
+// Sums of the rows that coins choose: sums[t] of `width` columns adds the rows i of `values` for which bit
+// (first + t) * rows + i of `bits` is set, the lowest of each word first. There is a spare word behind the last bit.
+void coin_sums(View<std::uint64_t> bits, std::uint64_t first, View<std::int64_t> values, std::size_t width,
+               MutableView<std::int64_t> sums);
 
 // ---- overlap.cpp: test text inside training text ------------------------------------------------------------------
 

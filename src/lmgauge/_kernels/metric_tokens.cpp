@@ -83,8 +83,11 @@ struct ChineseCharacters {
     }
 };
 struct TableCharacters {
-    const std::uint8_t* classes;
-    std::uint8_t operator()(const char*& at) const { return classes[next_code_point(at)]; }
+    View<std::uint8_t> classes;
+    std::uint8_t operator()(const char*& at) const {
+        const char32_t c = next_code_point(at);
+        return c < classes.size() ? classes[c] : std::uint8_t{kPlain};
+    }
 };
 
 // `edge`: what stands before and behind the text, kPlain for a blank or kEdge for nothing. Where blanks meet one is
@@ -177,7 +180,7 @@ std::string_view left_stripped(std::string_view text) {
     const char* const end = at + text.size();
     while (at < end) {
         const char* next = at;
-        if (!is_white_space(next_code_point(next))) break;
+        if (!is_white_space(next_code_point(next)) || next > end) break;
         at = next;
     }
     return {at, static_cast<std::size_t>(end - at)};
@@ -199,13 +202,14 @@ TokenTexts separate_tokens(const TextsView& texts, MetricTokens kind, View<std::
     for (std::size_t i = begin; i < end; ++i) {
         std::string_view text = right_stripped(texts[i]);
         if (kind == MetricTokens::mteval13a) text = without_markup(text, changed);
-        std::uint8_t* const out = result.data.room(3 * text.size() + 1);
+        // Bytes that are not UTF-8 may announce up to three more than there are before the white space cut off.
+        std::uint8_t* const out = result.data.room(3 * text.size() + 4);
         std::uint8_t* last = out;
         switch (kind) {
             case MetricTokens::mteval13a: last = separate(text, WesternBytes{}, kPlain, out); break;
             case MetricTokens::chinese: last = separate(left_stripped(text), ChineseCharacters{}, kEdge, out); break;
             case MetricTokens::characters: last = separate(text, EveryCharacter{}, kEdge, out); break;
-            case MetricTokens::international: last = separate(text, TableCharacters{classes.data()}, kEdge, out); break;
+            case MetricTokens::international: last = separate(text, TableCharacters{classes}, kEdge, out); break;
         }
         result.starts.push_back(static_cast<std::int64_t>(result.data.size()));
         result.data.written_to(last);

@@ -1,5 +1,6 @@
 // Many texts side by side in one block of UTF-8, read code point by code point; what counts as white space is what
-// Python's str.split() cuts at. The texts are valid UTF-8: whoever packs them has checked.
+// Python's str.split() cuts at. The texts are valid UTF-8: whoever packs them has checked. That no other bytes are read or
+// written where they are not is seen to here all the same (`ends_within`).
 #pragma once
 
 #include <cstddef>
@@ -29,12 +30,13 @@ struct ReferencesView {
     View<std::int64_t> offsets;
 };
 
-// The code point at `at`, which is moved past it. `at` is before the end of valid UTF-8.
+// The code point at `at`, which is moved past it. `at` is before the end of valid UTF-8; of other bytes something is made,
+// of no more of them than their first one announces.
 inline char32_t next_code_point(const char*& at) {
     const auto tail = [&](int i) { return static_cast<char32_t>(static_cast<unsigned char>(at[i]) & 0x3F); };
     const char32_t first = static_cast<unsigned char>(*at);
     char32_t value = first;
-    if (first < 0x80) {
+    if (first < 0xC0) {
         at += 1;
     } else if (first < 0xE0) {
         value = (first & 0x1F) << 6 | tail(1);
@@ -47,6 +49,14 @@ inline char32_t next_code_point(const char*& at) {
         at += 4;
     }
     return value;
+}
+
+// Whether a character announced in the last three bytes would go beyond them; of valid UTF-8, none would. Otherwise no
+// code point read from within the text goes beyond its end.
+inline bool ends_within(std::string_view text) {
+    const auto byte = [&](std::size_t back) { return static_cast<unsigned char>(text[text.size() - back]); };
+    return !text.empty() &&
+           (byte(1) >= 0xC0 || (text.size() > 1 && byte(2) >= 0xE0) || (text.size() > 2 && byte(3) >= 0xF0));
 }
 
 // str.isspace() of Python, the same in all versions since 3.11.

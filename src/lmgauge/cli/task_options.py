@@ -110,6 +110,7 @@ def run_metric(metric: TaskMetric, options: dict[str, Any]) -> None:
     from lmgauge.report.terminal import progress
     from lmgauge.task_scores import score_files
 
+    _check(options)
     if options["sentence"]:
         _print_segments(metric, options)
         return
@@ -124,6 +125,12 @@ def run_metric(metric: TaskMetric, options: dict[str, Any]) -> None:
             **{name: options[name] for name in _READING_NAMES},
         )
     _print(systems, options)
+
+
+def _check(options: dict[str, Any]) -> None:
+    other = next((name for name in ("sentence", "as_json") if options[name]), None)
+    if options["score_only"] and other is not None:
+        raise click.UsageError(f"give one of --score-only and --{other.removeprefix('as_')}: each is all that is printed")
 
 
 def _print(systems: Systems, options: dict[str, Any]) -> None:
@@ -145,6 +152,7 @@ def run_label_scores(average: str, labels: list[str] | None, options: dict[str, 
     """Measures files of labels as `task_options` say, and prints what they ask for."""
     from lmgauge.task_scores import score_label_files
 
+    _check(options)
     systems = score_label_files(
         gold=options["reference"],
         predicted=list(options["hypotheses"]),

@@ -87,8 +87,13 @@ def _run(metric: Any, align: bool, top: int, options: dict[str, Any]) -> None:
         return
     if top and (options["sentence"] or options["score_only"] or options["as_json"]):
         raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")
-    run_metric(metric, options)
-    if top:
-        from lmgauge.report.alignments import print_error_counts
+    if not top:
+        run_metric(metric, options)
+        return
+    from lmgauge.report.alignments import errors_by_system, print_error_counts
 
-        print_error_counts(aligned(metric, options), top)
+    if "-" in (options["reference"], *options["hypotheses"], options["by"]):
+        raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
+    errors = errors_by_system(aligned(metric, options))  # first, for what it refuses to come before any output
+    run_metric(metric, options)
+    print_error_counts(errors, top)

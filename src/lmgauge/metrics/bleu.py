@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,8 +65,9 @@ class BleuFormula:
         if self.smoothing_value is not None:
             if SMOOTHING_VALUES[self.smoothing] is None:
                 raise UsageError(f"smoothing_value: {self.smoothing} takes no value; leave it out, or choose floor or add-k")
-            if not (math.isfinite(self.smoothing_value) and self.smoothing_value >= 0):
-                raise UsageError(f"smoothing_value: {self.smoothing_value} is not a number from 0")
+            number = isinstance(self.smoothing_value, Real) and math.isfinite(self.smoothing_value)
+            if not number or self.smoothing_value < 0:
+                raise UsageError(f"smoothing_value: {self.smoothing_value!r} is not a number from 0")
         if self.weights is not None:
             _check_weights(self.weights, self.order)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from lmgauge.report.terminal import console
-from lmgauge.tasks.alignment import AlignedSegment, Alignment, ErrorCounts, error_counts
+from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, error_counts
 
 
 def print_alignments(segments: Iterable[AlignedSegment], *, as_json: bool) -> None:
@@ -50,25 +50,30 @@ def _object(found: AlignedSegment) -> dict[str, object]:
     }
 
 
-def print_error_counts(segments: Iterable[AlignedSegment], count: int) -> None:
-    """Prints the most frequent errors of each system.
+def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCounts]:
+    """Counts the errors of each system.
 
     Args:
         segments: alignments of the segments of all systems.
-        count: how many of each kind.
     """
-    out = console()
     by_system: dict[str, ErrorCounts] = {}
-
-    def of(system: str, alignment: Alignment) -> None:
-        mine = error_counts([alignment])
-        kept = by_system.setdefault(system, ErrorCounts())
+    for found in segments:
+        mine = error_counts([found.alignment])
+        kept = by_system.setdefault(found.system, ErrorCounts())
         kept.substitutions.update(mine.substitutions)
         kept.deletions.update(mine.deletions)
         kept.insertions.update(mine.insertions)
+    return by_system
 
-    for found in segments:
-        of(found.system, found.alignment)
+
+def print_error_counts(by_system: dict[str, ErrorCounts], count: int) -> None:
+    """Prints the most frequent errors of each system.
+
+    Args:
+        by_system: the errors of each.
+        count: how many of each kind.
+    """
+    out = console()
     for system, counts in by_system.items():
         out.print(f"\nMost frequent errors of {system}", style="bold", markup=False, highlight=False)
         out.print(str(counts.most_frequent(count)) or "none", markup=False, highlight=False)

@@ -67,7 +67,7 @@ class Accumulator:
         check_lengths(len(outputs), len(against))
         if not len(outputs):
             return
-        prepared = against.with_texts(self.metric.prepared(against.texts))
+        prepared = against.with_texts(self.metric.prepared_references(against.texts))
         rows = self.metric.statistics(self.metric.prepared(outputs), prepared, self._threads)
         self._take(rows.sum(axis=0, dtype=np.int64), [rows], against.count, Blanks.of(outputs, against))
 
@@ -167,18 +167,27 @@ class Accumulator:
         found = _dict_of(data)
         if found["lmgauge"] != __version__:
             raise UsageError(f"these statistics are of lmgauge {found['lmgauge']}, this is {__version__}: make them anew")
+        if not isinstance(found["metric"], dict) or set(found["metric"]) != {"class", "options"}:
+            raise InputError(f"these statistics are damaged: {found['metric']!r} is no metric; make them anew")
         if found["metric"] != _identity(metric):
             raise UsageError(
                 f"these statistics are of {_named(found['metric'])}, not of {_told(metric)}: give the same metric"
             )
         made = cls(metric, keep_segments=found["statistics"] is not None, threads=threads)
-        made.references, made.blanks = found["references"], Blanks(**found["blanks"])
-        made._sums = np.array(found["sums"], dtype=np.int64)
-        if made._parts is not None:
-            rows = np.array(found["statistics"], dtype=np.int64).reshape(-1, len(metric.columns))
-            made._parts.append(rows)
-            if len(rows) != made.segments or rows.sum(axis=0).tolist() != made._sums.tolist():
-                raise InputError("these statistics are damaged: their rows do not add up to their sums")
+        columns = len(metric.columns)
+        try:
+            made.references, made.blanks = found["references"], Blanks(**found["blanks"])
+            made._sums = np.array(found["sums"], dtype=np.int64).reshape(columns)
+            if made._parts is not None:
+                made._parts.append(np.array(found["statistics"], dtype=np.int64).reshape(-1, columns))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"these statistics are damaged: {error}; make them anew") from error
+        numbers = (found["segments"], *((made.references,) if made.references is not None else ()))
+        if not all(type(number) is int and number >= 0 for number in numbers) or made.segments != found["segments"]:
+            raise InputError("these statistics are damaged: their numbers of segments or references do not fit")
+        rows = None if made._parts is None else made._parts[0]
+        if rows is not None and (len(rows) != made.segments or rows.sum(axis=0).tolist() != made._sums.tolist()):
+            raise InputError("these statistics are damaged: their rows do not add up to their sums")
         return made
 
 

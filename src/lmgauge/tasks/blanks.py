@@ -63,15 +63,15 @@ class Blanks:
     def check(self, metric: TaskMetric, system: str = "") -> None:
         """Refuses to score nothing.
 
-        A rate of errors is a plain number also where one side is blank (all is deleted, or inserted); of the others the
-        score would be a zero that says nothing of a system.
+        WER and CER are plain numbers also where one side is blank (all is deleted, or inserted), and silence may be what
+        is measured; a BLEU, chrF or TER of nothing would be a number that says nothing of a system.
 
         Args:
             metric: that is to score.
             system: a name of the output, for the message.
 
         Raises:
-            InputError: there are no segments, or for a score that is no rate of errors, all of one side is blank.
+            InputError: there are no segments, or all of one side is blank and the metric is not WER or CER.
         """
         of = f" of {system}" if system else ""
         if not self.segments:

@@ -168,6 +168,10 @@ class BLEU:
         """
         return tokenized(texts.lowered() if self.lowercase else texts, self.tokenizer, threads)
 
+    def prepared_references(self, texts: Texts) -> Texts:
+        """The references after the same."""
+        return self.prepared(texts)
+
     def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> Statistics:
         """Lengths, matches and n-grams of each segment.
 

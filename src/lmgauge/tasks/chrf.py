@@ -119,6 +119,10 @@ class ChrF:
         """The texts in lower case, if that is asked for."""
         return texts.lowered() if self.lowercase else texts
 
+    def prepared_references(self, texts: Texts) -> Texts:
+        """The references after the same."""
+        return self.prepared(texts)
+
     def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> Statistics:
         """Counts of n-grams: of the hypothesis, of the reference, and of both, for each order.
 

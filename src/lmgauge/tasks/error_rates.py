@@ -134,6 +134,10 @@ class EditRate:
         """The texts after normalisation; the same object if nothing is asked for."""
         return self.normalization.applied(texts)
 
+    def prepared_references(self, texts: Texts) -> Texts:
+        """The references after the same."""
+        return self.prepared(texts)
+
     def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> Statistics:
         """Hits, substitutions, deletions and insertions of each segment.
 

@@ -100,7 +100,7 @@ def label_scores(
         UsageError: labels are repeated or none, or `zero_division` is another number.
         MissingExtraError: scikit-learn is not installed.
     """
-    _check_lists(gold, predicted)
+    check_labels(gold, predicted)
     chosen = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)
     _check_options(chosen, zero_division)
     try:
@@ -221,7 +221,7 @@ class F1:
             InputError: the lists differ in length, are empty, or hold what is no string.
             UsageError: the table would have more than a gigabyte.
         """
-        _check_lists(gold, predicted)
+        check_labels(gold, predicted)
         columns = len(self.columns)
         if 8 * len(gold) * columns > LARGEST_TABLE:
             raise UsageError(
@@ -251,7 +251,12 @@ class F1:
         return F1Score(self.name, value, self.signature(choices))
 
 
-def _check_lists(gold: Sequence[str], predicted: Sequence[str]) -> None:
+def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
+    """Refuses what are not two lists of labels, as many in both.
+
+    Raises:
+        InputError: says what is wrong, and where.
+    """
     for name, given in (("gold", gold), ("predicted", predicted)):
         if isinstance(given, str):
             raise InputError(f"{name} is one string: give a list with a label for each segment")
@@ -293,7 +298,10 @@ def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str],
         (neither, f"neither gold nor predicted, F1 {value}"),
         (ignored, "not counted"),
     ]
-    return tuple(f"{what}: {named(found)}" for found, what in told if found)
+    notes = [f"{what}: {named(found)}" for found, what in told if found]
+    if gold[""] or predicted[""]:
+        notes.append(f"nothing is a label too: gold {gold['']:,} times, predicted {predicted['']:,} times")
+    return tuple(notes)
 
 
 def _signature(labels: tuple[str, ...], zero_division: float) -> str:

@@ -39,7 +39,7 @@ class SegmentScores:
 
 def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> Iterator[Statistics]:
     """The statistics of each system's segments; the references are prepared once."""
-    references = block.references.with_texts(metric.prepared(block.references.texts))
+    references = block.references.with_texts(metric.prepared_references(block.references.texts))
     for hypotheses in block.hypotheses:
         yield metric.statistics(metric.prepared(hypotheses), references, threads)
 
@@ -147,4 +147,5 @@ def measure(
         segments_per_draw=sums[0].units.segments_per_unit,
         groups=Groups(tuple(group_names), tuple(kept.groups for kept in sums)) if group_names else None,
         notes=tuple(dict.fromkeys(told)),
+        threads=threads,
     )

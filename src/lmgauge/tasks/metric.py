@@ -71,7 +71,10 @@ class TaskMetric(ScoredSums, Protocol):
     """A metric of texts, and its options."""
 
     def prepared(self, texts: Texts) -> Texts:
-        """Texts as the statistics need them (lower case, tokens); of references this is worth keeping."""
+        """Hypotheses as the statistics need them: lower case, tokens."""
+
+    def prepared_references(self, texts: Texts) -> Texts:
+        """References as the statistics need them; worth keeping for further systems."""
 
     def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> Statistics:
         """The statistics of each segment, from prepared texts of equal number."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-from lmgauge.text.streams import find_sources
+from lmgauge.text.streams import Source, find_sources
 
 BY_FILE = "file"
+ERROR_POLICIES = ("fail", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,15 @@ class Reading:
     format: str | None = None
     errors: str = "fail"
 
+    def __post_init__(self) -> None:
+        """Check the choices that files cannot.
+
+        Raises:
+            UsageError: lines were to be left out, which would shift one file against another.
+        """
+        if self.errors not in ERROR_POLICIES:
+            raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all behind it")
+
     def corpus(self, path: str, *, name: str | None = None, group: str | None = None, lists: bool = False) -> Corpus:
         """The texts of one file."""
         chosen: dict[str, Any] = {"unit": self.unit, "format": self.format, "errors": self.errors}
@@ -69,13 +79,19 @@ class Reading:
 
 @dataclass
 class _Files:
-    """What belongs together: the files of the references, one file of each system, perhaps one of group names."""
+    """What belongs together.
+
+    Attributes:
+        references: files of references; grouped by their ids where records are matched by them.
+        hypotheses: one file of each system; grouped likewise.
+        labels: says the group of each segment, by its groups or else by its texts; None: nothing or `references[0]` does.
+        label: the name of the files.
+    """
 
     references: list[Corpus]
     hypotheses: list[Corpus]
     labels: Corpus | None
     label: str
-    groups: list[str] = field(default_factory=list)
 
 
 class ParallelFiles:
@@ -111,7 +127,7 @@ class ParallelFiles:
 
     def _of_files(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
         reading = self._reading
-        if [*references, *hypotheses].count("-") > 1:
+        if [*references, *hypotheses, reading.by].count("-") > 1:
             raise UsageError("standard input (-) is named twice, but can be read only once")
         sources = find_sources(list(hypotheses), reading.format)
         paths = [source.path for source in sources]
@@ -120,19 +136,30 @@ class ParallelFiles:
             raise UsageError(f"{repeated} is named twice; name each system once")
         if reading.by == BY_FILE:
             raise UsageError("--by file needs folders: lmgauge wer references/ hypotheses/ --by file")
-        first = find_sources(references[0], reading.format)[0]
-        by_field = reading.by is not None and first.format != "text" and not os.path.exists(reading.by)
+        first = _checked(references, reading)[0]
+        several = next((path for path in references if len(find_sources(path, reading.format)) > 1), None)
+        if several is not None:
+            raise UsageError(f"{several}: stands for several files: name one, and each further reference for itself (-r)")
+        named = reading.by is not None and os.path.exists(reading.by) and not os.path.isdir(reading.by)
+        by_field = reading.by is not None and first.format != "text" and not named
         corpora: list[Corpus] = []
         for path in references:
             for name in reading.reference_fields or (reading.field,):
                 group = reading.by if by_field and not corpora else None
-                corpora.append(reading.corpus(path, name=name, group=group, lists=True))
+                corpora.append(reading.corpus(path, name=name, group=reading.id_field or group, lists=True))
         if any(not corpus.rereadable for corpus in corpora) and len(reading.reference_fields) > 1:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
         labels = None
         if reading.by is not None and not by_field:
             labels = Corpus.from_files(reading.by, group=None, format="text", errors=_policy(reading))
-        return [s.label for s in sources], [_Files(corpora, [reading.corpus(path) for path in paths], labels, "")]
+        elif reading.by is not None and reading.id_field is not None:
+            name = (reading.reference_fields or (reading.field,))[0]
+            labels = reading.corpus(references[0], name=name, group=reading.by, lists=True)
+            if not labels.rereadable:
+                raise UsageError(f"{references[0]}: ids and groups are read in two passes, and a pipe gives one: save it")
+        _checked(paths, reading)
+        outputs = [reading.corpus(path, group=reading.id_field) for path in paths]
+        return [s.label for s in sources], [_Files(corpora, outputs, labels, "")]
 
     def _of_folders(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
         reading = self._reading
@@ -148,8 +175,11 @@ class ParallelFiles:
             _same_names(files, _names_in(folder), references[0], folder)
         parts = [
             _Files(
-                [reading.corpus(os.path.join(folder, name), lists=True) for folder in references],
-                [reading.corpus(os.path.join(folder, name)) for folder in hypotheses],
+                [
+                    reading.corpus(path, group=reading.id_field, lists=True)
+                    for path in _checked_in(references, name, reading)
+                ],
+                [reading.corpus(path, group=reading.id_field) for path in _checked_in(hypotheses, name, reading)],
                 None,
                 name,
             )
@@ -186,6 +216,21 @@ class ParallelFiles:
 
 def _policy(reading: Reading) -> Any:
     return reading.errors
+
+
+def _checked(paths: Sequence[str], reading: Reading) -> list[Source]:
+    """The files, none of which is plain text where records are matched by id."""
+    sources = find_sources(list(paths), reading.format)
+    plain = next((source for source in sources if source.format == "text"), None)
+    if reading.id_field is not None and plain is not None:
+        raise UsageError(f"{plain.name}: plain text has no field {reading.id_field!r} to match by")
+    return sources
+
+
+def _checked_in(folders: Sequence[str], name: str, reading: Reading) -> list[str]:
+    paths = [os.path.join(folder, name) for folder in folders]
+    _checked(paths, reading)
+    return paths
 
 
 def _names_in(folder: str) -> list[str]:
@@ -316,25 +361,37 @@ def _lines(cursor: _Cursor) -> str:
 
 def _matched(part: _Files, reading: Reading, code: Callable[[str], int]) -> Block:
     """All segments in the order of the references, found by their ids."""
-    plain = next((c for c in (*part.references, *part.hypotheses) if c.sources[0].format == "text"), None)
-    if plain is not None:
-        raise UsageError(f"{plain.sources[0].name}: plain text has no field {reading.id_field!r} to match by")
-    whole = [_whole(corpus) for corpus in (*part.references, *part.hypotheses)]
-    ids = [_ids(corpus, reading) for corpus in (*part.references, *part.hypotheses)]
-    wanted = ids[0]
     ordered = []
-    for (references, _), corpus, found in zip(whole, (*part.references, *part.hypotheses), ids, strict=True):
-        where = _places(wanted, found, part.references[0], corpus)
+    wanted: list[str] = []
+    for corpus in (*part.references, *part.hypotheses):
+        references, ids = _whole(corpus)
+        _check_once(ids, corpus)
+        wanted = wanted or ids
+        where = _places(wanted, ids, part.references[0], corpus)
         ordered.append(references if where is None else _picked(references, where))
     count = len(part.references)
-    names: list[str] | None = None
-    if whole[0][1] is not None:
-        names = [part.references[0].group_names[c] for c in whole[0][1].tolist()]
+    names = _group_names(part, reading, len(wanted))
     groups = None if names is None else np.array([code(name) for name in names], dtype=np.int32)
     return Block(merged(ordered[:count]), tuple(texts.texts for texts in ordered[count:]), groups)
 
 
-def _whole(corpus: Corpus) -> tuple[References, NDArray[np.int32] | None]:
+def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:
+    """The group of each record of the references that are matched by ids, in their order."""
+    if part.labels is None:
+        return [part.label] * segments if reading.by == BY_FILE else None
+    texts, names = _whole(part.labels)
+    names = names or texts.texts.strings()
+    if len(names) != segments:
+        first, labels = part.references[0].sources[0].name, part.labels.sources[0].name
+        raise InputError(
+            f"{labels}: {len(names):,} names of groups for the {segments:,} segments of {first}: give one for each, in its "
+            "order (and the columns of a TSV all by name, or all by number)"
+        )
+    return names
+
+
+def _whole(corpus: Corpus) -> tuple[References, list[str]]:
+    """All records of a file, and the name of the group of each; none where it has no groups."""
     cursor = _Cursor(corpus)
     blocks = []
     while count := cursor.left():
@@ -343,21 +400,16 @@ def _whole(corpus: Corpus) -> tuple[References, NDArray[np.int32] | None]:
         raise InputError(f"{cursor.name}: the file is empty")
     texts = Texts.of_bytes([text for block, _ in blocks for text in block.texts.encoded()])
     counts = np.concatenate([np.diff(block.offsets) for block, _ in blocks])
-    groups = [codes for _, codes in blocks if codes is not None]
-    return References(texts, np.append(0, np.cumsum(counts)).astype(np.int64)), np.concatenate(groups) if groups else None
+    names = [corpus.group_names[c] for _, codes in blocks if codes is not None for c in codes.tolist()]
+    return References(texts, np.append(0, np.cumsum(counts)).astype(np.int64)), names
 
 
-def _ids(corpus: Corpus, reading: Reading) -> list[str]:
-    if not corpus.rereadable:
-        raise UsageError(f"{corpus.sources[0].name}: ids are read in a second pass, which a pipe cannot give: save it first")
-    again = reading.corpus(corpus.sources[0].path, name=reading.id_field)
-    found = [text for segments in again for text in Texts.of_segments(segments).strings()]
+def _check_once(ids: list[str], corpus: Corpus) -> None:
     seen: set[str] = set()
-    for i, name in enumerate(found):
+    for i, name in enumerate(ids):
         if name in seen:
             raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} comes a second time")
         seen.add(name)
-    return found
 
 
 def _places(wanted: list[str], found: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:

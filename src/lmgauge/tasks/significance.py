@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.statistics import BOOTSTRAP, Interval
 from lmgauge.tasks.metric import Statistics
+from lmgauge.threads import run_ranges, thread_count
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +43,10 @@ _TAIL = 40  # one in so many resamples lies outside the interval on either side
 # Rows of draws at a time, and how many segments are multiplied at a time: small enough for a core's cache.
 _ROWS, _CHUNK = 64, 1 << 13
 _WHOLE = 1 << 16  # segments up to which all statistics are held as float64
-_WORD = 32  # bits NumPy takes at a time where it draws truth values
+_WORD = 64  # bits of the generator's words
+# Coins held at a time (in bits), and trials: enough to be worth the tables of sums that each block begins with.
+_BITS, _MOST_TRIALS = 1 << 29, 2048
+_COINS_PER_THREAD = 1 << 24  # below this a second thread costs more than it saves
 
 
 class Estimate(NamedTuple):
@@ -153,7 +158,7 @@ class _Beside:
     def _factors(self, begin: int, end: int) -> Floats:
         return np.concatenate([part[begin:end] for part in self._statistics], axis=1, dtype=np.float64)
 
-    def products(self, weights: NDArray[np.uint8] | NDArray[np.bool_]) -> Floats:
+    def products(self, weights: NDArray[np.uint8]) -> Floats:
         """Weights [rows, segments] times statistics: float64 [rows, columns of all systems]."""
         total = np.zeros((len(weights), sum(part.shape[1] for part in self._statistics)))
         for begin in range(0, self._segments, _CHUNK):
@@ -176,7 +181,9 @@ def _generator_state(seed: int) -> NDArray[np.uint64]:
     return np.array(numbers, dtype=np.uint64)
 
 
-def randomized_sums(first: Statistics, others: Sequence[Statistics], trials: int, seed: int) -> list[tuple[Floats, Floats]]:
+def randomized_sums(
+    first: Statistics, others: Sequence[Statistics], trials: int, seed: int, threads: int | None = None
+) -> list[tuple[Floats, Floats]]:
     """Sums of two systems' statistics after tossing a coin, for each segment, over whose output is whose.
 
     The coins are those of `numpy.random.default_rng(seed).integers(2, size=(trials, n), dtype=bool)`, the same for all.
@@ -186,6 +193,7 @@ def randomized_sums(first: Statistics, others: Sequence[Statistics], trials: int
         others: statistics of the others.
         trials: how often to toss.
         seed: of the coins.
+        threads: how many; no number depends on it.
 
     Returns:
         For each of the others the sums of both mixed systems, float64 [trials, columns], exact.
@@ -194,26 +202,38 @@ def randomized_sums(first: Statistics, others: Sequence[Statistics], trials: int
         UsageError: no segments, trials below 1, or a seed below 0.
     """
     segments = _checked([first, *others], trials, seed)
-    beside = _Beside([first - other for other in others])
-    found = np.empty((trials, first.shape[1] * len(others)))
-    begin = 0
-    for coins in _coins(segments, trials, seed):
-        found[begin : begin + len(coins)] = beside.products(coins)
-        begin += len(coins)
+    apart = [np.ascontiguousarray(first - other) for other in others]
+    moved = [np.empty((trials, first.shape[1]), dtype=np.int64) for _ in others]
+    workers = max(1, min(thread_count(threads), trials * segments // _COINS_PER_THREAD))
+    for begin, end, bits in _coins(segments, trials, seed):
+        for rows, sums in zip(apart, moved, strict=True):
+            _add_chosen(bits, rows, sums[begin:end], workers)
     mixed = []
-    for moved, other in zip(_apart(found, others), others, strict=True):
-        theirs = other.sum(axis=0, dtype=np.int64)
-        mixed.append((theirs + moved, first.sum(axis=0, dtype=np.int64) - moved))
+    for sums, other in zip(moved, others, strict=True):
+        mine = other.sum(axis=0, dtype=np.int64) + sums
+        mixed.append((mine.astype(np.float64), (first.sum(axis=0, dtype=np.int64) - sums).astype(np.float64)))
     return mixed
 
 
-def _coins(segments: int, trials: int, seed: int) -> Iterator[NDArray[np.bool_]]:
-    """Truth values [rows, segments] at a time; NumPy forgets what is left of a word of bits, so blocks end with a word."""
-    generator = np.random.default_rng(seed)
+def _add_chosen(bits: NDArray[np.uint64], rows: Statistics, sums: Statistics, workers: int) -> None:
+    run_ranges(lambda low, high: _native.coin_sums(bits, low, rows, sums[low:high]), len(sums), workers)
+
+
+def _coins(segments: int, trials: int, seed: int) -> Iterator[tuple[int, int, NDArray[np.uint64]]]:
+    """Begin and end of some trials, and their coins as bits, the lowest of each word first, with two spare words.
+
+    NumPy tosses with the bits of its generator, one after the other, so they need not become truth values.
+    """
+    generator = np.random.PCG64(seed)
+    # As many trials as begin and end with a word.
     step = _WORD // math.gcd(segments, _WORD)
-    rows = step * max(1, _ROWS // step)
+    rows = step * max(1, min(_MOST_TRIALS, _BITS // segments) // step)
     for begin in range(0, trials, rows):
-        yield generator.integers(2, size=(min(rows, trials - begin), segments), dtype=bool)
+        end = min(begin + rows, trials)
+        words = -(-(end - begin) * segments // _WORD)
+        bits = np.zeros(words + 2, dtype=np.uint64)
+        bits[:words] = generator.random_raw(words)
+        yield begin, end, bits
 
 
 def estimate(scores: Floats, seed: int) -> Estimate:
@@ -268,6 +288,7 @@ def _checked(statistics: Sequence[Statistics], draws: int, seed: int) -> int:
     segments = len(statistics[0])
     if not segments or {len(part) for part in statistics} != {segments}:
         raise UsageError("statistics of systems to be compared are of the same segments, one at least")
-    if draws < 1 or seed < 0:
-        raise UsageError(f"cannot draw {draws} times with seed {seed}; give 1 or more, and a seed of 0 or more")
+    whole = isinstance(draws, Integral) and isinstance(seed, Integral)
+    if not whole or draws < 1 or seed < 0:
+        raise UsageError(f"cannot draw {draws!r} times with seed {seed!r}; give 1 or more, and a seed of 0 or more")
     return segments

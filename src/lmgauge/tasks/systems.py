@@ -261,6 +261,7 @@ def compare_systems(
     segments_per_draw: int = 1,
     groups: Groups | None = None,
     notes: Sequence[str] = (),
+    threads: int | None = None,
 ) -> Systems:
     """Score systems, draw intervals, and test each against the first.
 
@@ -281,6 +282,7 @@ def compare_systems(
         segments_per_draw: segments a unit.
         groups: sums of groups of segments, to be scored too.
         notes: to be shown with the result.
+        threads: how many; no number depends on it.
 
     Raises:
         UsageError: no such test, names and statistics do not match, too few resamples, or a seed below 0.
@@ -290,16 +292,17 @@ def compare_systems(
     tosses = test == RANDOMIZATION_TEST and len(names) > 1
     trials = (DEFAULT_TRIALS if resamples is None else resamples) if tosses else None
     draws = DEFAULT_RESAMPLES if resamples is None or test == RANDOMIZATION_TEST else resamples
-    choices = {} if test is None else _choices(draws, trials, seed, segments_per_draw)
+    drawing = test is not None and rows > 1
+    choices = _choices(draws, trials, seed, segments_per_draw) if drawing else {}
     totals = [part.sum(axis=0, dtype=np.int64) for part in statistics]
     scores = [metric.score(total, references, choices) for total in totals]
     drawn = [_Drawn() for _ in names]
     told = [*notes]
     if test is not None:
-        if rows > 1:
+        if drawing:
             _draw_intervals(metric, statistics, scores, drawn, draws, seed, tested=trials is None)
-        if rows > 1 and trials is not None:
-            _randomize(metric, statistics, drawn, trials, seed)
+        if drawing and trials is not None:
+            _randomize(metric, statistics, drawn, trials, seed, threads)
         told += _settle_identical(names, statistics, drawn)
         told += _caveats(rows, segments_per_draw, test)
     adjusted = holm([found.p_value for found in drawn])
@@ -313,9 +316,9 @@ def compare_systems(
         metric=metric.name,
         signature=scores[0].signature,
         test=test,
-        resamples=None if test is None else draws,
-        trials=trials,
-        seed=None if test is None else seed,
+        resamples=draws if drawing else None,
+        trials=trials if drawing else None,
+        seed=seed if drawing else None,
         segments=rows if segments is None else segments,
         segments_per_draw=segments_per_draw,
         higher_is_better=metric.higher_is_better,
@@ -384,14 +387,20 @@ def _draw_intervals(
 
 
 def _randomize(
-    metric: ScoredSums, statistics: Sequence[Statistics], drawn: Sequence[_Drawn], trials: int, seed: int
+    metric: ScoredSums,
+    statistics: Sequence[Statistics],
+    drawn: Sequence[_Drawn],
+    trials: int,
+    seed: int,
+    threads: int | None,
 ) -> None:
     if len(statistics) < 2:
         return
     # By the formula of the trials, so that a trial that swaps all or nothing ties with the real difference.
     totals = np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64)
     real = metric.scores(totals)
-    for i, (mine, theirs) in enumerate(randomized_sums(statistics[0], statistics[1:], trials, seed), start=1):
+    mixed = randomized_sums(statistics[0], statistics[1:], trials, seed, threads)
+    for i, (mine, theirs) in enumerate(mixed, start=1):
         difference = float(real[i] - real[0])
         differing = int((statistics[i] != statistics[0]).any(axis=1).sum())
         drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference, differing)

@@ -84,6 +84,11 @@ class TER:
         """The texts in lower case and normalised, as the options say."""
         return Tercom(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)(texts)
 
+    def prepared_references(self, texts: Texts) -> Texts:
+        """The references after the same, twice where they are normalised, as in sacreBLEU: "it's," comes apart once more."""
+        once = self.prepared(texts)
+        return self.prepared(once) if self.normalized else once
+
     def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> Statistics:
         """Edits, and the average length of the references.
 

@@ -42,6 +42,8 @@ class Texts:
         """
         if isinstance(strings, (str, bytes)):
             raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
+        if not isinstance(strings, Iterable):
+            raise UsageError(f"{type(strings).__name__} was given where a list with a {what} for each segment belongs")
         encoded = [_encoded(text, what, i) for i, text in enumerate(strings)]
         return cls.of_bytes(encoded)
 
@@ -153,6 +155,8 @@ class References:
         """
         if isinstance(references, (str, bytes)):
             raise UsageError("references is one string: give a list with a string, or a list of strings, for each segment")
+        if not isinstance(references, Iterable):
+            raise UsageError(f"references is {type(references).__name__}: give a string or list for each segment")
         flat: list[str] = []
         offsets = [0]
         for i, given in enumerate(references):

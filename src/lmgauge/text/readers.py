@@ -153,7 +153,7 @@ def _text_field(record: dict[str, object], reading: Reading, name: str, line: in
 def _group_field(record: dict[str, object], field: str, name: str, line: int) -> str:
     value = _field(record, field, name, line)
     if not isinstance(value, (str, int)):
-        raise InputError(f"{name}:{line}: the group field {field!r} holds {_kind(value)}, not a string or an integer")
+        raise InputError(f"{name}:{line}: the field {field!r} holds {_kind(value)}, not a string or an integer")
     return value if isinstance(value, str) else json.dumps(value)
 
 
