@@ -32,7 +32,20 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.scores import ScoreBatch, read_scores
-    from lmgauge.task_scores import bleu, cer, chrf, score_files, score_systems, ter, wer
+    from lmgauge.task_scores import (
+        align_files,
+        bleu,
+        cer,
+        chrf,
+        correlate_tables,
+        score_files,
+        score_label_files,
+        score_labels,
+        score_segments,
+        score_systems,
+        ter,
+        wer,
+    )
     from lmgauge.tasks.accumulator import Accumulator
     from lmgauge.tasks.alignment import align
     from lmgauge.tasks.bleu import BLEU
@@ -80,6 +93,7 @@ _HOMES = {
     "Vocabulary": "lmgauge.text.vocabulary",
     "WER": "lmgauge.tasks.error_rates",
     "align": "lmgauge.tasks.alignment",
+    "align_files": "lmgauge.task_scores",
     "audit": "lmgauge.verdicts",
     "audit_run": "lmgauge.verdicts",
     "bleu": "lmgauge.task_scores",
@@ -87,6 +101,7 @@ _HOMES = {
     "chrf": "lmgauge.task_scores",
     "compare": "lmgauge.verdicts",
     "correlate": "lmgauge.tasks.correlation",
+    "correlate_tables": "lmgauge.task_scores",
     "diagnose": "lmgauge.verdicts",
     "divergence": "lmgauge.verdicts",
     "evaluate": "lmgauge.api",
@@ -99,6 +114,9 @@ _HOMES = {
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api",
     "score_files": "lmgauge.task_scores",
+    "score_label_files": "lmgauge.task_scores",
+    "score_labels": "lmgauge.task_scores",
+    "score_segments": "lmgauge.task_scores",
     "score_systems": "lmgauge.task_scores",
     "ter": "lmgauge.task_scores",
     "train": "lmgauge.api",
@@ -141,6 +159,7 @@ __all__ = [
     "Vocabulary",
     "__version__",
     "align",
+    "align_files",
     "audit",
     "audit_run",
     "bleu",
@@ -148,6 +167,7 @@ __all__ = [
     "chrf",
     "compare",
     "correlate",
+    "correlate_tables",
     "diagnose",
     "divergence",
     "evaluate",
@@ -160,6 +180,9 @@ __all__ = [
     "read_scores",
     "sample",
     "score_files",
+    "score_label_files",
+    "score_labels",
+    "score_segments",
     "score_systems",
     "ter",
     "train",

@@ -177,7 +177,7 @@ def score_files(
     metric: TaskMetric,
     *,
     references: Path | Iterable[Path],
-    hypotheses: Path | Iterable[Path],
+    hypotheses: Path | Iterable[Path] | Mapping[str, Path],
     test: str | None = RANDOMIZATION_TEST,
     resamples: int | None = None,
     seed: int = DEFAULT_SEED,
@@ -190,7 +190,8 @@ def score_files(
     Args:
         metric: such as `lmgauge.BLEU()`.
         references: a file with a segment on each line (or record), several with one more reference each, or a folder.
-        hypotheses: a file for each system, or a folder with the same file names for each.
+        hypotheses: a file for each system, or a folder with the same file names for each; by the systems' names, if they
+            are not to be called as the files are.
         test, resamples, seed, threads: as `score_systems`.
         progress: told how many segments are done.
         **reading: field, reference_fields, id_field, by, unit, format, errors; see `lmgauge.tasks.parallel.Reading`.
@@ -199,10 +200,12 @@ def score_files(
         InputError: a file is missing, ends before another, or holds what is not text; or there is nothing to score.
         UsageError: options that contradict each other.
     """
-    files = ParallelFiles(_paths(references), _paths(hypotheses), _reading(reading))
+    named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
+    paths = _paths(hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses)
+    files = ParallelFiles(_paths(references), paths, _reading(reading))
     return measure(
         metric,
-        files.names,
+        files.names if named is None else named,
         files,
         group_names=files.group_names,
         notes=files.notes,
@@ -395,6 +398,8 @@ def align_files(
 
 
 def _paths(given: Path | Iterable[Path]) -> list[str]:
+    if not isinstance(given, (str, os.PathLike, Iterable)):
+        raise UsageError(f"a path, or a list of paths, is needed, not {type(given).__name__}")
     return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
 
 

@@ -146,7 +146,7 @@ def test_shapes_are_checked() -> None:
         _native.separate_tokens(arrays, 0, np.zeros(0, dtype=np.uint8), 0, 2)
 
 
-ODD_BYTES = st.sampled_from([b"\xf0", b"\xff", b"\xe2", b"\x80", b"\xc2", b"\xf4\x90\x80\x80", b"\xe3\x80\x80", b"a", b"1", b".", b" "])
+ODD_BYTES = st.sampled_from([b"\xf0", b"\xff", b"\xe2", b"\x80", b"\xc2", b"\xf4\x90\x80\x80", b"a", b"1", b".", b" "])
 
 
 @given(st.lists(st.lists(ODD_BYTES, max_size=12).map(b"".join), min_size=2, max_size=2))
@@ -157,7 +157,7 @@ def test_bytes_that_are_no_text_do_no_harm(texts: list[bytes]) -> None:
     calls = [lambda kind=kind: _native.separate_tokens(arrays, kind, classes, 0, 1) for kind in range(4)]
     calls += [
         lambda: _native.bleu_statistics(arrays, other, offsets, 4, 0, 0, 1, np.zeros(10, dtype=np.int64)),
-        lambda: _native.chrf_statistics(arrays, other, offsets, (6, 2, 4.0, False, False), 0, 1, np.zeros((1, 24), np.int64)),
+        lambda: _native.chrf_statistics(arrays, other, offsets, (6, 2, 4.0, True, True), 0, 1, np.zeros((1, 24), np.int64)),
         lambda: _native.ter_statistics(arrays, other, offsets, 0, 1, np.zeros((1, 2), dtype=np.int64)),
         lambda: _native.edit_counts(other, offsets, arrays, 0, 0, 1, np.zeros(4, dtype=np.int64), stop),
         lambda: _native.edit_counts(other, offsets, arrays, 1, 0, 1, np.zeros(4, dtype=np.int64), stop),

@@ -43,7 +43,7 @@ def test_equal_systems_get_no_mark_and_a_note(capsys: pytest.CaptureFixture[str]
     out = printed(capsys, GOOD, GOOD, test="randomization", resamples=50)
     assert "*" not in out
     assert "none differs from Online-B at 5 % (approximate randomisation, 50 trials)." in out
-    assert "same counts in every segment" in out
+    assert "the same counts as Online-B in every segment" in out
 
 
 def test_one_system_without_draws_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,8 +104,9 @@ def test_narrow_terminals_lose_the_least_telling(
     for module in (terminal, lmgauge.report.slices, lmgauge.report.tasks):
         monkeypatch.setattr(module, "console", lambda: Console(width=width, highlight=False, markup=False))
     print_systems(bleu_systems())
-    table = capsys.readouterr().out.split("\n\n")[0]
+    table, _, note = capsys.readouterr().out.split("\n\n")[0].partition("no room for: ")
     assert [word for word in ("ratio", "precisions", "BP", "interval") if word not in table] == list(gone)
+    assert all(word in note for word in gone)
     assert "BLEU" in table
     assert "difference" in table
     assert max(map(len, table.splitlines())) <= width

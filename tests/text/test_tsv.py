@@ -64,5 +64,5 @@ def test_lists_in_json_lines_keep_their_record(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="field 'text' holds a list, not a string"):
         texts_of(Corpus.from_files(path))
     path.write_text('{"text": []}\n', encoding="utf-8")
-    with pytest.raises(InputError, match="an empty list, not a string or a list of strings"):
+    with pytest.raises(InputError, match="a list without a string, not a string or a list of strings"):
         texts_of(Corpus.from_files(path, lists=True))

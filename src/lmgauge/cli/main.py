@@ -122,6 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SystemExit as error:
         # click meets a reader that has gone (`| head`) with exit code 1 and a wrapped standard output; to us it is no error.
         if type(sys.stdout).__name__ != "_PacifyFlushWrapper":
+            _leave_threads(error.code)
             raise
         code = 0 if error.code == 1 else error.code
     sys.exit(code if isinstance(code, int) else 0)
@@ -154,11 +155,15 @@ def _interrupted() -> int:
     with contextlib.suppress(ValueError):  # not the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is tidied up: a second one has nothing to interrupt
     click.echo("lmgauge: interrupted; nothing was left half-written", err=True)
-    if threading.active_count() > 1:
-        # Python would wait for what the other threads are at, which nobody wants any more.
-        sys.stderr.flush()
-        os._exit(INTERRUPTED)
+    _leave_threads(INTERRUPTED)
     return INTERRUPTED
+
+
+def _leave_threads(code: str | int | None) -> None:
+    """Ends the process where other threads are at work: Python would wait for them, or end them within a kernel."""
+    if threading.active_count() > 1 and isinstance(code, int) and code > 128:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ _RESULT = (
     ),
     click.option(
         "--resamples",
-        type=click.IntRange(min=100),
+        type=click.IntRange(100, 1_000_000),
         metavar="N",
         help="Of the test; 10,000 of the randomization or 1,000 of the bootstrap if not given.",
     ),
@@ -131,6 +131,8 @@ def _check(options: dict[str, Any]) -> None:
     other = next((name for name in ("sentence", "as_json") if options[name]), None)
     if options["score_only"] and other is not None:
         raise click.UsageError(f"give one of --score-only and --{other.removeprefix('as_')}: each is all that is printed")
+    if options["test"] == "none" and options["resamples"] is not None:
+        raise click.UsageError("--test none draws nothing: leave out --resamples")
 
 
 def _print(systems: Systems, options: dict[str, Any]) -> None:

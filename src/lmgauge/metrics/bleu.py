@@ -23,6 +23,7 @@ from lmgauge.metrics._checks import Floats
 
 __all__ = ["BleuFormula", "bleu_scores", "brevity_penalties", "ngram_precisions"]
 
+LARGEST_VALUE = 1e6
 SMOOTHING_VALUES: dict[str, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
 """Smoothing methods and the value each takes where none is given; None: it takes none."""
 
@@ -66,8 +67,8 @@ class BleuFormula:
             if SMOOTHING_VALUES[self.smoothing] is None:
                 raise UsageError(f"smoothing_value: {self.smoothing} takes no value; leave it out, or choose floor or add-k")
             number = isinstance(self.smoothing_value, Real) and math.isfinite(self.smoothing_value)
-            if not number or self.smoothing_value < 0:
-                raise UsageError(f"smoothing_value: {self.smoothing_value!r} is not a number from 0")
+            if not number or not 0 <= self.smoothing_value <= LARGEST_VALUE:
+                raise UsageError(f"smoothing_value: {self.smoothing_value!r} is not a number from 0 to {LARGEST_VALUE:,.0f}")
         if self.weights is not None:
             _check_weights(self.weights, self.order)
 

@@ -114,13 +114,17 @@ def print_table(
 
     out = console()
     out.print(Text(title, style="bold"))
-    out.print(_fitting_table(labels, columns, out.width, heading, bold))
+    table, gone = _fitting_table(labels, columns, out.width, heading, bold)
+    out.print(table)
+    if gone:
+        out.print(Text(f"no room for: {', '.join(column.heading for column in gone)}; --json has all", style="dim"))
     out.print()
 
 
 def _fitting_table(
     labels: Sequence[str], columns: Sequence[Column], width: int, heading: str, bold: Collection[int]
-) -> Table:
+) -> tuple[Table, list[Column]]:
+    """The table, and the columns there was no room for."""
     kept = list(columns)
     table = _table(heading, labels, kept, bold)
     for column in sorted((c for c in columns if c.goes), key=lambda c: c.goes):
@@ -132,7 +136,7 @@ def _fitting_table(
     if missing > 0:
         longest = max(map(_cells, [heading, *labels]))
         table.columns[0].max_width = max(_NARROWEST, longest - missing)
-    return table
+    return table, [column for column in columns if column not in kept]
 
 
 def _table(heading: str, labels: Sequence[str], columns: Sequence[Column], bold: Collection[int]) -> Table:

@@ -78,12 +78,13 @@ def print_systems(systems: Systems, *, width: int = 2) -> None:
     labels = [readable(item.system) for item in systems]
     columns = [Column(_heading(systems), [number(scale * item.score.score, width) for item in systems])]
     columns += [*_drawn_columns(systems, scale, width), *_part_columns(systems)]
-    print_table(f"{systems.metric}, {segments}", labels, columns, heading="system", bold=bold)
+    better = "" if systems.higher_is_better else "; lower is better"
+    print_table(f"{systems.metric}, {segments}{better}", labels, columns, heading="system", bold=bold)
     _print_groups(systems, scale, width)
     out = console()
     for line in _footnotes(systems):
         out.print(readable(line), style="dim")
-    out.print(readable(f"{systems.metric}|{systems.signature}"), style="cyan")
+    out.print(readable(f"{systems.metric}|{systems.signature}"), style="cyan", soft_wrap=True)
 
 
 def print_labels(systems: Systems) -> None:
@@ -117,7 +118,8 @@ def _drawn_columns(systems: Systems, scale: float, width: int) -> Iterator[Colum
         differences = [None if item.difference is None else scale * item.difference for item in items]
         yield Column("difference", [signed(value, width) for value in differences], _DIFFERENCE_GOES)
     if any(item.p_value_holm is not None for item in items):
-        yield Column("p", [_p(item) for item in items], _P_GOES)
+        tested = sum(item.p_value_holm is not None for item in items)
+        yield Column("p (Holm)" if tested > 1 else "p", [_p(item) for item in items], _P_GOES)
 
 
 def _interval(interval: Interval | None, scale: float, width: int) -> str:

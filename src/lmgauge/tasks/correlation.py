@@ -307,6 +307,8 @@ def _read_json(path: str, text: str) -> list[Row]:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
+        raise InputError(f"{path}: not usable JSON: {error}") from error
     rows = whole.get("systems") if isinstance(whole, dict) else whole
     if not isinstance(rows, list):
         raise InputError(f'{path}: needs a list of objects, or an object with such a list under "systems"')

@@ -14,6 +14,9 @@ from lmgauge.threads import run_ranges, thread_count
 # Below this a second thread costs more than it saves.
 BYTES_PER_THREAD = 1 << 17
 
+LONGEST = 1 << 30
+"""Bytes that no text reaches: kernels count its words in 32 bits."""
+
 Kernel = Callable[[int, int, Statistics], None]
 """Fills rows `begin` to `end` (excluded) of the statistics."""
 
@@ -43,6 +46,9 @@ def count_segments(
     if segments and not counts.all():
         raise InputError(f"segment {int(np.argmin(counts)) + 1} has no reference; give at least one (it may be empty)")
     rows = np.zeros((segments, columns), dtype=np.int64)
+    for texts in (hypotheses, references.texts):
+        if len(texts) and int((texts.ends - texts.starts).max()) >= LONGEST:
+            raise InputError("a segment has 1 GiB or more: is the file without line ends? Cut it into segments")
     size = int((hypotheses.ends - hypotheses.starts).sum()) + int((references.texts.ends - references.texts.starts).sum())
     useful = max(1, min(segments, size // BYTES_PER_THREAD))
     run_ranges(lambda begin, end: kernel(begin, end, rows), segments, min(thread_count(threads), useful))

@@ -134,7 +134,12 @@ def measure(
     told = list(notes)
     for name, kept in zip(names, sums, strict=True):
         kept.blanks.check(metric, name if len(names) > 1 else "")
+        if metric.percent and kept.blanks.references == kept.blanks.texts:
+            raise InputError(f"all {kept.blanks.texts:,} references are blank: a rate needs something to divide by")
         told.extend(kept.blanks.notes(name if len(names) > 1 else ""))
+        if metric.higher_is_better and not metric.scores(kept.units.total[None].astype(np.float64))[0]:
+            why = "no n-gram of some order is in a reference, or no output is that long"
+            told.append(f"{name}: 0, as {why}; lower the order, or take the effective one")
     return compare_systems(
         metric,
         names,

@@ -165,7 +165,8 @@ class ParallelFiles:
         reading = self._reading
         odd = next((path for path in (*references, *hypotheses) if not os.path.isdir(path)), None)
         if odd is not None:
-            raise UsageError(f"{odd}: is no folder, as the others are: name files only, or folders only")
+            folder = next(path for path in (*references, *hypotheses) if os.path.isdir(path))
+            raise UsageError(f"{folder} is a folder and {odd} is not: name files only, or folders only")
         if reading.by not in (None, BY_FILE):
             raise UsageError(f"--by {reading.by}: folders can be grouped by file only")
         files = _names_in(references[0])

@@ -38,6 +38,9 @@ DEFAULT_SEED = 12345
 UNITS = 1 << 20
 """Most rows of statistics that are kept; of more segments, neighbours are added up."""
 
+MOST_DRAWS = 1_000_000
+"""Most resamples, or trials."""
+
 _LEVEL = 0.95
 _TAIL = 40  # one in so many resamples lies outside the interval on either side
 # Rows of draws at a time, and how many segments are multiplied at a time: small enough for a core's cache.
@@ -289,6 +292,8 @@ def _checked(statistics: Sequence[Statistics], draws: int, seed: int) -> int:
     if not segments or {len(part) for part in statistics} != {segments}:
         raise UsageError("statistics of systems to be compared are of the same segments, one at least")
     whole = isinstance(draws, Integral) and isinstance(seed, Integral)
-    if not whole or draws < 1 or seed < 0:
-        raise UsageError(f"cannot draw {draws!r} times with seed {seed!r}; give 1 or more, and a seed of 0 or more")
+    if not whole or not 1 <= draws <= MOST_DRAWS or seed < 0:
+        raise UsageError(
+            f"cannot draw {draws!r} times with seed {seed!r}; give 1 to {MOST_DRAWS:,}, and a seed of 0 or more"
+        )
     return segments

@@ -408,15 +408,15 @@ def _randomize(
 
 def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[_Drawn]) -> list[str]:
     """P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least."""
-    notes = []
+    same = []
     for name, part, found in list(zip(names, statistics, drawn, strict=True))[1:]:
         if found.p_value is not None and np.array_equal(part, statistics[0]):
             found.p_value = 1.0
-            notes.append(
-                f"{name} and {names[0]} have the same counts in every segment, so p = 1 (sacreBLEU prints the least p-value "
-                "its draws can give)"
-            )
-    return notes
+            same.append(name)
+    if not same:
+        return []
+    who = same[0] if len(same) == 1 else f"{same[0]} and {len(same) - 1} more"
+    return [f"{who}: the same counts as {names[0]} in every segment, so p = 1 (sacreBLEU prints its least p-value)"]
 
 
 def _caveats(rows: int, segments_per_draw: int, test: str) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,10 @@ class Texts:
             UsageError: one of them is no string, or `strings` is a single one.
             InputError: one of them holds NUL or a lone surrogate.
         """
+        if not isinstance(strings, Iterable) or isinstance(strings, (Mapping, Set)):
+            raise UsageError(f"a list with a {what} for each segment is needed, not {type(strings).__name__}")
         if isinstance(strings, (str, bytes)):
             raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
-        if not isinstance(strings, Iterable):
-            raise UsageError(f"{type(strings).__name__} was given where a list with a {what} for each segment belongs")
         encoded = [_encoded(text, what, i) for i, text in enumerate(strings)]
         return cls.of_bytes(encoded)
 
@@ -153,10 +154,11 @@ class References:
             UsageError: something is no string or list of strings.
             InputError: a segment has no reference, or a text is none.
         """
+        if not isinstance(references, Iterable) or isinstance(references, (Mapping, Set)):
+            kind = type(references).__name__
+            raise UsageError(f"references: a list with a string, or a list of strings, for each segment, not {kind}")
         if isinstance(references, (str, bytes)):
             raise UsageError("references is one string: give a list with a string, or a list of strings, for each segment")
-        if not isinstance(references, Iterable):
-            raise UsageError(f"references is {type(references).__name__}: give a string or list for each segment")
         flat: list[str] = []
         offsets = [0]
         for i, given in enumerate(references):
@@ -192,4 +194,6 @@ class References:
 def _listed(given: object, i: int) -> Sequence[str | None]:
     if isinstance(given, (list, tuple)):
         return given
+    if isinstance(given, np.ndarray):
+        return cast("list[str | None]", given.tolist())
     raise UsageError(f"the references of segment {i + 1} are {type(given).__name__}, not a string or a list of strings")

@@ -102,7 +102,7 @@ def check_tokenizer(name: str) -> None:
 def _check_outside(name: str, outside: _Outside) -> None:
     for module, package in {"sacrebleu": "sacrebleu", **outside.libraries}.items():
         if find_spec(module) is None:
-            raise MissingExtraError(package, extra="translation" if module == "sacrebleu" else outside.extra)
+            raise MissingExtraError(f"{package} (for the tokenizer {name})", extra=outside.extra)
     if outside.model:
         path, url = _model_file(outside.model)
         if not os.path.isfile(path):

@@ -181,9 +181,11 @@ def _problem_message(block: bytes, problem: int, place: Place) -> str:
         where += f", byte {place.byte + problem}"
     if block[problem] == 0:
         what = "NUL (0x00) is not text; is this UTF-16, or a binary file?"
+    elif block[problem] == 0xED and block[problem + 1 : problem + 2] >= b"\xa0":
+        what = "a lone surrogate (U+D800 to U+DFFF, \\ud800 in JSON) is no character"
     else:
         what = f"0x{block[problem]:02X} is not valid UTF-8"
-    return f"{where}: {what}: convert the file, or choose --errors replace or --errors skip"
+    return f"{where}: {what}: convert the file, or choose --errors replace"
 
 
 def _without_bad_lines(block: bytes, report: TextReport) -> tuple[bytes, NDArray[np.int64]]:

@@ -44,7 +44,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterat
     for column in columns:
         if column not in file.schema_arrow.names:
             found = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
-            raise InputError(f"{source.name}: no column {column!r}; the columns are {found}: choose one with --field")
+            raise InputError(f"{source.name}: no column {column!r}; the columns are {found}: name one of them")
     row = 1
     for batch in file.iter_batches(_rows_per_batch(file, reading), columns=sorted(set(columns))):
         texts = _strings(batch.column(reading.field), reading.field, source, row)

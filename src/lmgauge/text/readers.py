@@ -143,10 +143,14 @@ def _text_field(record: dict[str, object], reading: Reading, name: str, line: in
     value = _field(record, reading.field, name, line)
     if isinstance(value, str):
         return [utf8(value)]
-    if reading.lists and isinstance(value, list) and value and all(isinstance(text, str) for text in value):
-        return [utf8(text) for text in value]
-    wanted = "a string or a list of strings, at least one" if reading.lists else "a string"
-    what = "an empty list" if value == [] else _kind(value)
+    wanted, what = "a string", _kind(value)
+    if reading.lists:
+        wanted = "a string or a list of strings"
+        if isinstance(value, list):
+            present = [text for text in value if text is not None]  # null: a reference that is absent
+            if present and all(isinstance(text, str) for text in present):
+                return [utf8(text) for text in present]
+            what = "a list without a string" if not present else "a list with something that is no string"
     raise InputError(f"{name}:{line}: field {reading.field!r} holds {what}, not {wanted}")
 
 
@@ -160,7 +164,7 @@ def _group_field(record: dict[str, object], field: str, name: str, line: int) ->
 def _field(record: dict[str, object], field: str, name: str, line: int) -> object:
     if field not in record:
         found = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {found}: choose one with --field")
+        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {found}: name one of them")
     return record[field]
 
 

@@ -42,7 +42,7 @@ def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
 
 
 def _number(name: str) -> int | None:
-    return int(name) - 1 if name.isascii() and name.isdigit() and int(name) > 0 else None
+    return int(name) - 1 if name.isascii() and name.isdigit() and len(name) < 10 and int(name) > 0 else None
 
 
 def _found(names: list[str], wanted: str, source: Source) -> int:
@@ -50,8 +50,8 @@ def _found(names: list[str], wanted: str, source: Source) -> int:
         return names.index(wanted)
     found = ", ".join(repr(name[:40]) for name in names[:8])
     raise InputError(
-        f"{source.name}: no column {wanted!r} in its first line, which has {found}: choose a column with --field, by such a "
-        f"name or, in a file without header, by its number (1 to {len(names)})"
+        f"{source.name}: no column {wanted!r} in its first line, which has {found}: name one of them or, "
+        f"in a file without header, the number of a column (1 to {len(names)})"
     )
 
 
