@@ -192,7 +192,10 @@ def test_groups_add_up(texts: dict[str, Path], tmp_path: Path) -> None:
     assert list(found["groups"]) == ["chat", "news"]
     for name in ("hits", "substitutions", "deletions", "insertions"):
         assert sum(group[name] for group in found["groups"].values()) == found[name]
-    assert "chat" in ok("wer", texts["ref"], texts["a"], "--by", labels).stdout
+    table = ok("wer", texts["ref"], texts["a"], "--by", labels).stdout.partition("by group")[2]
+    assert table.split("\n")[1].split()[:4] == ["group", "WER", "%", "subs"]
+    both = ok("wer", texts["ref"], texts["a"], texts["b"], "--by", labels).stdout.partition("by group")[2]
+    assert both.split("\n")[1].split() == ["group", "a", "b"]
 
 
 def test_transcripts_are_jiwer_s(texts: dict[str, Path]) -> None:

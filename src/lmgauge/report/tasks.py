@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from lmgauge.evaluation.statistics import Interval
 from lmgauge.report.slices import Column, print_table
 from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
+from lmgauge.tasks.metric import TaskScore
 from lmgauge.tasks.systems import BOOTSTRAP_TEST, SIGNIFICANT, SystemResult, Systems
 
 MARK = "*"
@@ -77,7 +78,7 @@ def print_systems(systems: Systems, *, width: int = 2) -> None:
     bold = [best] if len(systems) > 1 else []
     labels = [readable(item.system) for item in systems]
     columns = [Column(_heading(systems), [number(scale * item.score.score, width) for item in systems])]
-    columns += [*_drawn_columns(systems, scale, width), *_part_columns(systems)]
+    columns += [*_drawn_columns(systems, scale, width), *_part_columns([item.score for item in systems])]
     better = "" if systems.higher_is_better else "; lower is better"
     print_table(f"{systems.metric}, {segments}{better}", labels, columns, heading="system", bold=bold)
     _print_groups(systems, scale, width)
@@ -132,8 +133,8 @@ def _p(item: SystemResult) -> str:
     return (f"{MARK} " if item.significant else "") + p_value(item.p_value_holm)
 
 
-def _part_columns(systems: Systems) -> Iterator[Column]:
-    parts = [item.score.to_dict() for item in systems]
+def _part_columns(scores: Sequence[TaskScore]) -> Iterator[Column]:
+    parts = [score.to_dict() for score in scores]
     for part in _PARTS:
         values = [_part(found, part.key) for found in parts]
         if None not in values:
@@ -149,6 +150,12 @@ def _part(parts: dict[str, Any], key: str) -> Any:
 def _print_groups(systems: Systems, scale: float, width: int) -> None:
     groups = list(systems.items[0].groups)
     if not groups:
+        return
+    if len(systems) == 1:
+        scores = [systems.items[0].groups[group] for group in groups]
+        columns = [Column(_heading(systems), [number(scale * score.score, width) for score in scores])]
+        columns += _part_columns(scores)
+        print_table("by group", [readable(group) for group in groups], columns, heading="group")
         return
     columns = [
         Column(
