@@ -1,6 +1,6 @@
 """BLEU, chrF, TER, WER and CER in Python: the words and the defaults of the command line.
 
-    lmgauge.bleu(hypotheses=["the cat sat"], references=["the cat sat down"]).score
+    lmgauge.bleu(hypotheses=["The cat sat on the mat"], references=["The cat sits on the mat"]).score
     lmgauge.score_systems(lmgauge.ChrF(word_order=2), hypotheses={"a": [...], "b": [...]}, references=[...])
     lmgauge.score_files(lmgauge.WER(lowercase=True), references="ref.txt", hypotheses=["a.txt", "b.txt"])
 
