@@ -16,17 +16,20 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+unit_option = click.option(
+    "--unit",
+    type=click.Choice(["line", "document"]),
+    default="line",
+    show_default=True,
+    help="What is a segment: each line, or each file.",
+)
+
+
 def text_options(command: _F) -> _F:
     """How texts are read: unit, field, format, groups, and what to do with invalid bytes."""
     for option in reversed(
         [
-            click.option(
-                "--unit",
-                type=click.Choice(["line", "document"]),
-                default="line",
-                show_default=True,
-                help="What is a segment: each line, or each file.",
-            ),
+            unit_option,
             click.option(
                 "--field",
                 default="text",

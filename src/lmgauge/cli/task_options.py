@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from lmgauge.cli.options import json_option, seed_option
+from lmgauge.cli.options import json_option, seed_option, unit_option
 
 if TYPE_CHECKING:
     from lmgauge.tasks.alignment import AlignedSegment
@@ -52,13 +52,7 @@ _READING = (
         metavar="GROUP",
         help="Also a row for each group: a field of the references, a file with a name on each line, or file (folders).",
     ),
-    click.option(
-        "--unit",
-        type=click.Choice(["line", "document"]),
-        default="line",
-        show_default=True,
-        help="What is a segment: each line, or each file.",
-    ),
+    unit_option,
     click.option(
         "--format", type=click.Choice(["text", "jsonl", "tsv", "parquet"]), help="Of all files; by suffix if not given."
     ),
