@@ -48,7 +48,7 @@ def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
 
     \b
     lmgauge bleu ref.txt a.txt b.txt c.txt d.txt --json > bleu.json
-    lmgauge eval -m a=lm-a/ ... --json > perplexity.json
+    lmgauge eval -m a/ -m b/ -m c/ -m d/ test.txt --json > perplexity.json
     lmgauge correlate bleu.json perplexity.json
     lmgauge correlate bleu.json -m kn5/ --output '?.txt'
     lmgauge correlate systems.tsv -x perplexity -y bleu

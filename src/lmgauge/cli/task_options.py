@@ -111,12 +111,10 @@ def run_metric(metric: TaskMetric, options: dict[str, Any]) -> None:
     with progress() as status:
         systems = score_files(
             metric,
-            references=[options["reference"], *options["more_references"]],
-            hypotheses=list(options["hypotheses"]),
+            **_files(options),
             **_drawing(options),
             threads=options["threads"],
             progress=lambda done: status.update(f"{done:,} segments"),
-            **{name: options[name] for name in _READING_NAMES},
         )
     _print(systems, options)
 
@@ -164,6 +162,11 @@ def run_label_scores(average: str, labels: list[str] | None, options: dict[str, 
         print_labels(systems)
 
 
+def _files(options: dict[str, Any]) -> dict[str, Any]:
+    texts = {"references": [options["reference"], *options["more_references"]], "hypotheses": list(options["hypotheses"])}
+    return texts | {name: options[name] for name in _READING_NAMES}
+
+
 def _drawing(options: dict[str, Any]) -> dict[str, Any]:
     test = None if options["test"] == "none" else options["test"]
     return {"test": test, "resamples": options["resamples"], "seed": options["seed"]}
@@ -174,13 +177,7 @@ def _print_segments(metric: TaskMetric, options: dict[str, Any]) -> None:
     from lmgauge.task_scores import score_segments
 
     printer = SegmentPrinter(metric, as_json=options["as_json"], width=options["width"])
-    for block in score_segments(
-        metric,
-        references=[options["reference"], *options["more_references"]],
-        hypotheses=list(options["hypotheses"]),
-        threads=options["threads"],
-        **{name: options[name] for name in _READING_NAMES},
-    ):
+    for block in score_segments(metric, **_files(options), threads=options["threads"]):
         printer.write(block)
 
 
@@ -188,9 +185,4 @@ def aligned(metric: EditRate, options: dict[str, Any]) -> Iterator[AlignedSegmen
     """The alignments of the segments of files, as `task_options` say."""
     from lmgauge.task_scores import align_files
 
-    return align_files(
-        metric,
-        references=[options["reference"], *options["more_references"]],
-        hypotheses=list(options["hypotheses"]),
-        **{name: options[name] for name in _READING_NAMES},
-    )
+    return align_files(metric, **_files(options))

@@ -215,9 +215,7 @@ def _alignments(references: Texts, hypotheses: Texts, unit: Unit) -> Iterator[Al
     for begin in range(0, len(references), SEGMENTS_AT_A_TIME):
         refs = references.part(begin, begin + SEGMENTS_AT_A_TIME)
         hyps = hypotheses.part(begin, begin + SEGMENTS_AT_A_TIME)
-        operations, ends = _native.edit_operations(
-            (refs.data, refs.starts, refs.ends), (hyps.data, hyps.starts, hyps.ends), UNITS[unit], 0, len(refs), stop
-        )
+        operations, ends = _native.edit_operations(refs.arrays, hyps.arrays, UNITS[unit], 0, len(refs), stop)
         bounds = [0, *ends.tolist()]
         for i, (one, other) in enumerate(zip(_units(refs, unit), _units(hyps, unit), strict=True)):
             yield Alignment(unit, one, other, operations[bounds[i] : bounds[i + 1]])

@@ -60,7 +60,7 @@ class Blanks:
     def _earlier(self, mine: int | None, later: int | None) -> int | None:
         return mine if mine is not None or later is None else self.segments + later
 
-    def check(self, metric: TaskMetric, system: str = "") -> None:
+    def check(self, metric: TaskMetric, system: str = "", *, silence: bool = True) -> None:
         """Refuses to score nothing.
 
         WER and CER are plain numbers also where one side is blank (all is deleted, or inserted), and silence may be what
@@ -69,6 +69,7 @@ class Blanks:
         Args:
             metric: that is to score.
             system: a name of the output, for the message.
+            silence: whether WER and CER may be of references that are all blank, as jiwer has it.
 
         Raises:
             InputError: there are no segments, or all of one side is blank and the metric is not WER or CER.
@@ -76,11 +77,9 @@ class Blanks:
         of = f" of {system}" if system else ""
         if not self.segments:
             raise InputError(f"there is no segment{of} to score; give at least one hypothesis and its reference")
-        if metric.percent:
-            return
-        if self.hypotheses == self.segments:
+        if self.hypotheses == self.segments and not metric.percent:
             raise InputError(f"all {self.segments:,} hypotheses{of} are blank: there is nothing to score; check the output")
-        if self.references == self.texts:
+        if self.references == self.texts and not (metric.percent and silence):
             raise InputError(f"all {self.texts:,} references are blank: there is nothing to score against; check the file")
 
     def notes(self, system: str = "") -> list[str]:

@@ -133,9 +133,7 @@ def measure(
         raise InputError("there is no segment to score; give at least one hypothesis and its reference")
     told = list(notes)
     for name, kept in zip(names, sums, strict=True):
-        kept.blanks.check(metric, name if len(names) > 1 else "")
-        if metric.percent and kept.blanks.references == kept.blanks.texts:
-            raise InputError(f"all {kept.blanks.texts:,} references are blank: a rate needs something to divide by")
+        kept.blanks.check(metric, name if len(names) > 1 else "", silence=False)
         told.extend(kept.blanks.notes(name if len(names) > 1 else ""))
         if metric.higher_is_better and not metric.scores(kept.units.total[None].astype(np.float64))[0]:
             why = "no n-gram of some order is in a reference, or no output is that long"

@@ -1,6 +1,6 @@
 """What may be done to transcripts before they are compared; each step is named in the signature.
 
-All texts go through a step as one string, with NUL between them, which no text holds.
+Many texts go through a step as one string, with NUL between them: see `Texts.mapped_together`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
 
 from lmgauge.errors import UsageError
 from lmgauge.tasks.texts import Texts
@@ -87,7 +85,7 @@ class Normalization:
         """The texts after all steps; the same object without any."""
         if self == Normalization():
             return texts
-        return _split(self._applied(_joined(texts)), len(texts))
+        return texts.mapped_together(self._applied)
 
     def _applied(self, whole: str) -> str:
         if self.unicode_form is not None:
@@ -141,17 +139,3 @@ def _expanded(whole: str) -> str:
         parts += (whole[done:begin], expanded)
         done = match.end()
     return "".join([*parts, whole[done:]])
-
-
-def _joined(texts: Texts) -> str:
-    """All texts with NUL between them."""
-    return b"\0".join(texts.encoded()).decode("utf-8")
-
-
-def _split(whole: str, count: int) -> Texts:
-    """The texts of `_joined`."""
-    if count == 0:
-        return Texts.of_bytes([])
-    data = np.frombuffer(whole.encode(), dtype=np.uint8)
-    cuts = np.flatnonzero(data == 0)
-    return Texts(data, np.append(0, cuts + 1).astype(np.int64), np.append(cuts, len(data)).astype(np.int64))

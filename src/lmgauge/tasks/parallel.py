@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class Reading:
     by: str | None = None
     unit: str = "line"
     format: str | None = None
-    errors: str = "fail"
+    errors: Literal["fail", "replace"] = "fail"
 
     def __post_init__(self) -> None:
         """Check the choices that files cannot.
@@ -151,7 +151,7 @@ class ParallelFiles:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
         labels = None
         if reading.by is not None and not by_field:
-            labels = Corpus.from_files(reading.by, group=None, format="text", errors=_policy(reading))
+            labels = Corpus.from_files(reading.by, group=None, format="text", errors=reading.errors)
         elif reading.by is not None and reading.id_field is not None:
             name = (reading.reference_fields or (reading.field,))[0]
             labels = reading.corpus(references[0], name=name, group=reading.by, lists=True)
@@ -213,10 +213,6 @@ class ParallelFiles:
             corpora = [*part.references, *part.hypotheses]
             told = (f"{corpus.sources[0].name}: {note}" for corpus in corpora for note in corpus.report.notes())
             self.notes.extend(note for note in told if "final newline" not in note)
-
-
-def _policy(reading: Reading) -> Any:
-    return reading.errors
 
 
 def _checked(paths: Sequence[str], reading: Reading) -> list[Source]:

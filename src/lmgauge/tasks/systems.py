@@ -394,8 +394,6 @@ def _randomize(
     seed: int,
     threads: int | None,
 ) -> None:
-    if len(statistics) < 2:
-        return
     # By the formula of the trials, so that a trial that swaps all or nothing ties with the real difference.
     totals = np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64)
     real = metric.scores(totals)

@@ -10,17 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import numpy as np
-
 from lmgauge.tasks.texts import Texts
 
 __all__ = ["Tercom"]
 
-# Many texts become one string, with NUL, which no text holds, between them. No rule below looks across one: NUL is neither
-# a letter nor skipped between letters (the final sigma's rule), and there is a blank to both its sides.
+# What is between texts that are prepared together. No rule below looks across one: NUL is neither a letter nor skipped
+# between letters (the final sigma's rule), and there is a blank to both its sides.
 _BREAK = "\0"
-# Texts prepared at a time: enough for the cost of a call not to matter, few enough for the copies not to.
-_BLOCK = 1 << 14
 
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
 # ASCII punctuation without ' , - and the full stop, which the other rules are about.
@@ -58,16 +54,9 @@ class Tercom:
         """The texts so prepared; words are what is between white space, of which there may be more than one blank."""
         if self.case_sensitive and not self.normalized and not self.no_punct:
             return texts
-        blocks = [texts.part(begin, begin + _BLOCK) for begin in range(0, len(texts), _BLOCK)]
-        encoded = _BREAK.encode().join(self._prepared(block) for block in blocks)
-        data = np.frombuffer(encoded, dtype=np.uint8)
-        breaks = np.flatnonzero(data == ord(_BREAK)).astype(np.int64)
-        if not len(texts):
-            return texts
-        return Texts(data, np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(data)]]))
+        return texts.mapped_together(self._prepared)
 
-    def _prepared(self, texts: Texts) -> bytes:
-        text = b"\0".join(texts.encoded()).decode("utf-8")
+    def _prepared(self, text: str) -> str:
         if self.normalized:  # what ends a text would otherwise come between its last word and the blank set behind it
             text = _BREAK.join([one.rstrip() for one in text.split(_BREAK)])
         if not self.case_sensitive:
@@ -80,7 +69,7 @@ class Tercom:
             text = _REMOVED.sub("", text)
             if self.asian_support:
                 text = _ASIAN_REMOVED.sub("", text)
-        return text.encode("utf-8")
+        return text
 
 
 def _western(text: str) -> str:

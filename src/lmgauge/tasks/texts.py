@@ -14,6 +14,9 @@ from lmgauge.text.segments import Segments
 
 Integers = NDArray[np.int64]
 
+# Texts made one string at a time: enough for the cost of a call not to matter, few enough for the copies not to.
+_TOGETHER = 1 << 14
+
 
 @dataclass(frozen=True, slots=True)
 class Texts:
@@ -93,14 +96,24 @@ class Texts:
         """What a function makes of each text."""
         return Texts.of_bytes([function(text).encode() for text in self.strings()])
 
+    def mapped_together(self, function: Callable[[str], str]) -> Texts:
+        """What a function makes of the texts, many at a time: one call for all is many times faster than one for each.
+
+        Args:
+            function: gets texts as one string with NUL, which no text holds, between them; it must leave those where they
+                are and look across none.
+        """
+        parts = (self.part(begin, begin + _TOGETHER) for begin in range(0, len(self), _TOGETHER))
+        made = (function(b"\0".join(part.encoded()).decode("utf-8")).encode() for part in parts)
+        whole = np.frombuffer(b"\0".join(made), dtype=np.uint8)
+        breaks = np.flatnonzero(whole == 0).astype(np.int64)
+        return Texts(whole, np.append(0, breaks + 1)[: len(self)], np.append(breaks, len(whole))[: len(self)])
+
     def lowered(self) -> Texts:
         """The texts in lower case, each as `str.lower()` has it."""
-        # One call for all is many times faster, and the same: NUL, which no text holds, is neither a letter nor skipped
-        # between letters, so it ends the context that lower case looks at (for the Greek sigma) as the end of a string does.
-        whole = np.frombuffer(b"\0".join(self.encoded()).decode("utf-8").lower().encode(), dtype=np.uint8)
-        breaks = np.flatnonzero(whole == 0).astype(np.int64)
-        ends = np.append(breaks, len(whole))[: len(self)]
-        return Texts(whole, np.append(0, breaks + 1)[: len(self)], ends)
+        # NUL is neither a letter nor skipped between letters, so it ends the context that lower case looks at (for the
+        # Greek sigma) as the end of a string does.
+        return self.mapped_together(str.lower)
 
     def joined(self, other: Texts) -> Texts:
         """These texts, then the others; copies both."""

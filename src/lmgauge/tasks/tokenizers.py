@@ -150,8 +150,7 @@ def tokenized(texts: Texts, name: str, threads: int = 1) -> Texts:
         return texts.mapped(_outside_function(name))
     kind = OWN_KINDS[name]
     classes = _international_classes() if name == "intl" else np.zeros(0, dtype=np.uint8)
-    arrays = (texts.data, texts.starts, texts.ends)
-    parts = run_ranges(lambda b, e: _native.separate_tokens(arrays, kind, classes, b, e), len(texts), threads)
+    parts = run_ranges(lambda b, e: _native.separate_tokens(texts.arrays, kind, classes, b, e), len(texts), threads)
     if len(parts) == 1:
         return Texts(*parts[0])
     shifts = np.cumsum([0, *(len(data) for data, _, _ in parts[:-1])])
