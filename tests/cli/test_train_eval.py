@@ -182,6 +182,18 @@ def test_a_run_folder(folder: Path, tmp_path: Path) -> None:
     assert (folder / "mle2" / "config.json").exists()
 
 
+def test_documents_of_the_text_are_remembered(folder: Path, tmp_path: Path) -> None:
+    evaluate("-m", folder / "kn3", folder / "one.txt", "--document", "blank-line", "-o", tmp_path / "run")
+    content = json.loads((tmp_path / "run" / "evaluation.json").read_text(encoding="utf-8"))
+    assert content["settings"]["text"]["document"] == "blank-line"
+    plain = evaluate("-m", folder / "kn3", folder / "one.txt")[0]
+    assert content["evaluation"]["fingerprints"] == plain["fingerprints"]
+    assert content["evaluation"]["log_probability"] == plain["log_probability"]
+    result = run("eval", "-m", folder / "kn3", folder / "one.txt", "--document", "talk")
+    assert result.exit_code == 2
+    assert "plain text has no field 'talk' that names documents" in result.stderr
+
+
 def test_the_table_s_metadata_carries_the_fingerprints(folder: Path, tmp_path: Path) -> None:
     """Of model, tokenizer, vocabulary and text; besides the context policy and the version."""
     ok("eval", "-m", folder / "kn3", folder / "one.txt", "-o", tmp_path / "run")

@@ -281,6 +281,20 @@ def test_the_text_it_was_is_asked_for(folder: Path, text: Path) -> None:
         run.corpus(["none.txt"])
 
 
+def test_the_text_is_read_again_with_its_documents(text: Path, tmp_path: Path) -> None:
+    model = lmgauge.train("witten-bell", Corpus.from_strings(["a b", "b a b"]), order=2)
+    lmgauge.evaluate(model, Corpus.from_files(text, document="blank-line"), output=tmp_path / "run")
+    assert content(tmp_path / "run")["settings"]["text"]["document"] == "blank-line"
+    found = remembered(open_run(tmp_path / "run"))
+    assert found is not None
+    assert (found.report.documents_by, found.report.documents) == ("blank lines", 2)
+    how = content(tmp_path / "run")["settings"]["text"]
+    sealed(tmp_path / "run", text={name: how[name] for name in how.keys() - {"document", "id"}})  # as lmgauge 0.1.0 wrote it
+    found = remembered(open_run(tmp_path / "run"))
+    assert found is not None
+    assert found.report.documents_by == "unknown"
+
+
 def test_remembered_texts(folder: Path, text: Path, tmp_path: Path) -> None:
     run = open_run(folder)
     found = remembered(run)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.reference.documents import document_numbers
 
 from lmgauge.errors import InputError
 from lmgauge.text.documents import Corpus, Segments, count_characters, count_words
@@ -114,9 +115,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     plain = re.sub(rb"\r+\n", b"\n", body + b"\n" if body and not body.endswith(b"\n") else body)
     raw_lines = plain.split(b"\n")[:-1]
     replaced = read(data, block_bytes=5, errors="replace")
-    assert texts_of(parts_of(replaced)) == [
-        line.decode("utf-8", "replace").replace("\0", "\ufffd") for line in raw_lines
-    ]
+    assert texts_of(parts_of(replaced)) == [line.decode("utf-8", "replace").replace("\0", "\ufffd") for line in raw_lines]
     good = [line for line in raw_lines if b"\0" not in line and line.decode("utf-8", "ignore").encode() == line]
     skipped = read(data, block_bytes=5, errors="skip")
     assert [text.encode() for text in texts_of(parts_of(skipped))] == good
@@ -155,6 +154,49 @@ def test_counts_of_lines_equal_python(texts: list[str]) -> None:
     for part in parts_of(read(data)):
         assert count_words(part.data, part.starts, part.ends, 1) == len(data.split())
         assert count_characters(part.data, part.starts, part.ends, 1) == len(data.decode())
+
+
+# -- documents -----------------------------------------------------------------------------------------------------
+
+# Lines that are blank, headings, nearly headings, or text.
+marked_lines = st.sampled_from(
+    [
+        "",
+        " ",
+        "\t\v",
+        "a",
+        " b ",
+        " = A = ",
+        "= ä =",
+        " = A = B = ",
+        " = = A = = ",
+        "= = =",
+        "= =",
+        "=",
+        "# A",
+        "#",
+        "# ",
+        "## A",
+    ]
+) | st.text(st.sampled_from("=# a\xa0"), max_size=7)
+
+
+@law
+@given(
+    st.lists(st.lists(marked_lines, max_size=8), min_size=1, max_size=3),
+    st.sampled_from(["file", "blank-line", "heading"]),
+    st.integers(1, 40),
+)
+def test_documents_do_not_depend_on_blocks(files: list[list[str]], rule: str, block_bytes: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, f"{i}.txt") for i in range(len(files))]
+        for path, own in zip(paths, files, strict=True):
+            path.write_bytes("".join(line + "\n" for line in own).encode())
+        corpus = Corpus.from_files(paths, document=rule, block_bytes=block_bytes)
+        parts = list(corpus)
+    expected = document_numbers(files, rule)
+    assert [number for part in parts if part.documents is not None for number in part.documents.tolist()] == expected
+    assert corpus.report.documents == len(set(expected))
 
 
 # -- tokenizers ----------------------------------------------------------------------------------------------------
@@ -237,9 +279,7 @@ def test_built_in_tokens_equal_python(texts: list[str]) -> None:
         assert words.strings() == [word for text in raw for word in text.split()]
         assert words.span_ends.tolist() == [m.end() for text in raw for m in re.finditer(rb"[^ \t\n\v\f\r]+", text)]
         assert len(words) == count_words(part.data, part.starts, part.ends, 0)
-        assert make_tokenizer("character").tokenize(part).strings() == [
-            c.encode() for text in raw for c in text.decode()
-        ]
+        assert make_tokenizer("character").tokenize(part).strings() == [c.encode() for text in raw for c in text.decode()]
         assert make_tokenizer("byte").tokenize(part).strings() == [b"<0x%02X>" % byte for text in raw for byte in text]
 
 

@@ -25,8 +25,11 @@ unit_option = click.option(
 )
 
 
+TEXT_OPTIONS = ("unit", "field", "group", "document", "format_", "errors")
+
+
 def text_options(command: _F) -> _F:
-    """How texts are read: unit, field, format, groups, and what to do with invalid bytes."""
+    """How texts are read: unit, field, format, groups, documents, and what to do with invalid bytes."""
     for option in reversed(
         [
             unit_option,
@@ -43,6 +46,12 @@ def text_options(command: _F) -> _F:
                 show_default=True,
                 metavar="NAME",
                 help="Group of a segment: its file, or this field.",
+            ),
+            click.option(
+                "--document",
+                metavar="RULE",
+                help="What is independent: file, segment, unknown, blank-line, heading, or this field; each of several text "
+                "files, if not given.",
             ),
             click.option(
                 "--format",
@@ -72,6 +81,7 @@ def corpus_of(texts: tuple[str, ...], options: dict[str, Any]) -> Corpus:
         unit=options["unit"],
         field=options["field"],
         group=options["group"],
+        document=options["document"],
         format=options["format_"],
         errors=options["errors"],
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, text_options, threads_option
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 
@@ -136,7 +136,7 @@ def train(
     from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
 
-    corpus = corpus_of(texts, {name: options.pop(name) for name in ("unit", "field", "group", "format_", "errors")})
+    corpus = corpus_of(texts, {name: options.pop(name) for name in TEXT_OPTIONS})
     with progress() as status:
         given = None if words is None else read_word_list(words)
         model = run(kind, corpus, words=given, progress=status.update, **options)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from lmgauge.cli.options import corpus_of
+from lmgauge.cli.options import TEXT_OPTIONS, corpus_of
 from lmgauge.models.neural.training.presets import PRESET_NAMES
 from lmgauge.models.neural.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
@@ -208,7 +208,7 @@ def train_and_tell(
         from lmgauge.models.neural.training.run import train_neural
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
-    reading = {name: options[name] for name in ("unit", "field", "group", "format_", "errors")}
+    reading = {name: options[name] for name in TEXT_OPTIONS}
     corpus = corpus_of(texts, reading)
     valid = corpus_of(options["valid"], reading) if options["valid"] else None
     given = set(_given(ctx))

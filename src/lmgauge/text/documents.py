@@ -12,14 +12,27 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
 import numpy as np
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.text.cleaning import check_policy
+from lmgauge.text.labels import (
+    BLANK_LINE,
+    BY_NAMES,
+    DOCUMENT,
+    DOCUMENT_RULES,
+    FILE,
+    GROUP,
+    HEADING,
+    ID,
+    UNKNOWN,
+    DocumentNumbers,
+    Names,
+)
 from lmgauge.text.readers import Reading, read_document, read_jsonl, read_lines, read_records, utf8
 from lmgauge.text.segments import Segments, TextReport, count_characters, count_words
 from lmgauge.text.streams import Source, find_sources
@@ -33,7 +46,6 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Reader = Callable[[Reading], Iterator[Segments]]
 
 UNITS = ("line", "document")
-GROUP_BY_FILE = "file"
 
 
 class Corpus:
@@ -56,7 +68,8 @@ class Corpus:
         errors: str,
         block_bytes: int,
         field: str = "text",
-        group_field: str | None = None,
+        label_fields: Mapping[str, str] | None = None,
+        documents: str = UNKNOWN,
         file_labels: list[str] | None = None,
         one_shot: str | None = None,
         sources: Iterable[Source] = (),
@@ -72,7 +85,8 @@ class Corpus:
         self._errors = errors
         self._block_bytes = block_bytes
         self._field = field
-        self._group_field = group_field
+        self._label_fields = dict(label_fields or {})
+        self._documents = documents
         self._file_labels = file_labels
         self._one_shot = one_shot
         self._lists = lists
@@ -85,7 +99,9 @@ class Corpus:
         *,
         unit: Unit = "line",
         field: str = "text",
-        group: str | None = GROUP_BY_FILE,
+        group: str | None = FILE,
+        document: str | None = None,
+        id: str | None = None,
         format: Format | None = None,
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
@@ -100,9 +116,14 @@ class Corpus:
                 whole file). A record of JSONL, TSV or Parquet always is a segment.
             field: name of the JSONL field or the column that holds the text; of a TSV column without name its number.
             group: "file" labels segments by the name of their file, another name by that field or column, None not.
+            document: what belongs to one document and is not independent: "file", each file; "segment", nothing but the
+                segment itself; "blank-line" and "heading", the lines of a text file up to a blank line, or to the next
+                ` = Title = ` or `# Title`; "unknown"; any other name is the field or column that names the document.
+                None: each of several text files is one, otherwise unknown. How the text is scored does not depend on it.
+            id: field or column with the id of each record; segments without are told by their file and line.
             format: read all files as "text", "jsonl", "tsv" or "parquet", whatever their names.
             errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
-                segment; both are counted in `report`.
+                segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
             block_bytes: about how many bytes to hold at a time; changes nothing in the result.
             lists: a JSONL field may hold a list of strings; each is a segment with its record's line number.
 
@@ -117,18 +138,22 @@ class Corpus:
             raise UsageError(f"unknown unit {unit!r}: choose one of {', '.join(UNITS)}")
         _check_common(errors, block_bytes)
         sources = find_sources(paths, format)
-        group_field = None if group in (None, GROUP_BY_FILE) else group
+        rule = _document_rule(document, sources, unit)
+        asked = {GROUP: None if group == FILE else group, DOCUMENT: document if rule == BY_NAMES else None, ID: id}
+        label_fields = {label: name for label, name in asked.items() if name is not None}
         plain = next((source for source in sources if source.format == "text"), None)
-        if group_field is not None and plain is not None:
-            raise UsageError(f"{plain.name}: plain text has no field {group_field!r} to group by: use file, or none")
+        if label_fields and plain is not None:
+            label, name = next(iter(label_fields.items()))
+            raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD[label]}")
         once = next((source.name for source in sources if source.one_shot), None)
         return cls(
             [_file_reader(source, unit) for source in sources],
             errors=errors,
             block_bytes=block_bytes,
             field=field,
-            group_field=group_field,
-            file_labels=[source.label for source in sources] if group == GROUP_BY_FILE else None,
+            label_fields=label_fields,
+            documents=rule,
+            file_labels=[source.label for source in sources] if group == FILE else None,
             one_shot=once,
             sources=sources,
             settings={
@@ -136,6 +161,8 @@ class Corpus:
                 "unit": unit,
                 "field": field,
                 "group": group,
+                "document": document,
+                "id": id,
                 "format": format,
                 "errors": errors,
             },
@@ -148,6 +175,7 @@ class Corpus:
         texts: Iterable[str],
         *,
         groups: Iterable[str] | None = None,
+        documents: Iterable[str] | None = None,
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
     ) -> Corpus:
@@ -156,6 +184,7 @@ class Corpus:
         Args:
             texts: the strings; a list can be read again, an iterator once.
             groups: the name of the group of each string, or None.
+            documents: the name of the document of each string, or None if that is not known.
             errors: as in `from_files` (a string is invalid if it holds NUL or a lone surrogate).
             block_bytes: about how many bytes to hold at a time.
 
@@ -165,12 +194,19 @@ class Corpus:
         if isinstance(texts, (str, bytes)):
             raise UsageError("texts is one string: give a list of strings, or a path to from_files")
         _check_common(errors, block_bytes)
-        once = any(isinstance(given, Iterator) for given in (texts, groups))
+        once = any(isinstance(given, Iterator) for given in (texts, groups, documents))
+        labels = {label: names for label, names in ((GROUP, groups), (DOCUMENT, documents)) if names is not None}
 
         def read(reading: Reading) -> Iterator[Segments]:
-            return _read_strings(texts, groups, reading)
+            return _read_strings(texts, labels, reading)
 
-        return cls([read], errors=errors, block_bytes=block_bytes, one_shot="this iterator" if once else None)
+        return cls(
+            [read],
+            errors=errors,
+            block_bytes=block_bytes,
+            documents=UNKNOWN if documents is None else BY_NAMES,
+            one_shot="this iterator" if once else None,
+        )
 
     @property
     def rereadable(self) -> bool:
@@ -192,29 +228,63 @@ class Corpus:
             self.group_names = []
         return self._pass(self.report, self.group_names)
 
-    def _pass(self, report: TextReport, names: list[str]) -> Iterator[Segments]:
-        codes = {name: code for code, name in enumerate(names)}
-
-        def group_code(name: str) -> int:
-            if name not in codes:
-                codes[name] = len(names)
-                names.append(name)
-            return codes[name]
-
-        reading = Reading(self._field, self._group_field, group_code, self._errors, self._block_bytes, report, self._lists)
+    def _pass(self, report: TextReport, group_names: list[str]) -> Iterator[Segments]:
+        groups, documents = Names(group_names), Names()
+        numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
+        report.documents_by = numbers.source
+        reading = Reading(
+            self._field, self._label_fields, groups, documents, self._errors, self._block_bytes, report, self._lists
+        )
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
+            numbers.begin_file(self.sources[i].path if self.sources else "")
             # One file is one group: no codes are needed then.
-            code = codes[self._file_labels[i]] if self._file_labels and len(names) > 1 else None
+            several = self._file_labels is not None and len(group_names) > 1
+            code = groups.numbers([self._file_labels[i]])[0] if self._file_labels and several else None
             for part in read(reading):
-                groups = part.groups if code is None else np.full(len(part), code, dtype=np.int32)
-                segments = replace(part, first=report.segments, groups=groups)
+                segments = replace(
+                    part,
+                    first=report.segments,
+                    groups=part.groups if code is None else np.full(len(part), code, dtype=np.int32),
+                    documents=numbers.of(part, report.segments),
+                )
                 report.segments += len(segments)
                 report.bytes += segments.byte_count()
+                report.documents = numbers.count
                 _update_digest(digest.update, segments)
                 yield segments
+        if report.unusable and not report.segments:
+            raise InputError(f"no record of the text can be used; the first: {report.first_unusable}")
         report.sha256 = digest.hexdigest()
+
+
+_INSTEAD = {
+    GROUP: "to group by: use file, or none",
+    DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
+    ID: "that holds ids: a line is told by its file and number",
+}
+
+
+def _document_rule(document: str | None, sources: Sequence[Source], unit: Unit) -> str:
+    """Return what tells documents apart.
+
+    Raises:
+        UsageError: blank lines or headings, and something is read that has no lines.
+    """
+    other = next((source for source in sources if source.format != "text"), None)
+    if document is None:
+        return FILE if other is None and len({source.path for source in sources}) > 1 else UNKNOWN
+    if document not in DOCUMENT_RULES:
+        return BY_NAMES
+    if document in (BLANK_LINE, HEADING):
+        if other is not None:
+            raise UsageError(
+                f"{other.name}: only plain text has documents by {document}: name the field that tells them apart"
+            )
+        if unit == "document":
+            raise UsageError(f"documents by {document} are made of lines: use unit line, or file as what is a document")
+    return document
 
 
 def _check_common(errors: str, block_bytes: int) -> None:
@@ -240,29 +310,30 @@ def _file_reader(source: Source, unit: Unit) -> Reader:
     return read
 
 
-def _read_strings(texts: Iterable[str], groups: Iterable[str] | None, reading: Reading) -> Iterator[Segments]:
+def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: Reading) -> Iterator[Segments]:
     """Yield strings in batches of about `block_bytes`."""
     batch: list[bytes] = []
-    codes: list[int] | None = None if groups is None else []
-    labels = None if groups is None else iter(groups)
+    names: dict[str, list[str]] = {label: [] for label in labels}
+    waiting = {label: iter(given) for label, given in labels.items()}
     first, size = 1, 0
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise UsageError(f"text {number} is {type(text).__name__}, not a string")
         batch.append(utf8(text))
         size += len(batch[-1])
-        if labels is not None and codes is not None:
-            label = next(labels, None)
-            if label is None:
-                raise UsageError(f"there are more texts than groups: text {number} has none")
-            codes.append(reading.group_code(label))
+        for label, given in waiting.items():
+            name = next(given, None)
+            if name is None:
+                raise UsageError(f"there are more texts than {label}s: text {number} has none")
+            names[label].append(name)
         if size >= reading.block_bytes:
-            yield from read_records(batch, range(first, number + 1), codes, "<strings>", reading)
-            batch, codes, first, size = [], None if groups is None else [], number + 1, 0
+            yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
+            batch, names, first, size = [], {label: [] for label in labels}, number + 1, 0
     if batch:
-        yield from read_records(batch, range(first, first + len(batch)), codes, "<strings>", reading)
-    if labels is not None and next(labels, None) is not None:
-        raise UsageError("there are more groups than texts")
+        yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
+    for label, given in waiting.items():
+        if next(given, None) is not None:
+            raise UsageError(f"there are more {label}s than texts")
 
 
 def _update_digest(update: Callable[[bytes | memoryview], None], segments: Segments) -> None:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
-from lmgauge.text.readers import Reading, read_records
+from lmgauge.text.labels import DOCUMENT, GROUP, ID, Names
+from lmgauge.text.readers import Reading, gaps, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, file_errors
 
@@ -40,20 +41,38 @@ def read_parquet(source: Source, reading: Reading) -> Iterator[Segments]:
 
 
 def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterator[Segments]:
-    columns = [reading.field] if reading.group_field is None else [reading.field, reading.group_field]
+    columns = [reading.field, *reading.label_fields.values()]
     for column in columns:
         if column not in file.schema_arrow.names:
             found = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
             raise InputError(f"{source.name}: no column {column!r}; the columns are {found}: name one of them")
     row = 1
     for batch in file.iter_batches(_rows_per_batch(file, reading), columns=sorted(set(columns))):
-        texts = _strings(batch.column(reading.field), reading.field, source, row)
-        codes = None
-        if reading.group_field is not None:
-            codes = _group_codes(batch.column(reading.group_field), reading, source, row)
+        numbers = np.arange(row, row + len(batch), dtype=np.int64)
+        row += len(batch)
+        batch, numbers = _without_nulls(batch, columns, numbers, source, reading)
+        texts = _strings(batch.column(reading.field), reading.field, source)
+        fields = reading.label_fields.items()
+        labels = {label: _strings(batch.column(field), field, source, integers=True) for label, field in fields}
         if len(texts):
-            yield from _segments(texts, codes, row, source, reading)
-        row += len(texts)
+            yield from _segments(texts, labels, numbers, source, reading)
+
+
+def _without_nulls(
+    batch: pa.RecordBatch, columns: list[str], numbers: NDArray[np.int64], source: Source, reading: Reading
+) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+    """Return the rows that have a value in all columns, and their numbers."""
+    import pyarrow as pa
+
+    null = np.zeros(len(batch), dtype=bool)
+    for name in columns:
+        if batch.column(name).null_count:
+            missing = batch.column(name).is_null().to_numpy(zero_copy_only=False)
+            place = f"{source.name}, row {numbers[np.flatnonzero(missing)[0]]}"
+            new = int(np.count_nonzero(missing & ~null))
+            reading.leave_out(InputError(f"{place}: column {name!r} holds null, not a string"), new)
+            null |= missing
+    return (batch.filter(pa.array(~null)), numbers[~null]) if null.any() else (batch, numbers)
 
 
 def _rows_per_batch(file: pq.ParquetFile, reading: Reading) -> int:
@@ -66,31 +85,43 @@ def _rows_per_batch(file: pq.ParquetFile, reading: Reading) -> int:
     return max(1, min(_MOST_ROWS, reading.block_bytes * rows // max(size, 1)))
 
 
-def _strings(column: pa.Array, name: str, source: Source, row: int) -> pa.LargeStringArray:
+def _strings(column: pa.Array, name: str, source: Source, *, integers: bool = False) -> pa.LargeStringArray:
+    """Return a column without nulls as strings; labels may also be integers."""
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if integers and pa.types.is_integer(kind):
+        column, kind = column.cast(kind).cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        if integers:
+            raise InputError(f"{source.name}: column {name!r} holds {kind}, not strings or integers")
         raise InputError(f"{source.name}: column {name!r} holds {kind}, not strings: choose another with --field")
-    if column.null_count:
-        missing = row + int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InputError(f"{source.name}, row {missing}: column {name!r} holds null, not a string")
     return column.cast(pa.large_string())
 
 
-def _group_codes(column: pa.Array, reading: Reading, source: Source, row: int) -> NDArray[np.int32]:
-    import pyarrow as pa
+def _listed(labels: pa.Array, source: Source) -> list[str]:
+    try:
+        values: list[str] = labels.to_pylist()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source.name}: a name of a group or document, or an id, is not valid UTF-8") from error
+    return values
 
-    if pa.types.is_integer(column.type):
-        column = column.cast(pa.string())
-    texts = _strings(column, reading.group_field or "", source, row).dictionary_encode()
-    names = np.array([reading.group_code(name) for name in texts.dictionary.to_pylist()], dtype=np.int32)
-    codes: NDArray[np.int32] = names[texts.indices.to_numpy()]
+
+def _codes(labels: pa.LargeStringArray | None, names: Names, source: Source) -> NDArray[np.int64] | None:
+    """Return the number of each name; every different one is looked up once."""
+    if labels is None:
+        return None
+    encoded = labels.dictionary_encode()
+    codes: NDArray[np.int64] = names.numbers(_listed(encoded.dictionary, source))[encoded.indices.to_numpy()]
     return codes
 
 
 def _segments(
-    texts: pa.LargeStringArray, codes: NDArray[np.int32] | None, row: int, source: Source, reading: Reading
+    texts: pa.LargeStringArray,
+    labels: dict[str, pa.LargeStringArray],
+    numbers: NDArray[np.int64],
+    source: Source,
+    reading: Reading,
 ) -> Iterator[Segments]:
     """Yield a batch as segments over Arrow's own buffer if all of it is clean, else record by record."""
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -104,9 +135,22 @@ def _segments(
     torn = bool(np.any((data[begins] & 0xC0) == 0x80))
     if problem < 0 and not torn and b"\r\n" not in whole:
         reading.report.characters += characters
-        yield Segments(data, offsets[:-1], offsets[1:], 0, 0, codes, source.name, row)
+        groups = _codes(labels.get(GROUP), reading.groups, source)
+        yield Segments(
+            data,
+            offsets[:-1],
+            offsets[1:],
+            0,
+            0,
+            None if groups is None else groups.astype(np.int32),
+            source.name,
+            int(numbers[0]),
+            gaps(numbers),
+            _codes(labels.get(DOCUMENT), reading.documents, source),
+            _listed(labels[ID], source) if ID in labels else None,
+        )
         return
     bounds = offsets.tolist()
     records = (whole[start:end] for start, end in pairwise(bounds))
-    numbers = range(row, row + len(texts))
-    yield from read_records(records, numbers, None if codes is None else codes.tolist(), source.name, reading)
+    listed = {label: _listed(values, source) for label, values in labels.items()}
+    yield from read_records(records, numbers.tolist(), listed, source.name, reading)

@@ -7,18 +7,21 @@ text that comes out does not depend on the block size.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.text.cleaning import Place, clean_lines, clean_record, strip_file_start
+from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start
+from lmgauge.text.labels import DOCUMENT, GROUP, ID, Names
 from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, read_chunks
 
-GroupCode = Callable[[str], int]
+Labels = Mapping[str, Sequence[str]]
+"""The names of the groups and documents of some records, and their ids; only what is asked for."""
+
 _ZERO = np.zeros(1, dtype=np.int64)
 
 
@@ -28,8 +31,9 @@ class Reading:
 
     Attributes:
         field: name of the field or column that holds the text of a record.
-        group_field: name of the field or column that holds the group of a record, or None.
-        group_code: gives the code of a group by its name, a new one for a new name.
+        label_fields: by label ("group", "document", "id") the field or column that holds it; only those asked for.
+        groups: numbers of the groups.
+        documents: numbers of the documents that have names.
         errors: "fail", "replace" or "skip".
         block_bytes: about how many bytes to hold at a time.
         report: counts what is read and changed.
@@ -37,12 +41,25 @@ class Reading:
     """
 
     field: str
-    group_field: str | None
-    group_code: GroupCode
+    label_fields: Mapping[str, str]
+    groups: Names
+    documents: Names
     errors: str
     block_bytes: int
     report: TextReport
     lists: bool = False
+
+    def leave_out(self, problem: InputError, count: int = 1) -> None:
+        """Count records that cannot be used.
+
+        Raises:
+            InputError: `problem`, unless such records are to be skipped.
+        """
+        if self.errors != "skip":
+            raise problem
+        self.report.skipped += count
+        self.report.unusable += count
+        self.report.first_unusable = self.report.first_unusable or str(problem)
 
 
 def read_lines(source: Source, reading: Reading) -> Iterator[Segments]:
@@ -103,7 +120,7 @@ def read_document(source: Source, reading: Reading) -> Iterator[Segments]:
     reading.report.missing_final_newline += not complete
     clean = clean_record(text, place, reading.errors, reading.report)
     if clean is not None:
-        yield pack_records([clean.data], [1], None, source.name, reading, clean.characters)
+        yield pack_records([clean.data], [1], {}, source.name, reading, clean.characters)
 
 
 def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
@@ -111,20 +128,24 @@ def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
     for lines, _ in clean_blocks(source, reading):
         texts: list[bytes] = []
         numbers: list[int] = []
-        codes: list[int] = []
+        labels: dict[str, list[str]] = {label: [] for label in reading.label_fields}
         for i in range(len(lines)):
             raw = lines.text(i)
             if not raw.strip():
                 continue
-            record = _parse_json(raw, source.name, lines.line(i))
-            found = _text_field(record, reading, source.name, lines.line(i))
+            try:
+                record = _parse_json(raw, source.name, lines.line(i))
+                found = _text_field(record, reading, source.name, lines.line(i))
+                own = [_label_field(record, field, source.name, lines.line(i)) for field in reading.label_fields.values()]
+            except InputError as error:
+                reading.leave_out(error)
+                continue
             texts.extend(found)
             numbers.extend([lines.line(i)] * len(found))
-            if reading.group_field is not None:
-                code = reading.group_code(_group_field(record, reading.group_field, source.name, numbers[-1]))
-                codes.extend([code] * len(found))
+            for values, value in zip(labels.values(), own, strict=True):
+                values.extend([value] * len(found))
         if texts:
-            yield from read_records(texts, numbers, codes or None, source.name, reading)
+            yield from read_records(texts, numbers, labels, source.name, reading)
 
 
 def _parse_json(raw: bytes, name: str, line: int) -> dict[str, object]:
@@ -154,11 +175,15 @@ def _text_field(record: dict[str, object], reading: Reading, name: str, line: in
     raise InputError(f"{name}:{line}: field {reading.field!r} holds {what}, not {wanted}")
 
 
-def _group_field(record: dict[str, object], field: str, name: str, line: int) -> str:
+def _label_field(record: dict[str, object], field: str, name: str, line: int) -> str:
     value = _field(record, field, name, line)
     if not isinstance(value, (str, int)):
         raise InputError(f"{name}:{line}: the field {field!r} holds {_kind(value)}, not a string or an integer")
-    return value if isinstance(value, str) else json.dumps(value)
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if find_problem(utf8(value))[0] >= 0:
+        raise InputError(f"{name}:{line}: the field {field!r} holds NUL or a lone surrogate (\\u0000, \\ud800)")
+    return value
 
 
 def _field(record: dict[str, object], field: str, name: str, line: int) -> object:
@@ -179,47 +204,55 @@ def utf8(text: str) -> bytes:
 
 
 def read_records(
-    records: Iterable[bytes], numbers: Sequence[int], codes: Sequence[int] | None, name: str, reading: Reading
+    records: Iterable[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: Reading
 ) -> Iterator[Segments]:
     """Yield raw records as one batch of segments (none if all are skipped), cleaned as the text of a file would be.
 
     Args:
         records: the bytes of each.
         numbers: line or record number of each.
-        codes: group code of each, or None.
+        labels: the labels of each.
         name: where they are from, for messages.
         reading: the choices made.
     """
-    kept: list[bytes] = []
-    kept_numbers: list[int] = []
-    kept_codes: list[int] = []
+    texts: list[bytes] = []
+    kept: list[int] = []
     characters = 0
     for i, raw in enumerate(records):
         clean = clean_record(raw, Place(name, numbers[i], None, "record"), reading.errors, reading.report)
         if clean is None:
             continue
         characters += clean.characters
-        kept.append(clean.data)
-        kept_numbers.append(numbers[i])
-        if codes is not None:
-            kept_codes.append(codes[i])
+        texts.append(clean.data)
+        kept.append(i)
     if kept:
-        yield pack_records(kept, kept_numbers, kept_codes if codes is not None else None, name, reading, characters)
+        kept_labels = {label: [values[i] for i in kept] for label, values in labels.items()}
+        yield pack_records(texts, [numbers[i] for i in kept], kept_labels, name, reading, characters)
 
 
 def pack_records(
-    records: list[bytes], numbers: list[int], codes: list[int] | None, name: str, reading: Reading, characters: int
+    records: list[bytes], numbers: list[int], labels: Labels, name: str, reading: Reading, characters: int
 ) -> Segments:
     """Return clean records as segments that share one array; `characters` of them are added to the report."""
     reading.report.characters += characters
     lengths = np.fromiter(map(len, records), dtype=np.int64, count=len(records))
     ends = np.cumsum(lengths)
     data = np.frombuffer(records[0] if len(records) == 1 else b"".join(records), dtype=np.uint8)
-    groups = None if codes is None else np.array(codes, dtype=np.int32)
-    return Segments(data, ends - lengths, ends, 0, 0, groups, name, numbers[0], _gaps(numbers))
+    return Segments(
+        data,
+        ends - lengths,
+        ends,
+        0,
+        0,
+        reading.groups.numbers(labels[GROUP]).astype(np.int32) if GROUP in labels else None,
+        name,
+        numbers[0],
+        gaps(np.array(numbers, dtype=np.int64)),
+        reading.documents.numbers(labels[DOCUMENT]) if DOCUMENT in labels else None,
+        list(labels[ID]) if ID in labels else None,
+    )
 
 
-def _gaps(numbers: list[int]) -> NDArray[np.int64] | None:
-    """Return the record numbers as an array if some in between are missing or come twice, else None."""
-    values = np.array(numbers, dtype=np.int64)
-    return None if (np.diff(values) == 1).all() else values
+def gaps(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return the record numbers if some in between are missing or come twice, else None."""
+    return None if (np.diff(numbers) == 1).all() else numbers

@@ -33,6 +33,9 @@ class Segments:
         source: name of the file, for messages.
         first_line: line (or record) in `source` of the first segment, counted from 1.
         line_numbers: int64 [segments], line of each segment where lines in between were left out; usually None.
+        documents: int64 [segments], number of the document of each segment, counted from 0 over the whole corpus by first
+            appearance; None where documents are not known.
+        ids: the id that its source gave each segment; None where no field with ids is named.
     """
 
     data: NDArray[np.uint8]
@@ -44,6 +47,8 @@ class Segments:
     source: str
     first_line: int
     line_numbers: NDArray[np.int64] | None = None
+    documents: NDArray[np.int64] | None = None
+    ids: list[str] | None = None
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -61,6 +66,12 @@ class Segments:
         """Return the line (record) number of segment `i` in `source`, counted from 1."""
         return self.first_line + i if self.line_numbers is None else int(self.line_numbers[i])
 
+    def identifiers(self) -> list[str]:
+        """Return the id of each segment, "file:line" where its source gave none."""
+        if self.ids is not None:
+            return self.ids
+        return [f"{self.source}:{self.line(i)}" for i in range(len(self))]
+
 
 @dataclass(slots=True)
 class TextReport:
@@ -75,8 +86,13 @@ class TextReport:
         bom: files whose UTF-8 byte order mark was dropped.
         replaced: bytes replaced by U+FFFD (`errors="replace"`).
         skipped: segments dropped (`errors="skip"`).
+        unusable: those of them that are records without a text: bad JSON, no such field, null.
+        first_unusable: what is wrong with the first of these, and where it is.
         missing_final_newline: files whose last newline was supplied.
         sha256: hexadecimal digest of the normalised content, empty until the text was read to its end.
+        documents_by: what tells documents apart: "files", "segments", "blank lines", "headings", "field NAME", "names"
+            (given beside strings) or "unknown".
+        documents: how many there are; 0 if unknown.
     """
 
     segments: int = 0
@@ -87,8 +103,12 @@ class TextReport:
     bom: int = 0
     replaced: int = 0
     skipped: int = 0
+    unusable: int = 0
+    first_unusable: str = ""
     missing_final_newline: int = 0
     sha256: str = ""
+    documents_by: str = "unknown"
+    documents: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -112,8 +132,10 @@ class TextReport:
             lines.append(f"final newline supplied for {self.missing_final_newline:,} of {self.files:,} files")
         if self.replaced:
             lines.append(f"{self.replaced:,} bytes that are no valid text replaced by U+FFFD")
-        if self.skipped:
-            lines.append(f"{self.skipped:,} segments that are no valid text left out")
+        if invalid := self.skipped - self.unusable:
+            lines.append(f"{invalid:,} segments that are no valid text left out")
+        if self.unusable:
+            lines.append(f"{self.unusable:,} records without usable text left out; the first: {self.first_unusable}")
         return lines
 
 

@@ -19,26 +19,31 @@ def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
     Raises:
         InputError: there is no such column, in the header or in a line.
     """
-    text, group = _number(reading.field), None if reading.group_field is None else _number(reading.group_field)
-    header = text is None or (reading.group_field is not None and group is None)
+    wanted = [reading.field, *reading.label_fields.values()]
+    columns = [_number(name) for name in wanted]
+    header = None in columns
     for lines, _ in clean_blocks(source, reading):
         first = 0
         if header:
             names = lines.text(0).decode().split("\t")
-            text = _found(names, reading.field, source) if text is None else text
-            if reading.group_field is not None and group is None:
-                group = _found(names, reading.group_field, source)
+            columns = [_found(names, name, source) if at is None else at for name, at in zip(wanted, columns, strict=True)]
             header, first = False, 1
         texts: list[bytes] = []
-        codes: list[int] | None = None if group is None else []
+        numbers: list[int] = []
+        labels: dict[str, list[str]] = {label: [] for label in reading.label_fields}
         for i in range(first, len(lines)):
-            columns = lines.text(i).split(b"\t")
-            texts.append(_column(columns, text or 0, source, lines.line(i)))
-            if codes is not None:
-                codes.append(reading.group_code(_column(columns, group or 0, source, lines.line(i)).decode()))
+            cells = lines.text(i).split(b"\t")
+            try:
+                text, *own = [_column(cells, at or 0, source, lines.line(i)) for at in columns]
+            except InputError as error:
+                reading.leave_out(error)
+                continue
+            texts.append(text)
+            numbers.append(lines.line(i))
+            for values, value in zip(labels.values(), own, strict=True):
+                values.append(value.decode())
         if texts:
-            numbers = [lines.line(i) for i in range(first, len(lines))]
-            yield from read_records(texts, numbers, codes, source.name, reading)
+            yield from read_records(texts, numbers, labels, source.name, reading)
 
 
 def _number(name: str) -> int | None:
