@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED, origin_of
+from lmgauge.evaluation.evaluate import DEFAULT_SEED, origin_of
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -143,8 +143,6 @@ def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of n
     text: Text,
     *,
     by_group: Literal[False] = False,
-    seed: int = ...,
-    resamples: int = ...,
     threads: int | None = ...,
     output: PathLike | None = ...,
 ) -> Evaluation: ...
@@ -154,8 +152,6 @@ def evaluate(
     text: Text,
     *,
     by_group: Literal[True],
-    seed: int = ...,
-    resamples: int = ...,
     threads: int | None = ...,
     output: PathLike | None = ...,
 ) -> Evaluations: ...
@@ -165,8 +161,6 @@ def evaluate(
     text: Text,
     *,
     by_group: bool = ...,
-    seed: int = ...,
-    resamples: int = ...,
     threads: int | None = ...,
     output: PathLike | None = ...,
 ) -> Evaluations: ...
@@ -175,8 +169,6 @@ def evaluate(
     text: Text,
     *,
     by_group: bool = False,
-    seed: int = DEFAULT_SEED,
-    resamples: int = DEFAULT_RESAMPLES,
     threads: int | None = None,
     output: PathLike | None = None,
 ) -> Evaluation | Evaluations:
@@ -186,8 +178,6 @@ def evaluate(
         model: a model, the path of one, or a list of either.
         text: a path, several, or a `Corpus`.
         by_group: also evaluate each group: each file, or each value of the field the corpus was told.
-        seed: of the bootstrap behind the 95 % interval.
-        resamples: of the bootstrap.
         threads: how many; no number depends on it.
         output: folder for evaluation.json and scores.parquet (a folder a model, if several), for `compare`, `diagnose` and
             `audit` to read.
@@ -204,7 +194,7 @@ def evaluate(
     models = [loaded(m) for m in given]
     corpus = corpus_of(text)
     if output is None:
-        results = _evaluate(models, corpus, by_group=by_group, seed=seed, resamples=resamples, threads=threads)
+        results = _evaluate(models, corpus, by_group=by_group, threads=threads)
     else:
         names = model_names(given, models)
         with RunFolders(Path(output), names) as folders:
@@ -214,18 +204,16 @@ def evaluate(
                 corpus,
                 names=names,
                 by_group=by_group,
-                seed=seed,
-                resamples=resamples,
                 threads=threads,
                 spans=True,
                 watch=lambda i, _, batch: folders.write(i, batch),
             )
-            folders.finish(results, {"text": corpus.settings, "seed": seed, "resamples": resamples})
+            folders.finish(results, {"text": corpus.settings})
     return results if several or by_group else results.items[0]
 
 
 def evaluate_scores(
-    table: PathLike | Iterable[ScoreBatch], text: Text | None = None, *, name: str = "scores", seed: int = DEFAULT_SEED
+    table: PathLike | Iterable[ScoreBatch], text: Text | None = None, *, name: str = "scores"
 ) -> Evaluation:
     """Evaluates a score table from anywhere; the text it is about gives bits per word, character and byte.
 
@@ -233,14 +221,13 @@ def evaluate_scores(
         table: path of a Parquet or JSON lines file (columns `segment`, `logprob`, ...), or batches.
         text: what was scored; optional.
         name: what to call the model behind it.
-        seed: of the bootstrap.
 
     Raises:
         InputError: the table breaks its rules or is not about this text.
     """
     batches = read_scores(Path(table)) if isinstance(table, (str, os.PathLike)) else table
     origin = origin_of(read_metadata(Path(table)) if isinstance(table, (str, os.PathLike)) else {}, name)
-    return _evaluate_scores(batches, origin=origin, corpus=None if text is None else corpus_of(text), seed=seed)
+    return _evaluate_scores(batches, origin=origin, corpus=None if text is None else corpus_of(text))
 
 
 def sample(

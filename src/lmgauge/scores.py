@@ -90,6 +90,20 @@ class ScoreBatch:
         """Number of segments that the tokens do not give back exactly."""
         return int(np.count_nonzero(self.lossy))
 
+    def documents(self) -> NDArray[np.int64] | None:
+        """int64 [s], the number of the document of each segment, 0 for one without rows; None if the table has none."""
+        rows = self.extra.get("document")
+        if rows is None:
+            return None
+        found = np.zeros(len(self.segments), np.int64)
+        scored = np.flatnonzero(self.segment_events)
+        found[scored] = rows[(np.cumsum(self.segment_events) - self.segment_events)[scored]]
+        return found
+
+    def with_documents(self, documents: NDArray[np.int64]) -> ScoreBatch:
+        """Return the batch with a column `document`, from int64 [s]."""
+        return replace(self, extra={**self.extra, "document": np.repeat(documents, self.segment_events)})
+
     def row_segments(self) -> NDArray[np.int64]:
         """int64 [n], the segment of each row."""
         return np.repeat(self.segments, self.segment_events)
@@ -193,8 +207,11 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
     """
     path = Path(path)
     last, reach = -1, 0
+    documents: dict[object, int] = {}
     for rows in _read_rows(path):
         batch = _from_arrow(rows, path, last, reach)
+        if "document" in rows.schema.names:
+            batch = replace(batch, extra={**batch.extra, "document": _numbered(rows["document"], documents, path)})
         if len(batch.segments) and (np.any(np.diff(batch.segments) < 0) or batch.segments[0] < last):
             raise InputError(
                 f"{path}: column 'segment' must not fall: the rows of a segment stand together, in reading order"
@@ -341,6 +358,21 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
         batch = replace(batch, spans_apart=apart)
     return batch
+
+
+def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray[np.int64]:
+    """Return the documents of rows as numbers by first appearance in the table; `known` has those met before, and grows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count:
+        raise InputError(f"{path}: column 'document' of the score table has rows without a value")
+    if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+        raise InputError(f"{path}: column 'document' of the score table holds {column.type}, not whole numbers or strings")
+    encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    numbers = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int64)
+    of_row: NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    return of_row
 
 
 def _kinds(column: pa.Array) -> NDArray[np.uint8]:

@@ -28,7 +28,7 @@ from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
-from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.paired import DEFAULT_RESAMPLES as COMPARE_RESAMPLES
 from lmgauge.evaluation.runs import Run, open_run, remembered
 from lmgauge.models.alignment import aligned
@@ -47,6 +47,7 @@ def compare(
     runs: Sequence[PathLike],
     *,
     text: Text | None = None,
+    document: str | None = None,
     train: Text | None = None,
     resamples: int = COMPARE_RESAMPLES,
     seed: int = DEFAULT_SEED,
@@ -58,9 +59,10 @@ def compare(
     Args:
         runs: run folders (of `evaluate(..., output=...)`) or score tables; each is held against the first.
         text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
         train: training text, for slices by how often words occur in it.
-        resamples: of the bootstrap and of the permutation test.
-        seed: of both.
+        resamples: of the permutation test over documents or segments.
+        seed: of it.
         threads: how many; no number depends on it.
         examples: how many tokens and segments to keep of each kind.
 
@@ -75,7 +77,7 @@ def compare(
     opened = [_opened(run) for run in runs]
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs or more")
-    corpus = None if text is None else _text_of(opened, text)
+    corpus = None if text is None and document is None else _text_of(opened, text, document)
     counts: WordCounts | None = None
     if train is not None:
         scored = corpus or remembered(*opened)
@@ -161,14 +163,21 @@ def _opened(run: PathLike, *, check_seal: bool = True) -> Run:
     return open_run(Path(run), check_seal=check_seal)
 
 
-def _text_of(runs: Sequence[Run], text: Text) -> Corpus:
-    """The text of runs, read as it was when it was scored: unit, field, groups."""
+def _text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:
+    """Return the text of runs, read as it was when it was scored (unit, field, groups), with documents as asked."""
     if isinstance(text, Corpus):
+        if document is not None:
+            raise UsageError("document: a Corpus says itself what its documents are; give it there, or give paths")
         return text
+    if text is None:
+        found = next((corpus for run in runs if (corpus := run.corpus(document=document)) is not None), None)
+        if found is None:
+            raise UsageError("--document needs the text that was scored: name it (--text)")
+        return found
     corpus_of(text)  # refuses what is no text, in words
     paths = [str(path) for path in ([text] if isinstance(text, (str, os.PathLike)) else text)]
     run = next((run for run in runs if run.settings), runs[0])
-    corpus = run.corpus(paths)
+    corpus = run.corpus(paths, document=document)
     return corpus_of(paths) if corpus is None else corpus
 
 
@@ -217,7 +226,6 @@ def divergence(
     exhaustive: bool = False,
     top_k: int | Sequence[int] = DEFAULT_TOP_K,
     seed: int = DEFAULT_SEED,
-    resamples: int = DEFAULT_RESAMPLES,
     threads: int | None = None,
 ) -> Divergence:
     """Measures how far the predictions of two models are apart in the contexts of a text.
@@ -230,7 +238,6 @@ def divergence(
         exhaustive: all of them.
         top_k: for how many most probable tokens to count the agreement; one number or several.
         seed: of the draw and of the bootstrap.
-        resamples: of the bootstrap behind the 95 % intervals.
         threads: how many; no number depends on it.
 
     Raises:
@@ -245,7 +252,6 @@ def divergence(
         exhaustive=exhaustive,
         top_k=[top_k] if isinstance(top_k, int) else top_k,
         seed=seed,
-        resamples=resamples,
         threads=threads,
     )
 

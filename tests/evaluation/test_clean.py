@@ -46,7 +46,7 @@ def run(text: Path, model: api.NgramModel) -> Run:
 def test_parts_add_up_and_are_what_scoring_them_alone_gives(
     text: Path, model: api.NgramModel, run: Run, touched: list[bool], block_bytes: int
 ) -> None:
-    split = split_by_segments(run, np.array(touched), Corpus.from_files(text, block_bytes=block_bytes), resamples=100)
+    split = split_by_segments(run, np.array(touched), Corpus.from_files(text, block_bytes=block_bytes))
     lines = text.read_text(encoding="utf-8").splitlines()
     parts = (split.clean, False), (split.touched, True)
     assert split.whole.events == sum(part.events for part, _ in parts if part)
@@ -60,7 +60,7 @@ def test_parts_add_up_and_are_what_scoring_them_alone_gives(
             continue
         path = text.with_name(f"{flag}.txt")
         path.write_text("".join(f"{line}\n" for line in own), encoding="utf-8", newline="\n")
-        alone = api.evaluate(model, path, resamples=100)
+        alone = api.evaluate(model, path)
         for name in ("log_probability", "events", "words", "bytes", "characters", "segments", "oov", "perplexity"):
             assert getattr(part, name) == getattr(alone, name)
         assert part.group == ("touched" if flag else "clean")

@@ -244,14 +244,37 @@ def test_several_models_read_a_text_once(model: NgramModel, held_out: Path) -> N
 # -- intervals ----------------------------------------------------------------------------------------------------------
 
 
-def test_interval_by_seed_around_the_figure(model: NgramModel, held_out: Path) -> None:
-    seen = lmgauge.evaluate(model, held_out, seed=1)
+def test_the_interval_lies_around_the_figure_and_names_what_is_independent(model: NgramModel, held_out: Path) -> None:
+    seen = lmgauge.evaluate(model, held_out)
     assert seen.interval is not None
     assert seen.interval.low < seen.perplexity < seen.interval.high
-    assert lmgauge.evaluate(model, held_out, seed=1) == seen
-    other = lmgauge.evaluate(model, held_out, seed=2)
-    assert other.interval != seen.interval
-    assert other.perplexity == seen.perplexity
+    assert seen.interval.unit == seen.documents_by == "unknown"
+    assert "documents are not known" in seen.independence
+    assert "|independent:unknown|" in seen.signature
+
+
+def test_documents_widen_the_interval_and_change_no_figure(model: NgramModel, held_out: Path) -> None:
+    lines = held_out.read_text(encoding="utf-8").split("\n")[:-1]
+    documents = [str(i * 12 // len(lines)) for i in range(len(lines))]
+    plain = lmgauge.evaluate(model, Corpus.from_strings(lines, documents=[str(i) for i in range(len(lines))]))
+    clustered = lmgauge.evaluate(model, Corpus.from_strings(lines, documents=documents))
+    assert plain.interval is not None
+    assert clustered.interval is not None
+    assert (plain.interval.unit, clustered.interval.unit) == ("segments", "documents")
+    assert clustered.interval.units == 12
+    assert "|independent:12-documents|" in clustered.signature
+    assert (plain.perplexity, plain.bits_per_byte) == (clustered.perplexity, clustered.bits_per_byte)
+    assert any("only 12 documents" in note for note in clustered.notes)
+
+
+def test_each_of_several_files_is_a_document(model: NgramModel, held_out: Path, tmp_path: Path) -> None:
+    lines = held_out.read_text(encoding="utf-8").split("\n")[:-1]
+    for i in range(7):
+        (tmp_path / f"part{i}").write_text("".join(f"{line}\n" for line in lines[i::7]), encoding="utf-8")
+    seen = lmgauge.evaluate(model, sorted(tmp_path.glob("part*")), output=tmp_path / "run")
+    assert seen.independence == "7 documents (files) are taken as independent"
+    again = lmgauge.evaluate_scores(tmp_path / "run" / "scores.parquet")
+    assert (again.interval, again.independence) == (seen.interval, seen.independence)
 
 
 # -- tables of any origin -----------------------------------------------------------------------------------------------

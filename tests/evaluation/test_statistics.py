@@ -1,198 +1,203 @@
-"""Intervals: against a twin that draws one segment at a time, by hand, by simulation, and what is refused."""
+"""Standard errors, intervals and tests: against slow twins and SciPy, by hand, by simulation, and what is refused."""
 
 from __future__ import annotations
 
 import math
 import random
 import time
-from statistics import NormalDist, fmean
 
 import numpy as np
 import pytest
 from scipy import stats
+from tests.reference import statistics as twin
 
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.evaluation.statistics import (
+    JACKKNIFE,
+    WAVES,
     Interval,
-    bootstrap_weights,
     ratio_interval,
+    spread,
     student_t_p_value,
     student_t_quantile,
 )
 
 INF = math.inf
+Floats = np.ndarray
 
 
-def obvious_interval(
-    numerators: list[float], denominators: list[float], level: float, resamples: int, seed: int
-) -> tuple[float, float]:
-    """Draw n segments at a time, divide the sums, sort, count off the tails."""
-    n = len(numerators)
-    generator = np.random.default_rng(seed)
-    ratios = []
-    for _ in range(resamples):
-        drawn = [int(generator.integers(0, n)) for _ in range(n)]
-        ratios.append(math.fsum(numerators[i] for i in drawn) / math.fsum(denominators[i] for i in drawn))
-    ratios.sort()
-    tail = int((resamples + 1) * (1 - level) / 2 + 1e-9)
-    return ratios[tail - 1], ratios[-tail]
-
-
-def obvious_linearised(numerators: list[float], denominators: list[float], level: float) -> tuple[float, float]:
-    """Cochran (1977) eq. 6.13, term by term."""
-    n = len(numerators)
-    ratio = sum(numerators) / sum(denominators)
-    squares = sum((u - ratio * v) ** 2 for u, v in zip(numerators, denominators, strict=True)) / (n - 1)
-    error = math.sqrt(squares / n) / fmean(denominators)
-    reach = NormalDist().inv_cdf(0.5 + level / 2) * error
-    return ratio - reach, ratio + reach
-
-
-def segments(n: int, seed: int) -> tuple[list[float], list[float]]:
+def segments(n: int, seed: int) -> tuple[Floats, Floats]:
     """Nats and events of n segments of very different length; about 5 nats an event."""
     generator = random.Random(seed)
     events = [generator.randint(1, 60) for _ in range(n)]
-    return [sum(generator.expovariate(0.2) for _ in range(count)) for count in events], [float(e) for e in events]
+    nats = [sum(generator.expovariate(0.2) for _ in range(count)) for count in events]
+    return np.array(nats), np.array(events, float)
 
 
-class TestBootstrap:
-    @pytest.mark.parametrize(("n", "level", "resamples", "seed"), [(2, 0.95, 39, 0), (7, 0.9, 199, 1), (50, 0.8, 99, 2)])
-    def test_equals_the_obvious_twin(self, n: int, level: float, resamples: int, seed: int) -> None:
+def in_documents(documents: int, lines: int, seed: int, strength: float = 0.3) -> tuple[Floats, Floats, Floats]:
+    """Nats, events and documents of a text whose documents differ in difficulty; 5 nats an event over all."""
+    generator = np.random.default_rng(seed)
+    of_line = np.repeat(np.arange(documents), lines)
+    events = generator.integers(1, 60, documents * lines).astype(float)
+    level = 5.0 + strength * generator.normal(size=documents)[of_line]
+    return events * (level + generator.normal(size=len(events))), events, of_line
+
+
+class TestKnownUnits:
+    @pytest.mark.parametrize(("n", "seed"), [(2, 0), (7, 1), (50, 2)])
+    def test_the_error_is_that_of_leaving_one_out(self, n: int, seed: int) -> None:
         nats, events = segments(n, seed)
-        found = ratio_interval(nats, events, level=level, resamples=resamples, seed=seed)
-        low, high = obvious_interval(nats, events, level, resamples, seed)
+        found = spread(nats, events, np.arange(n))
         assert found is not None
-        assert found.low == pytest.approx(low, rel=1e-14)
-        assert found.high == pytest.approx(high, rel=1e-14)
+        assert found.ratio == pytest.approx(nats.sum() / events.sum())
+        assert found.error == pytest.approx(twin.jackknife_error(nats.tolist(), events.tolist()), rel=1e-9)
+        assert found.freedom == twin.freedom(events.tolist())
+        interval = found.interval()
+        reach = twin.half_width(found.error, found.freedom)
+        assert (interval.low, interval.high) == pytest.approx((found.ratio - reach, found.ratio + reach))
+        assert (interval.method, interval.unit, interval.units) == (JACKKNIFE, "segments", n)
 
-    def test_says_how_it_was_made(self) -> None:
-        found = ratio_interval([3.0, 5.0], [1.0, 2.0], level=0.9, resamples=99, seed=7)
+    def test_by_hand(self) -> None:
+        """Ratios 1 and 3: without either the ratio is the other's, 1 from the mean; error sqrt(1/2 (1 + 1)) = 1."""
+        found = spread(np.array([1.0, 3.0]), np.array([1.0, 1.0]), np.array([0, 1]))
         assert found is not None
-        assert (found.level, found.method, found.resamples, found.seed) == (0.9, "bootstrap", 99, 7)
+        assert (found.ratio, found.error, found.freedom) == (2.0, 1.0, 1)
+        assert found.p_value == pytest.approx(0.5)  # t = 2 has p = 0.295, but two signs agree by chance half of the time
+
+    def test_documents_are_the_units_of_their_sums(self) -> None:
+        nats, events, documents = in_documents(9, 20, 3)
+        found = spread(nats, events, documents)
+        sums = spread(np.bincount(documents, nats), np.bincount(documents, events), np.arange(9))
+        assert found is not None
+        assert sums is not None
+        assert (found.unit, found.units) == ("documents", 9)
+        assert (found.ratio, found.error) == pytest.approx((sums.ratio, sums.error), rel=1e-12)
+
+    def test_numbers_of_documents_are_names_only(self) -> None:
+        nats, events, documents = in_documents(9, 20, 4)
+        assert spread(nats, events, documents) == spread(nats, events, documents * 1_000_000_007 + 5)
+
+    def test_one_document_that_is_half_of_the_text_counts_as_few(self) -> None:
+        sizes = np.array([100.0] + [1.0] * 100)
+        found = spread(sizes * 2 + np.linspace(-1, 1, 101), sizes, np.arange(101))
+        assert found is not None
+        assert found.units == 101
+        assert found.freedom == 2  # (200)^2 / (100^2 + 100) = 3.96
+
+    def test_a_single_document_is_as_unknown(self) -> None:
+        nats, events = segments(60, 5)
+        assert spread(nats, events, np.zeros(60, np.int64)) == spread(nats, events)
+
+    def test_six_documents_are_needed_for_a_test_at_5_percent(self) -> None:
+        for units, least in ((5, 2 / 32), (6, 2 / 64)):
+            found = spread(np.ones(units) + 1e-9 * np.arange(units), np.ones(units), np.arange(units))
+            assert found is not None
+            assert found.p_value == least
+
+
+class TestUnknownUnits:
+    def test_independent_segments_are_taken_as_such(self) -> None:
+        nats, events = segments(400, 6)
+        found = spread(nats, events)
+        alone = spread(nats, events, np.arange(400))
+        assert found is not None
+        assert alone is not None
+        assert (found.error, found.method, found.unit, found.alike) == (alone.error, JACKKNIFE, "unknown", 1.0)
+
+    def test_neighbors_alike_are_found_and_the_error_is_that_of_the_slow_waves(self) -> None:
+        nats, events, _ = in_documents(40, 25, 7, strength=1.0)
+        found = spread(nats, events)
+        expected = twin.slow_waves(nats.tolist(), events.tolist())
+        assert found is not None
+        assert expected is not None
+        assert (found.error, found.freedom) == pytest.approx(expected, rel=1e-9)
+        assert (found.method, found.units) == (WAVES, 1000)
+        lines = twin.half_width(twin.jackknife_error(nats.tolist(), events.tolist()), twin.freedom(events.tolist()))
+        assert found.alike == pytest.approx(twin.half_width(*expected) / lines, rel=5e-3)
+        assert found.alike > 2
+
+    @pytest.mark.parametrize("n", [1, 2, 9, 24, 25, 33, 100, 257])
+    def test_the_choice_of_waves_is_the_twin_s_at_any_length(self, n: int) -> None:
+        for seed in range(6):
+            generator = np.random.default_rng(seed)
+            values = generator.normal(size=n) + (seed % 3) * 0.4 * np.cumsum(generator.normal(size=n))
+            found, expected = spread(values, np.ones(n)), twin.slow_waves(values.tolist(), [1.0] * n) if n > 1 else None
+            if expected is None or found is None:
+                assert found is None or found.method == JACKKNIFE
+            elif found.method == WAVES:
+                assert (found.error, found.freedom) == pytest.approx(expected, rel=1e-9)
+
+    def test_a_long_text_is_pooled_and_says_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        nats, events, _ = in_documents(60, 100, 8, strength=1.0)
+        whole = spread(nats, events)
+        monkeypatch.setattr("lmgauge.evaluation.statistics._MOST_POINTS", 2000)
+        pooled = spread(nats, events)
+        assert whole is not None
+        assert pooled is not None
+        assert pooled.error == pytest.approx(whole.error, rel=0.01)
+
+    def test_fast_enough_to_be_always_on(self) -> None:
+        nats, events, _ = in_documents(100, 1000, 9)
+        seconds = []
+        for _ in range(3):
+            start = time.perf_counter()
+            ratio_interval(nats, events)
+            seconds.append(time.perf_counter() - start)
+        assert min(seconds) < 1.0  # about 0.03 on a quiet machine
+
+
+class TestIntervals:
+    def test_more_confidence_is_wider(self) -> None:
+        nats, events = segments(300, 3)
+        found = [ratio_interval(nats, events, level=level) for level in (0.5, 0.9, 0.95, 0.99)]
+        widths = [interval.high - interval.low for interval in found if interval]
+        assert len(widths) == 4
+        assert widths == sorted(widths)
 
     def test_every_ratio_the_same(self) -> None:
         found = ratio_interval([2.0, 4.0, 8.0], [1.0, 2.0, 4.0])
         assert found is not None
         assert (found.low, found.high) == (2.0, 2.0)
 
-    def test_by_hand(self) -> None:
-        # Two segments, ratios 1 and 3. A resample is (1, 1), (1, 3) or (3, 3) with chances 1/4, 1/2, 1/4, so its ratio
-        # is 1, 2 or 3: the 80 % interval runs from 1 to 3, the 40 % one from 2 to 2.
-        wide = ratio_interval([1.0, 3.0], [1.0, 1.0], level=0.8)
-        narrow = ratio_interval([1.0, 3.0], [1.0, 1.0], level=0.4)
-        assert wide is not None
-        assert narrow is not None
-        assert (wide.low, wide.high, narrow.low, narrow.high) == (1.0, 3.0, 2.0, 2.0)
-
-    def test_more_confidence_is_wider_and_seeds_differ_little(self) -> None:
-        nats, events = segments(300, 3)
-        found = [ratio_interval(nats, events, level=level) for level in (0.5, 0.9, 0.95, 0.99)]
-        widths = [interval.high - interval.low for interval in found if interval]
-        assert len(widths) == 4
-        assert widths == sorted(widths)
-        other = ratio_interval(nats, events, seed=1)
-        assert other is not None
-        assert found[2] is not None
-        assert (other.low, other.high) != (found[2].low, found[2].high)
-        assert other.low == pytest.approx(found[2].low, rel=0.02)
-
-    def test_about_one_standard_error_as_the_formula_says(self) -> None:
-        nats, events = segments(400, 4)
-        drawn = ratio_interval(nats, events, resamples=4000)
-        formula = ratio_interval(nats, events, limit=0)
-        assert drawn is not None
-        assert formula is not None
-        assert drawn.low == pytest.approx(formula.low, rel=0.005)
-        assert drawn.high == pytest.approx(formula.high, rel=0.005)
-
-    def test_holds_the_truth_as_often_as_it_says(self) -> None:
-        # 95 % intervals of 100 segments: the truth is 5 nats an event, whatever the lengths. With so few segments both
-        # are known to fall a little short of their level.
-        trials, hits = 400, {"bootstrap": 0, "cluster-robust": 0}
-        generator = np.random.default_rng(2024)
-        for trial in range(trials):
-            events = generator.integers(1, 60, size=100).astype(np.float64)
-            # A difficulty of each segment's own: its events are not independent, so events as units would be too sure.
-            nats = events * generator.gamma(4.0, 1.25, size=100)
-            for limit in (0, 100):
-                found = ratio_interval(nats, events, resamples=399, seed=trial, limit=limit)
-                assert found is not None
-                hits[found.method] += found.low <= 5.0 <= found.high
-        assert 0.92 <= hits["bootstrap"] / trials <= 0.97
-        assert 0.92 <= hits["cluster-robust"] / trials <= 0.97
-
-    def test_fast_enough_to_be_always_on(self) -> None:
-        nats, events = segments(5000, 5)
-        seconds = []
-        for _ in range(3):
-            start = time.perf_counter()
-            ratio_interval(nats, events)
-            seconds.append(time.perf_counter() - start)
-        assert min(seconds) < 0.6  # about 0.03 on a quiet machine; ten times the promise, so that a busy one passes
-
-
-class TestLinearised:
-    def test_equals_the_obvious_twin(self) -> None:
-        nats, events = segments(200, 6)
-        found = ratio_interval(nats, events, level=0.9, limit=199)
-        low, high = obvious_linearised(nats, events, 0.9)
-        assert found is not None
-        assert found.low == pytest.approx(low)
-        assert found.high == pytest.approx(high)
-        assert (found.level, found.method, found.resamples, found.seed) == (0.9, "cluster-robust", None, None)
-
-    def test_begins_above_the_limit(self) -> None:
-        nats, events = segments(10_001, 7)
-        above = ratio_interval(nats, events)
-        at = ratio_interval(nats[:-1], events[:-1], resamples=39)
-        assert above is not None
-        assert at is not None
-        assert (above.method, at.method) == ("cluster-robust", "bootstrap")
-
     def test_one_outlier_does_not_make_nats_negative(self) -> None:
-        found = ratio_interval([0.0] * 99 + [7.0], [1.0] * 100, limit=0)
+        found = ratio_interval([0.0] * 99 + [7.0], [1.0] * 100)
         assert found is not None
         assert found.low == 0.0
-        assert found.high == pytest.approx(0.07 * (1 + 1.959964))
-        below = ratio_interval([0.0] * 99 + [-7.0], [1.0] * 100, limit=0)
+        below = ratio_interval([0.0] * 99 + [-7.0], [1.0] * 100)
         assert below is not None
         assert below.low == -found.high
 
     def test_huge_sums_stay_finite(self) -> None:
-        found = ratio_interval([1e200, 2e200, 3e200], [1.0, 1.0, 1.0], limit=0)
+        found = ratio_interval([1e200, 2e200, 3e200], [1.0, 1.0, 1.0])
         assert found is not None
         assert math.isfinite(found.low)
         assert math.isfinite(found.high)
 
+    def test_a_mapped_interval(self) -> None:
+        found = Interval(0.0, INF, 0.95, JACKKNIFE, "documents", 7).mapped(lambda nats: float(np.exp(nats)))
+        assert found == Interval(1.0, INF, 0.95, JACKKNIFE, "documents", 7)
 
-class TestEdges:
-    @pytest.mark.parametrize("limit", [0, 100])
     @pytest.mark.parametrize(
         ("nats", "events"),
-        [([], []), ([1.0], [1.0]), ([1.0, 0.0], [3.0, 0.0]), ([0.0, 0.0], [0.0, 0.0]), ([1.0, 2.0], [0.0, 0.0])],
+        [
+            ([], []),
+            ([1.0], [1.0]),
+            ([1.0, 0.0], [3.0, 0.0]),
+            ([0.0, 0.0], [0.0, 0.0]),
+            ([1.0, 2.0], [0.0, 0.0]),
+            ([1.0, 2.0, 3.0], [0.0, 0.0, 5.0]),
+        ],
     )
-    def test_no_interval(self, nats: list[float], events: list[float], limit: int) -> None:
-        assert ratio_interval(nats, events, limit=limit) is None
+    def test_no_interval(self, nats: list[float], events: list[float]) -> None:
+        assert ratio_interval(nats, events) is None
 
-    @pytest.mark.parametrize("limit", [0, 100])
-    def test_zero_probability(self, limit: int) -> None:
-        found = ratio_interval([1.0, INF, 2.0], [1.0, 2.0, 1.0], limit=limit)
+    def test_zero_probability(self) -> None:
+        found = ratio_interval([1.0, INF, 2.0], [1.0, 2.0, 1.0])
         assert found is not None
         assert (found.low, found.high) == (INF, INF)
-        below = ratio_interval([1.0, -INF], [1.0, 2.0], limit=limit)
+        below = ratio_interval([1.0, -INF], [1.0, 2.0])
         assert below is not None
         assert (below.low, below.high) == (-INF, -INF)
-
-    @pytest.mark.parametrize("nats", [[1.0, 2.0, 3.0], [1.0, -1.0, 3.0]])
-    def test_resamples_without_a_denominator_are_infinite_never_nan(self, nats: list[float]) -> None:
-        found = ratio_interval(nats, [0.0, 0.0, 5.0])
-        assert found is not None
-        assert not math.isnan(found.low)
-        assert found.high == INF
-
-    def test_a_mapped_interval(self) -> None:
-        found = Interval(0.0, INF, 0.95, "cluster-robust", None, None).mapped(lambda nats: float(np.exp(nats)))
-        assert found == Interval(1.0, INF, 0.95, "cluster-robust", None, None)
 
     @pytest.mark.parametrize(
         ("nats", "events", "message"),
@@ -210,42 +215,35 @@ class TestEdges:
         with pytest.raises(InputError, match=message):
             ratio_interval(nats, events)
 
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            ({"level": 1.0}, "level: 1.0 is not between 0 and 1"),
-            ({"level": 0.0}, "level"),
-            ({"level": math.nan}, "level"),
-            ({"resamples": 38}, "resamples: 38 are too few for level 0.95; give at least 39"),
-            ({"resamples": 0}, "too few"),
-            ({"level": 0.9, "resamples": 10}, "give at least 19"),
-            ({"seed": -1}, "seed: -1 is negative"),
-        ],
-    )
-    def test_options_refused(self, options: dict[str, float], message: str) -> None:
-        with pytest.raises(UsageError, match=message):
-            ratio_interval([1.0, 2.0], [1.0, 1.0], **options)  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize(("level", "least"), [(0.95, 39), (0.9, 19), (0.99, 199), (0.5, 3)])
-    def test_the_least_number_of_resamples_is_accepted(self, level: float, least: int) -> None:
-        assert ratio_interval([1.0, 2.0], [1.0, 1.0], level=level, resamples=least) is not None
+class TestUnitsNeeded:
+    def test_so_many_units_have_that_power(self) -> None:
+        sample = np.random.default_rng(13).normal(0, 1, 400)
+        sample = (sample - sample.mean()) / sample.std(ddof=1) + 0.3
+        found = spread(sample, np.ones(400), np.arange(400))
+        assert found is not None
+        # ((1.959964 + 0.841621) / 0.3)^2 = 87.2 (Cohen 1988, the formula of section 2.4 for one sample)
+        assert found.units_needed() == 88
 
+        def power(size: int) -> float:
+            hits = 0
+            for seed in range(400):
+                drawn = spread(np.random.default_rng(seed).choice(sample, size), np.ones(size), np.arange(size))
+                hits += drawn is not None and drawn.p_value < 0.05
+            return hits / 400
 
-class TestWeights:
-    def test_batches_are_bounded(self) -> None:
-        batches = list(bootstrap_weights(10, 25, seed=1, batch_draws=100))
-        assert [batch.shape for batch in batches] == [(10, 10), (10, 10), (5, 10)]
-        assert [batch.shape for batch in bootstrap_weights(1000, 2, seed=1, batch_draws=100)] == [(1, 1000)] * 2
+        assert 0.72 <= power(88) <= 0.88  # 0.8, sd 0.02
+        assert power(29) < 0.55
 
-    def test_each_segment_is_drawn_as_often(self) -> None:
-        total = sum(batch.sum(axis=0) for batch in bootstrap_weights(5, 20_000, seed=1))
-        assert total.sum() == 100_000
-        assert np.abs(total / 20_000 - 1).max() < 0.02
+    def test_fewer_than_six_are_never_enough(self) -> None:
+        found = spread(np.array([1.0, 1.0, 1.001]), np.ones(3), np.arange(3))
+        assert found is not None
+        assert found.units_needed() == 6
 
-    @pytest.mark.parametrize(("n", "resamples", "seed"), [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
-    def test_refused_at_the_call(self, n: int, resamples: int, seed: int) -> None:
-        with pytest.raises(UsageError):
-            bootstrap_weights(n, resamples, seed)
+    def test_none_where_there_is_no_difference(self) -> None:
+        found = spread(np.array([1.0, -1.0]), np.ones(2), np.arange(2))
+        assert found is not None
+        assert found.units_needed() is None
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 10, 29, 30, 99, 200])

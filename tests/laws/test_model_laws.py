@@ -102,7 +102,7 @@ def test_spans_tile_the_text(model: NgramModel, lines: list[str]) -> None:
 
 @given(models(), texts(unseen=True))
 def test_denominators_are_counted_from_the_text(model: NgramModel, lines: list[str]) -> None:
-    evaluation = lmgauge.evaluate(model, Corpus.from_strings(lines), resamples=100)
+    evaluation = lmgauge.evaluate(model, Corpus.from_strings(lines))
     assert evaluation.segments == len(lines)
     assert evaluation.bytes == sum(len(line.encode()) for line in lines)
     assert evaluation.characters == sum(map(len, lines))
@@ -211,7 +211,7 @@ def test_training_does_not_depend_on_threads_or_blocks(lines: list[str], kind: A
 def test_parts_add_up(model: NgramModel, lines: list[str], data: st.DataObject) -> None:
     groups = [data.draw(st.sampled_from("xyz")) for _ in lines]
     corpus = Corpus.from_strings(lines, groups=groups, block_bytes=data.draw(st.sampled_from([8, 40, 1 << 20])))
-    whole, *parts = lmgauge.evaluate(model, corpus, by_group=True, resamples=100)
+    whole, *parts = lmgauge.evaluate(model, corpus, by_group=True)
     assert {part.group for part in parts} == set(groups)
     for name in (
         "segments", "words", "characters", "bytes", "events", "tokens", "sentence_ends", "oov", "zero_probability_events",
@@ -219,11 +219,11 @@ def test_parts_add_up(model: NgramModel, lines: list[str], data: st.DataObject) 
     ):  # fmt: skip
         assert sum(getattr(part, name) for part in parts) == getattr(whole, name), name
     assert math.fsum(part.log_probability for part in parts) == pytest.approx(whole.log_probability, rel=1e-14)
-    alone = [lmgauge.evaluate(model, Corpus.from_strings([line]), resamples=100) for line in lines]
+    alone = [lmgauge.evaluate(model, Corpus.from_strings([line])) for line in lines]
     assert math.fsum(part.log_probability for part in alone) == pytest.approx(whole.log_probability, rel=1e-14)
     for part in parts:
         chosen = [line for line, group in zip(lines, groups, strict=True) if group == part.group]
-        by_itself = lmgauge.evaluate(model, Corpus.from_strings(chosen), resamples=100)
+        by_itself = lmgauge.evaluate(model, Corpus.from_strings(chosen))
         for name in ("perplexity", "bits_per_byte", "bits_per_byte_is_bound", "oov_rate", "perplexity_without_zeros"):
             assert getattr(part, name) == getattr(by_itself, name), name
 
@@ -233,7 +233,7 @@ def test_parts_add_up(model: NgramModel, lines: list[str], data: st.DataObject) 
 
 @given(models(tokenizers=("whitespace",)), texts(unseen=True))
 def test_nothing_is_silent(model: NgramModel, lines: list[str]) -> None:
-    evaluation = lmgauge.evaluate(model, Corpus.from_strings(lines), resamples=100)
+    evaluation = lmgauge.evaluate(model, Corpus.from_strings(lines))
     values = np.array(logprobs(score(model, lines)))
     tokens = [word for line in lines for word in line.replace("\t", " ").split(" ") if word]
     unknown = [word for word in tokens if word not in model.vocabulary]

@@ -65,7 +65,7 @@ def test_temperature_zero_takes_the_most_probable(small: NgramModel) -> None:
 def test_low_temperatures_are_safer_than_high_ones(model: NgramModel) -> None:
     def mean(temperature: float) -> float:
         texts = [t for t in sample(model, 30, seed=5, temperature=temperature, max_tokens=10) if t]
-        return lmgauge.evaluate(model, Corpus.from_strings(texts), resamples=100).perplexity_without_eos or 0
+        return lmgauge.evaluate(model, Corpus.from_strings(texts)).perplexity_without_eos or 0
 
     assert mean(0.3) < mean(1.0) < mean(3.0)
     assert list(sample(model, 3, temperature=1e-300)) == list(sample(model, 3, temperature=0))

@@ -28,23 +28,6 @@ class Stream:
         self.state = (self.state + GAMMA) & MASK
         return mix(self.state)
 
-    def below(self, n: int) -> int:
-        """A number of 0 .. n - 1."""
-        return self.next() * n >> 64
-
-
-def bootstrap_sums(rows: Sequence[Sequence[float]], resamples: int, seed: int) -> list[list[float]]:
-    """Column sums over as many rows as there are, drawn with replacement, added in the order of drawing."""
-    found = []
-    for r in range(resamples):
-        stream = Stream(seed, r)
-        total = [0.0] * len(rows[0])
-        for _ in rows:
-            drawn = rows[stream.below(len(rows))]
-            total = [t + value for t, value in zip(total, drawn, strict=True)]
-        found.append(total)
-    return found
-
 
 def sign_flip_sums(values: Sequence[float], resamples: int, seed: int) -> list[float]:
     """Sums with tossed signs: the bits of a number for 64 values, value i added to lane i % 8, lanes added in order."""

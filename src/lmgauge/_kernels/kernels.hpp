@@ -212,12 +212,8 @@ EventSums sum_events(View<double> logprob, View<std::uint8_t> kind, View<std::ui
                      View<std::int64_t> segment_events,
                      MutableView<std::int64_t> high, MutableView<std::uint64_t> low, MutableView<std::int64_t> zeros);
 
-// ---- resample.cpp: the bootstrap and the permutation test ---------------------------------------------------------
+// ---- resample.cpp: permutation tests and draws ---------------------------------------------------------
 
-constexpr std::size_t kMaxColumns = 16;
-// Resample r draws as many of the rows as there are, with replacement, from the random stream (seed, first + r), and puts
-// the sums of their columns into row r of `sums`. `values` has `width` columns.
-void bootstrap_sums(View<double> values, std::size_t width, std::uint64_t seed, std::uint64_t first, MutableView<double> sums);
 // Sum r is that of the values, each with a sign from the random stream (seed, first + r).
 void sign_flip_sums(View<double> values, std::uint64_t seed, std::uint64_t first, MutableView<double> sums);
 // The state of NumPy's default generator: two 128-bit numbers, and the upper half of a 64-bit number if it waits for use.

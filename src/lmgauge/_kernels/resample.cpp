@@ -1,4 +1,4 @@
-// Resampling of per-segment sums: the paired bootstrap and the sign-flip permutation test. Every resample has its own
+// Resampling of sums: the sign-flip permutation test, and the draws of task metrics. Every resample of the former has its own
 // stream of random numbers, so results do not depend on how resamples are shared among threads.
 #include <algorithm>
 #include <array>
@@ -15,9 +15,6 @@ class Stream {
   public:
     Stream(std::uint64_t seed, std::uint64_t resample) : state_(finish(seed) ^ finish(~resample)) {}
     std::uint64_t next() { return finish(state_ += 0x9E3779B97F4A7C15ull); }
-    // Uniform on [0, n): the upper half of a 128-bit product (Lemire 2019, without the rejection, which for n below 2^40
-    // changes a probability by less than 2^-24 of itself).
-    std::uint64_t below(std::uint64_t n) { return multiply_high(next(), n); }
 
   private:
     static std::uint64_t finish(std::uint64_t z) {
@@ -27,19 +24,6 @@ class Stream {
     }
     std::uint64_t state_;
 };
-
-// The width is a constant where it can be, for the sums to stay in registers.
-template <std::size_t Width>
-void draw_sums(View<double> values, std::size_t width, Stream stream, double* sums) {
-    if constexpr (Width != 0) width = Width;
-    const std::uint64_t rows = values.size() / width;
-    std::array<double, kMaxColumns> total{};
-    for (std::uint64_t i = 0; i < rows; ++i) {
-        const double* row = values.data() + stream.below(rows) * width;
-        for (std::size_t k = 0; k < width; ++k) total[k] += row[k];
-    }
-    std::copy_n(total.begin(), width, sums);
-}
 
 // PCG64 (XSL-RR 128/64; O'Neill 2014, "PCG: A family of simple fast space-efficient statistically good algorithms for
 // random number generation", section 6.3) as NumPy's default generator runs it: the state moves first, and 32-bit numbers
@@ -145,20 +129,6 @@ void coin_sums(View<std::uint64_t> bits, std::uint64_t first, View<std::int64_t>
                 const std::int64_t* const set = table.data() + ((group - begin) * kSubsets + ((low | high) & 0xFF)) * width;
                 for (std::size_t k = 0; k < width; ++k) sum[k] += set[k];
             }
-        }
-    }
-}
-
-void bootstrap_sums(View<double> values, std::size_t width, std::uint64_t seed, std::uint64_t first, MutableView<double> sums) {
-    const std::size_t resamples = sums.size() / width;
-    for (std::size_t r = 0; r < resamples; ++r) {
-        const Stream stream(seed, first + r);
-        double* out = sums.data() + r * width;
-        switch (width) {
-            case 1: draw_sums<1>(values, width, stream, out); break;
-            case 2: draw_sums<2>(values, width, stream, out); break;
-            case 5: draw_sums<5>(values, width, stream, out); break;
-            default: draw_sums<0>(values, width, stream, out);
         }
     }
 }

@@ -13,6 +13,11 @@ METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 @click.argument("runs", nargs=-1, required=True, type=click.Path())
 @scored_text_option
 @click.option(
+    "--document",
+    metavar="NAME",
+    help="What is independent, if the runs do not say it: as for eval; needs the text.",
+)
+@click.option(
     "--train", "train", multiple=True, type=click.Path(), help="Training text: adds slices by how often words occur in it."
 )
 @click.option(
@@ -28,7 +33,7 @@ METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
     type=click.IntRange(min=1000),
     default=10_000,
     show_default=True,
-    help="Of the bootstrap and of the permutation test.",
+    help="Of the permutation test over documents or segments.",
 )
 @click.option("--examples", type=click.IntRange(min=0), default=5, show_default=True, help="Tokens and segments to show.")
 @click.option(
@@ -42,6 +47,7 @@ METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 def compare(
     runs: tuple[str, ...],
     texts: tuple[str, ...],
+    document: str | None,
     train: tuple[str, ...],
     metric: str,
     strict: bool,
@@ -74,6 +80,7 @@ def compare(
         found = run(
             list(runs),
             text=list(texts) or None,
+            document=document,
             train=list(train) or None,
             resamples=resamples,
             seed=seed,

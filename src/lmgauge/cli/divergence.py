@@ -50,13 +50,6 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     callback=_ranks,
     help="Which share of A's K most probable tokens is among B's.",
 )
-@click.option(
-    "--resamples",
-    type=click.IntRange(min=100),
-    default=1000,
-    show_default=True,
-    help="Of the bootstrap behind the 95 % intervals.",
-)
 @neural_options
 @reserved_option
 @seed_option
@@ -104,7 +97,6 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
             exhaustive=options["exhaustive"],
             top_k=options["top_k"],
             seed=options["seed"],
-            resamples=options["resamples"],
             threads=options["threads"],
             progress=lambda done, total: status.update(f"compared {done:,} of {total:,} events"),
         )

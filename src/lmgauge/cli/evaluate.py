@@ -16,7 +16,6 @@ from lmgauge.cli.options import (
     refuse_unused,
     reserved_option,
     scoring_options,
-    seed_option,
     show_speed,
     text_options,
     threads_option,
@@ -75,14 +74,6 @@ if TYPE_CHECKING:
     metavar="NAMES",
     help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",
 )
-@click.option(
-    "--resamples",
-    type=click.IntRange(min=100),
-    default=1000,
-    show_default=True,
-    help="Of the bootstrap behind the 95 % interval.",
-)
-@seed_option
 @text_options
 @threads_option
 @json_option
@@ -123,7 +114,7 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
     description = origin_of(read_metadata(scores), name)
     return [
         evaluate_scores(
-            read_scores(scores), origin=description, corpus=corpus, seed=options["seed"], resamples=options["resamples"]
+            read_scores(scores), origin=description, corpus=corpus
         )
     ]
 
@@ -154,8 +145,6 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
                     corpus,
                     names=names,
                     by_group=options["by"] == "group",
-                    seed=options["seed"],
-                    resamples=options["resamples"],
                     threads=options["threads"],
                     spans=sinks.wanted,
                     watch=sinks.write if sinks.wanted else None,
@@ -217,7 +206,7 @@ class _Sinks:
 
     def finish(self, results: Evaluations) -> Evaluations:
         if self.runs is not None:
-            scoring = ("text", "by", "reserved", "columns", "seed", "resamples", *NEURAL_OPTIONS)
+            scoring = ("text", "by", "reserved", "columns", *NEURAL_OPTIONS)
             self.runs.finish(results, {name: self.options[name] for name in scoring})
             if self.runs.resumed:
                 click.echo(f"{self.runs.resumed:,} events had been scored before the last run was interrupted", err=True)

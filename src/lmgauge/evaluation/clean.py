@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
-from lmgauge.evaluation.evaluate import (
-    DEFAULT_RESAMPLES,
-    DEFAULT_SEED,
-    Evaluator,
-    sum_block,
-)
+from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.text.documents import Corpus
@@ -47,9 +42,6 @@ def split_by_segments(
     run: Run,
     touched: NDArray[np.bool_],
     corpus: Corpus,
-    *,
-    seed: int = DEFAULT_SEED,
-    resamples: int = DEFAULT_RESAMPLES,
 ) -> SplitEvaluation:
     """Evaluate the segments of a run in two parts.
 
@@ -57,7 +49,6 @@ def split_by_segments(
         run: the run.
         touched: bool [segments of the text], e.g. `Overlap.segment_leaked`.
         corpus: the text that was scored; it must be possible to read it again.
-        seed, resamples: of the intervals.
 
     Raises:
         InputError: the run scored another text, or `touched` is about another.
@@ -78,7 +69,7 @@ def split_by_segments(
         raise InputError(
             f"the run's text has {corpus.report.segments:,} segments, not {len(touched):,}: read it in the same way"
         )
-    shared: dict[str, Any] = {"text_sha256": run.text_sha256, "seed": seed, "resamples": resamples}
+    shared: dict[str, Any] = {"text_sha256": run.text_sha256}
     clean, dirty = (
         evaluator.finish(evaluator.groups[part], counted[part], group=name, **shared)
         if part in evaluator.groups and evaluator.groups[part].total_events

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.independence import caveats, in_signature, in_words
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.statistics import ratio_interval
 from lmgauge.evaluation.tally import SegmentSums, Tally
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 Progress = Callable[[int], None]
+Ints = NDArray[np.int64]
 DEFAULT_SEED = 12345
-DEFAULT_RESAMPLES = 1000
+UNKNOWN_DOCUMENTS = "unknown"
 
 
 _NOTHING = Denominators(0, 0, 0, 0)
@@ -46,6 +48,7 @@ class Description:
     fingerprints: dict[str, str] = field(default_factory=dict)
     vocabulary_size: int | None = None
     lossy_segments: int = 0  # told by a stored table, which has no room for it in its rows
+    documents_by: str = UNKNOWN_DOCUMENTS  # what the documents of a stored table are; see `TextReport.documents_by`
 
 
 def describe(model: LanguageModel, name: str | None = None) -> Description:
@@ -109,11 +112,20 @@ class Evaluator:
         *,
         group: str | None = None,
         text_sha256: str = "",
-        seed: int = DEFAULT_SEED,
-        resamples: int = DEFAULT_RESAMPLES,
+        documents: Ints | None = None,
+        documents_by: str | None = None,
         notes: Sequence[str] = (),
     ) -> Evaluation:
-        """The numbers of a tally.
+        """Return the numbers of a tally.
+
+        Args:
+            tally: what was added up.
+            denominators: counted in the text; None if that is not at hand.
+            group: name of the group of segments that the tally is of.
+            text_sha256: digest of the text; empty if unknown.
+            documents: int64 [segments of the text], the document of each; None to take those that the table names, if any.
+            documents_by: what tells the documents apart; None if it is as the description says.
+            notes: for the reader.
 
         Raises:
             InputError: the table has no rows.
@@ -130,7 +142,9 @@ class Evaluator:
         description = self.description
         lossy = max(tally.lossy_segments, description.lossy_segments)
         fingerprints = description.fingerprints | {"text": text_sha256}
-        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), resamples=resamples, seed=seed)
+        of_segments = sums.documents if documents is None else documents[sums.segments]
+        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), of_segments)
+        documents_by = documents_by or description.documents_by
         per = _per(nats, denominators)
         return Evaluation(
             model=description.model,
@@ -143,6 +157,8 @@ class Evaluator:
             bits_per_byte=per("bytes"),
             bits_per_byte_is_bound=bool(tally.events[OOV] or lossy),
             interval=None if interval is None else interval.mapped(perplexity_from_nats),
+            independence="" if interval is None else in_words(interval, documents_by),
+            documents_by=documents_by,
             events=events,
             tokens=tokens,
             sentence_ends=tally.events[EOS_KIND],
@@ -169,8 +185,8 @@ class Evaluator:
             oov_policy=description.oov,
             vocabulary_size=description.vocabulary_size,
             fingerprints=fingerprints,
-            signature=_signature(description, events, tally, text_sha256),
-            notes=list(notes),
+            signature=_signature(description, events, tally, text_sha256, in_signature(interval)),
+            notes=[*notes, *caveats(interval)],
         )
 
 
@@ -213,7 +229,7 @@ def _mean_segment_perplexity(sums: SegmentSums) -> float:
     return mean_segment_perplexity(-sums.nats[used], sums.events[used])
 
 
-def _signature(description: Description, events: int, tally: Tally, text_sha256: str) -> str:
+def _signature(description: Description, events: int, tally: Tally, text_sha256: str, independent: str) -> str:
     fingerprints = description.fingerprints
     parts = {
         "unit": description.unit,
@@ -221,6 +237,7 @@ def _signature(description: Description, events: int, tally: Tally, text_sha256:
         "eos": "yes" if tally.events[EOS_KIND] else "no",
         "oov": description.oov,
         "context": description.context,
+        "independent": independent,
         "text": text_sha256[:6] or "unknown",
         "vocab": fingerprints["vocabulary"][:6] if "vocabulary" in fingerprints else "unknown",
         "model": fingerprints.get("label", description.model),
@@ -235,8 +252,6 @@ def evaluate(
     *,
     names: Sequence[str] | None = None,
     by_group: bool = False,
-    seed: int = DEFAULT_SEED,
-    resamples: int = DEFAULT_RESAMPLES,
     threads: int | None = None,
     spans: bool = False,
     watch: Callable[[int, Segments, ScoreBatch], None] | None = None,
@@ -249,8 +264,6 @@ def evaluate(
         corpus: the text.
         names: what to call the models; their labels if not given.
         by_group: also evaluate each group of segments (by file, or by the field the corpus was told).
-        seed: of the bootstrap.
-        resamples: of the bootstrap.
         threads: how many; no number depends on it.
         spans: whether batches carry byte spans; `watch` may need them.
         watch: called with the model's index, the segments and their batch, e.g. to write the table.
@@ -278,7 +291,7 @@ def evaluate(
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
         notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
-        shared: dict[str, Any] = {"text_sha256": sha256, "seed": seed, "resamples": resamples}
+        shared: dict[str, Any] = {"text_sha256": sha256, "documents_by": corpus.report.documents_by}
         results.append(evaluator.finish(evaluator.total, _whole(counted), notes=notes, **shared))
         for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
@@ -295,6 +308,9 @@ def _score_blocks(
     """Blocks in order with what each model makes of them; all that can be is done in the threads."""
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> _Scored:
+        documents = block.documents
+        if documents is not None:
+            batches = [batch.with_documents(documents[batch.segments - block.first]) for batch in batches]
         return block, _count(block, by_group), batches, [sum_block(b, block, by_group=by_group) for b in batches]
 
     if all(model.blocks_are_independent for model in models):
@@ -328,8 +344,6 @@ def evaluate_scores(
     *,
     origin: Description,
     corpus: Corpus | None = None,
-    seed: int = DEFAULT_SEED,
-    resamples: int = DEFAULT_RESAMPLES,
 ) -> Evaluation:
     """Evaluates a score table of any origin; `corpus`, the text it is about, gives bits per word, character and byte.
 
@@ -342,18 +356,26 @@ def evaluate_scores(
         evaluator.add(sum_block(batch))
         extent.add(batch)
     denominators: Denominators | None = None
+    documents: dict[str, Any] = {}
     sha256, notes = "", ["no text was given: bits per word, character and byte are not known"]
     if corpus is not None:
         denominators = _NOTHING
+        parts = []
         for block in corpus:
             denominators += count_denominators(block)
             extent.compare(block)
+            if block.documents is not None:
+                parts.append(block.documents)
+        if parts:
+            documents = {"documents": np.concatenate(parts), "documents_by": corpus.report.documents_by}
         sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)
-    return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, seed=seed, resamples=resamples, notes=notes)
+    return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, notes=notes, **documents)
 
 
-_ORIGIN: dict[str, Any] = {"unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int}
+_ORIGIN: dict[str, Any] = {
+    "unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int, "documents_by": str
+}  # fmt: skip
 
 
 def origin_of(metadata: Mapping[str, Any], name: str) -> Description:

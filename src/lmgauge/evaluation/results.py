@@ -20,7 +20,8 @@ class Evaluation:
 
     `perplexity` and all that follows from it is infinite where an event has probability zero; `perplexity_without_zeros`
     is then the finite figure. With unseen words, or a tokenizer that loses text, `bits_per_byte` is a lower bound
-    (`bits_per_byte_is_bound`): the class of unseen words is cheaper to predict than the words.
+    (`bits_per_byte_is_bound`): the class of unseen words is cheaper to predict than the words. `independence` says in words
+    what the interval takes as independent, `documents_by` what tells documents apart ("files", ..., "unknown").
     """
 
     model: str
@@ -33,6 +34,8 @@ class Evaluation:
     bits_per_byte: float | None
     bits_per_byte_is_bound: bool
     interval: Interval | None
+    independence: str
+    documents_by: str
     events: int
     tokens: int
     sentence_ends: int
@@ -66,7 +69,9 @@ class Evaluation:
 
     def origin(self) -> dict[str, Any]:
         """What a score table must say of where it comes from, for its numbers to be told as these are."""
-        names = ("model", "unit", "context", "oov_policy", "vocabulary_size", "lossy_segments", "fingerprints")
+        names = (
+            "model", "unit", "context", "oov_policy", "vocabulary_size", "lossy_segments", "fingerprints", "documents_by"
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}
 
     def to_pandas(self) -> pd.Series[Any]:

@@ -54,12 +54,13 @@ class Run:
         """
         return read_scores(self.scores)
 
-    def corpus(self, texts: Sequence[str] | None = None) -> Corpus | None:
+    def corpus(self, texts: Sequence[str] | None = None, *, document: str | None = None) -> Corpus | None:
         """The text that was scored, read as it was then.
 
         Args:
             texts: where it is; if not given, where evaluation.json says it was, seen from this folder or from one that the
                 run is in.
+            document: what its documents are, if not as it was read then; see `Corpus.from_files`.
 
         Returns:
             None where no text is given and the one remembered is not there any more, or was standard input.
@@ -70,6 +71,8 @@ class Run:
         known = self.settings.get("text", {})
         how = dict(known) if isinstance(known, dict) else {"text": known}
         remembered_paths = how.pop("paths", [])
+        if document is not None:
+            how["document"] = document
         paths = self._found(remembered_paths) if texts is None else list(texts)
         if not paths or (texts is None and "-" in paths):
             return None

@@ -51,6 +51,7 @@ class Tally:
     _low: list[NDArray[np.uint64]] = field(default_factory=list)
     _events: list[NDArray[np.int64]] = field(default_factory=list)
     _zeros: list[NDArray[np.int64]] = field(default_factory=list)
+    _documents: list[NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, batch: ScoreBatch) -> None:
         """Adds the rows of a batch.
@@ -80,6 +81,9 @@ class Tally:
         self._low.append(low)
         self._events.append(batch.segment_events)
         self._zeros.append(zeros)
+        documents = batch.documents()
+        if documents is not None:
+            self._documents.append(documents)
 
     def _note_zeros(self, batch: ScoreBatch) -> None:
         rows = np.flatnonzero(batch.logprob == -np.inf)[: _SHOWN_ZEROS - len(self.first_zeros)]
@@ -104,6 +108,7 @@ class Tally:
         self._low += other._low
         self._events += other._events
         self._zeros += other._zeros
+        self._documents += other._documents
 
     def nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""
@@ -124,9 +129,13 @@ class Tally:
         segments = _joined(self._segments, np.int64)
         high, low = _joined(self._high, np.int64), _joined(self._low, np.uint64)
         events, zeros = _joined(self._events, np.int64), _joined(self._zeros, np.int64)
+        documents = _joined(self._documents, np.int64) if self._documents else None
+        if documents is not None and len(documents) < len(segments):
+            raise InputError("the score table names the document of some segments only; name it in each row, or in none")
         nats = (high.astype(np.float64) + low.astype(np.float64) * 2.0**-64) * 2.0**-16
         if len(segments) > 1 and not np.all(np.diff(segments) > 0):
-            segments, inverse = np.unique(segments, return_inverse=True)
+            segments, first, inverse = np.unique(segments, return_index=True, return_inverse=True)
+            documents = None if documents is None else documents[first]
             whole = [0] * len(segments)
             for i, (h, part) in zip(inverse.tolist(), zip(high.tolist(), low.tolist(), strict=True), strict=True):
                 whole[i] += (h << 64) + part
@@ -134,17 +143,21 @@ class Tally:
             events = np.bincount(inverse, events, len(segments)).astype(np.int64)
             zeros = np.bincount(inverse, zeros, len(segments)).astype(np.int64)
         nats[zeros > 0] = -np.inf
-        return SegmentSums(segments, nats, events, zeros)
+        return SegmentSums(segments, nats, events, zeros, documents)
 
 
 @dataclass(frozen=True)
 class SegmentSums:
-    """Per segment: index, log-probability in nats (-inf with a zero-probability event), events, zero-probability events."""
+    """Per segment: index, log-probability in nats (-inf with a zero-probability event), events, zero-probability events.
+
+    `documents` has the number of the document of each; None where documents are not known.
+    """
 
     segments: NDArray[np.int64]
     nats: NDArray[np.float64]
     events: NDArray[np.int64]
     zeros: NDArray[np.int64]
+    documents: NDArray[np.int64] | None = None
 
 
 def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
+from lmgauge.evaluation.statistics import DOCUMENTS
 from lmgauge.report.slices import Column, print_examples, print_slices, print_table
 from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
 
@@ -37,6 +38,8 @@ def print_comparisons(comparisons: Comparisons, *, details: bool) -> None:
             _print_differences(comparison)
         for line in _conclusion(comparison, len(comparisons)):
             out.print(readable(line))
+        if comparison.independence:
+            out.print(readable(f"95 % intervals and p-values: {comparison.independence}."), style="dim")
         for note in comparison.notes:
             out.print(readable(note), style="dim")
         out.print()
@@ -129,7 +132,8 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
         return
     adjusted = f", adjusted for {models} models (Holm)" if models > 1 else ""
     told = f"p {p_value(p)}" if p < 0.0001 else f"p = {p_value(p)}"
-    tested = f"{told}{adjusted}, {comparison.segments:,} paired segments"
+    unit = comparison.unit if comparison.unit == DOCUMENTS else "segments"
+    tested = f"{told}{adjusted}, {comparison.units:,} paired {unit}"
     lead = comparison.differences[0]
     where = {EXACT_PART: " on the part compared", SHARED_EVENTS: " on the shared events"}.get(comparison.part, "")
     if comparison.significant:
@@ -137,11 +141,11 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
         yield f"The difference{where} is real: {better} is better ({tested})."
         return
     yield f"The difference{where} is not told from chance ({tested})."
-    needed = comparison.segments_needed
+    needed = comparison.units_needed
     if needed is not None:
         yield (
-            f"To find a difference of this size about {needed:,} such segments are needed, "
-            f"{needed / max(1, comparison.segments):,.1f} times this text (80 % power)."
+            f"To find a difference of this size about {needed:,} such {unit} are needed, "
+            f"{needed / max(1, comparison.units):,.1f} times this text (80 % power)."
         )
 
 

@@ -25,6 +25,8 @@ def print_divergence(result: Divergence) -> None:
     out.print(divergence_table(result))
     for line in _worst(result):
         out.print(line)
+    if result.independence:
+        out.print(f"95 % intervals: {result.independence}.", style="dim")
     for note in result.notes:
         out.print(note, style="dim")
     out.print(result.signature, style="cyan", soft_wrap=True)

@@ -193,6 +193,8 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
                 f"first {first.token!r}, event {first.position + 1} of segment {first.segment + 1}; "
                 "'ppl without' leaves them out."
             )
+    for told in dict.fromkeys(result.independence for result in results if result.independence and result.group is None):
+        yield f"95 % interval: {told}."
     yield from dict.fromkeys(note for result in results for note in result.notes)
 
 

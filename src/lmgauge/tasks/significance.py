@@ -254,7 +254,8 @@ def estimate(scores: Floats, seed: int) -> Estimate:
         raise UsageError(f"resamples: {resamples} are too few for an interval of 95 %; give at least {_TAIL}")
     ordered, outside = np.sort(scores), resamples // _TAIL
     low, high = float(ordered[outside]), float(ordered[resamples - outside - 1])
-    return Estimate(float(scores.mean()), Interval(low, high, _LEVEL, BOOTSTRAP, resamples, seed), 0.5 * (high - low))
+    interval = Interval(low, high, _LEVEL, BOOTSTRAP, resamples=resamples, seed=seed)
+    return Estimate(float(scores.mean()), interval, 0.5 * (high - low))
 
 
 def bootstrap_p_value(first: Floats, second: Floats, difference: float) -> float:

@@ -18,9 +18,9 @@ from lmgauge import Corpus, InputError, UsageError
 from lmgauge.evaluation import runs as runs_module
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, METRICS, NOTHING, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.results import Comparison
-from lmgauge.evaluation.paired import segments_needed
 from lmgauge.evaluation.runs import open_run
 from lmgauge.evaluation.slicing.ranges import to_nats
+from lmgauge.evaluation.statistics import spread
 from lmgauge.evaluation.tally import SCALE
 from lmgauge.verdicts import compare
 
@@ -109,7 +109,7 @@ def test_identical_runs(shop: Path, tmp_path: Path) -> None:
     assert all(d.first == d.second for d in found.differences)
     assert found.p_value == found.p_value_holm == 1.0
     assert found.significant is False
-    assert found.segments_needed is None
+    assert found.units_needed is None
     assert found.segments_lost == found.segments_won == found.tokens_lost == found.tokens_won == ()
     assert (found.first, found.second) == (str(shop / "run-kn"), str(tmp_path / "copy"))
     for slices in found.slices:
@@ -232,7 +232,7 @@ def test_zero_probability(shop: Path) -> None:
     assert [d.second for d in found.differences] == [math.inf] * 4
     assert [d.difference for d in found.differences] == [math.inf] * 4
     assert [d.interval for d in found.differences] == [None] * 4
-    assert found.p_value is found.p_value_holm is found.significant is found.segments_needed is None
+    assert found.p_value is found.p_value_holm is found.significant is found.units_needed is None
     assert any("events have probability zero" in note for note in found.notes)
     rows = rows_of(shop / "run-mle")
     hit = {row["segment"] for row in rows if row["logprob"] == -math.inf}
@@ -305,7 +305,7 @@ def test_a_single_segment(shop: Path, tmp_path: Path) -> None:
         lmgauge.evaluate(shop / name, tmp_path / "one.txt", output=tmp_path / name)
     (found,) = compare([tmp_path / "kn", tmp_path / "wb"])
     assert [d.interval for d in found.differences] == [None] * 4
-    assert found.p_value is found.significant is found.segments_needed is None
+    assert found.p_value is found.significant is found.units_needed is None
     assert any("a single segment: no interval" in note for note in found.notes)
     assert found.differences[0].first == lmgauge.evaluate(shop / "kn", tmp_path / "one.txt").perplexity
     assert all(row.interval is None and row.p_value is None for slices in found.slices for row in slices.rows)
@@ -377,7 +377,7 @@ def test_a_text_that_changed_is_not_at_hand(shop: Path, tmp_path: Path) -> None:
         assert any("the text is not at hand" in note for note in found.notes)
     (tmp_path / "again.txt").write_text("First Citizen\r\nspeak", encoding="utf-8", newline="")  # the same, differently
     again = pair(tmp_path, "kn", "wb", text=tmp_path / "again.txt")
-    assert again.notes == ("only 2 segments: an interval drawn from so few is too narrow",)
+    assert again.notes == ("only 2 segments: no difference can be told from chance with fewer than 6",)
     with pytest.raises(InputError, match="scored another text"):
         pair(tmp_path, "kn", "wb", text=shop / "test.txt")
     with pytest.raises(UsageError, match="--text"):
@@ -404,7 +404,7 @@ def test_tables_without_spans_are_compared_by_segment(shop: Path, tmp_path: Path
     assert [(d.metric, d.first, d.second) for d in found.differences] == [
         (d.metric, d.first, d.second) for d in whole.differences
     ]
-    assert found.p_value == whole.p_value
+    assert found.p_value == pytest.approx(whole.p_value, rel=1e-9)
     assert found.slices == ()
     assert [e.segment for e in found.segments_lost] == [e.segment for e in whole.segments_lost]
     assert any("no byte spans" in note for note in found.notes)
@@ -493,7 +493,7 @@ def test_nothing_to_compare(shop: Path, tmp_path: Path) -> None:
     lmgauge.evaluate(shop / "kn", tmp_path / "t.txt", output=tmp_path / "run-kn")
     (found,) = compare([shop / "run-kn", tmp_path / "run-kn"], resamples=1000)
     assert (found.part, found.differences, found.slices, found.bytes) == (NOTHING, (), (), 0)
-    assert found.segments_needed is None
+    assert found.units_needed is None
 
 
 # -- many runs ----------------------------------------------------------------------------------------------------------
@@ -533,11 +533,13 @@ def test_a_difference_that_adjusting_undid_still_says_what_would_be_needed(tmp_p
     assert first.p_value is not None
     assert first.p_value_holm is not None
     assert first.p_value < 0.05 <= first.p_value_holm
-    assert first.segments_needed == segments_needed(nats["a"] - nats["b"], level=1 - 0.05 / 5)
-    assert (first.segments_needed or 0) > first.segments
+    expected = spread(nats["a"] - nats["b"], np.ones(100))
+    assert expected is not None
+    assert first.units_needed == expected.units_needed(1 - 0.05 / 5)
+    assert (first.units_needed or 0) > first.units == 100
     (alone,) = compare([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], resamples=2000)
     assert alone.significant
-    assert alone.segments_needed is None
+    assert alone.units_needed is None
 
 
 def test_one_run_is_no_comparison(shop: Path) -> None:

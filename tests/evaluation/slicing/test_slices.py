@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.reference import statistics as twin
 
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import ExactSums, Ranges, exact_sums, ranges_by_event, shared_ranges
@@ -31,7 +32,6 @@ from lmgauge.evaluation.slicing.slices import (
     range_words,
 )
 from lmgauge.evaluation.slicing.sums import SliceSums
-from lmgauge.evaluation.statistics import linearised
 from lmgauge.scores import ScoreBatch, Strings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -232,7 +232,8 @@ def collect(rows: tuple[list[int], list[int], list[float], list[float], list[int
     for begin, end in pairwise(bounds):
         part = (segments >= begin) & (segments < end)
         sums = [sums_of(column[part].tolist()) for column in (first, second)]
-        collected.add(codes[part].astype(np.int64), segments[part].astype(np.int64), sums, sizes[part].astype(np.int64))
+        code, segment, size = (column[part].astype(np.int64) for column in (codes, segments, sizes))
+        collected.add(code, segment - begin, sums, size, first=begin)
     return collected
 
 
@@ -260,7 +261,7 @@ def test_slices_are_exact_and_do_not_depend_on_blocks(
 
 
 def test_the_interval_of_a_slice_is_that_of_its_segments() -> None:
-    generator = np.random.default_rng(5)
+    generator = np.random.default_rng(8)  # by 5, neighbors look alike by chance
     segments = np.sort(generator.integers(0, 50, 400))
     first, second = (-generator.exponential(3, 400) for _ in range(2))
     sizes = generator.integers(1, 9, 400)
@@ -271,14 +272,40 @@ def test_the_interval_of_a_slice_is_that_of_its_segments() -> None:
     for segment, a, b, size in zip(segments.tolist(), first.tolist(), second.tolist(), sizes.tolist(), strict=True):
         differences[segment] += (a - b) / math.log(2)
         bytes_of[segment] += size
-    low, high = linearised(np.array(list(differences.values())), np.array(list(bytes_of.values())), 0.95)
-    middle, reach = (low + high) / 2, (high - low) / 2
-    freedom = len(differences) - 1
-    reach *= stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975)  # few segments: Student's quantiles
-    assert row.difference == pytest.approx(sum(differences.values()) / sum(bytes_of.values()))
+    upper, lower = list(differences.values()), list(bytes_of.values())
+    middle, error, freedom = sum(upper) / sum(lower), twin.jackknife_error(upper, lower), twin.freedom(lower)
+    reach = twin.half_width(error, freedom)
+    assert row.difference == pytest.approx(middle)
     assert row.interval == pytest.approx((middle - reach, middle + reach))
-    error = reach / stats.t.ppf(0.975, freedom)
     assert row.p_value == pytest.approx(2 * stats.t.sf(abs(middle) / error, freedom))
+
+
+def test_a_slice_is_as_sure_as_its_documents() -> None:
+    generator = np.random.default_rng(6)
+    segments = np.arange(200)
+    documents = segments // 20
+    level = generator.normal(0, 1, 10)[documents]
+    first, second = -3 - generator.random(200), -3 - level - generator.random(200)
+    sums = SliceSums("class", ["a"], 2)
+    for begin in range(0, 200, 50):  # documents go over the ends of blocks
+        own = slice(begin, begin + 50)
+        tables = [sums_of(values[own].tolist()) for values in (first, second)]
+        sums.add(np.zeros(50, np.int64), np.arange(50), tables, np.full(50, 5), first=begin, documents=documents[own])
+    (row,) = sums.finish("byte").rows
+    upper = np.bincount(documents, (first - second) / math.log(2)).tolist()
+    reach = twin.half_width(twin.jackknife_error(upper, [100.0] * 10), 9)
+    assert row.interval == pytest.approx((sum(upper) / 1000 - reach, sum(upper) / 1000 + reach))
+
+
+def test_cells_are_pooled_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmgauge.evaluation.slicing.sums._MOST_CELLS", 64)
+    generator = np.random.default_rng(7)
+    first, second = -generator.exponential(3, (2, 1000))
+    rows = list(range(1000)), [0] * 1000, first.tolist(), second.tolist(), [4] * 1000
+    (row,) = collect(rows, list(range(10, 1000, 10))).finish("byte").rows
+    reach = twin.half_width(twin.jackknife_error(((first - second) / math.log(2)).tolist(), [4.0] * 1000), 999)
+    assert row.interval is not None
+    assert (row.interval[1] - row.interval[0]) / 2 == pytest.approx(reach, rel=0.4)  # of 32 to 63 pools
 
 
 @pytest.mark.parametrize("segments", [2, 3, 5])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from lmgauge.evaluation.comparison.comparability import (
     gather_facts,
     verdicts,
 )
+from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparison, Comparisons, Difference
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
-from lmgauge.evaluation.paired import DEFAULT_RESAMPLES, difference_intervals, holm, segments_needed, sign_flip_p_value
+from lmgauge.evaluation.independence import caveats, in_words
+from lmgauge.evaluation.paired import DEFAULT_RESAMPLES, check_draws, holm
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import (
@@ -53,15 +55,13 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.evaluation.statistics import Interval
+from lmgauge.evaluation.statistics import UNKNOWN, Interval, Spread
 from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 WordCounts = Callable[[Segments], Ints]
-# Below that many segments a percentile interval misses the true value notably more often than it says.
-_FEW_SEGMENTS = 10
 _UNITS = ("event", "byte", "character", "word")
 
 
@@ -81,17 +81,18 @@ def compare(
         runs: two or more.
         corpus: the text they scored; if not given, what the first run that remembers one says.
         counts: how often the words of a block occur in a training text, int64 [words of the block].
-        resamples: of the bootstrap and of the permutation test.
-        seed: of both.
+        resamples: of the permutation test.
+        seed: of it.
         threads: how many; no number depends on it.
         examples: how many segments and tokens to show.
 
     Raises:
         InputError: a table breaks its rules, or the text is not the one that was scored.
-        UsageError: fewer than two runs.
+        UsageError: fewer than two runs, or a number is out of range.
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more")
+    check_draws(resamples, seed)
     runs = with_distinct_names(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
@@ -103,17 +104,8 @@ def compare(
         items.append(pair.compare(resamples, seed, threads, level=1 - SIGNIFICANT / len(facts)))
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
-    items = [replace(item, segments_needed=None) if item.significant else item for item in items]
+    items = [replace(item, units_needed=None) if item.significant else item for item in items]
     return Comparisons(tuple(run.name for run in runs), agreements(runs, facts), tuple(items))
-
-
-@dataclass
-class _PerSegment:
-    """Columns with a row a segment: nats of each model, zero-probability events, and what to divide by."""
-
-    nats: tuple[list[Floats], list[Floats]]
-    zeros: list[Ints]
-    sizes: list[Floats]  # [segments, 4]: events, bytes, characters, words
 
 
 class _Pair:
@@ -127,7 +119,8 @@ class _Pair:
         self.by_event = self.part == SHARED_EVENTS
         self.by_segment = self.part == WHOLE and not facts.spans
         self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
-        self.per_segment = _PerSegment(([], []), [], [])
+        self.per_segment = PairedSegments()
+        self.documents_by = UNKNOWN
         self.totals = [0, 0]
         self.zeros = [0, 0]
         self.bytes_in_all = 0
@@ -163,9 +156,11 @@ class _Pair:
         kept, kept_sums = _only(ranges, chosen), [_only_sums(part, chosen) for part in sums]
         columns = np.column_stack((kept.events[1], sizes[chosen])).astype(np.float64)
         self._add_segments(kept, kept_sums, columns, len(tables[0].segments))
+        documents = self._documents(block, tables)
+        first = int(tables[0].segments[0]) if len(tables[0].segments) else 0
         unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
         for slices, codes in zip(self.slices, self._codes(block, kept), strict=True):
-            slices.add(codes, kept.segment, kept_sums, unit)
+            slices.add(codes, kept.segment, kept_sums, unit, first=first, documents=documents)
         if block is not None:
             self._add_examples(block, kept, kept_sums)
 
@@ -173,6 +168,19 @@ class _Pair:
         if self.by_event:
             return ranges_by_event(tables)
         return whole_segments(tables, block) if self.by_segment else shared_ranges(tables, silent=block is not None)
+
+    def _documents(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ints | None:
+        """Return int64 [segments of the block], the document of each: as the text says, else as the first table does."""
+        if block is not None and self.corpus is not None and block.documents is not None:
+            documents, self.documents_by = block.documents, self.corpus.report.documents_by
+        else:
+            told = [(run, table.documents()) for run, table in zip(self.runs, tables, strict=True)]
+            known = next(((run, numbers) for run, numbers in told if numbers is not None), None)
+            if known is None:
+                return None
+            documents, self.documents_by = known[1], known[0].description.documents_by
+        self.per_segment.documents.append(documents)
+        return documents
 
     def _line_end(self) -> int | None:
         """Bytes of a line end, 1 or 0, as a run's own count of the bytes tells without the text; None if it does not."""
@@ -244,17 +252,18 @@ class _Pair:
         self.segment_heap.add_segments(block, gains, whole)
 
     def _finish(self, resamples: int, seed: int, threads: int | None, level: float) -> Comparison:
-        joined = [np.concatenate(part) if part else np.zeros(0) for part in self.per_segment.nats]
-        zeros = np.concatenate(self.per_segment.zeros) if self.per_segment.zeros else np.zeros(0, np.int64)
-        sizes = np.concatenate(self.per_segment.sizes) if self.per_segment.sizes else np.zeros((0, 4))
-        used = (zeros == 0) & (sizes[:, 0] > 0)
-        difference = joined[0][used] - joined[1][used]
-        p_value = None if zeros.any() else sign_flip_p_value(difference, resamples=resamples, seed=seed, threads=threads)
-        intervals = difference_intervals(difference, sizes[used], resamples=resamples, seed=seed, threads=threads)
+        paired = self.per_segment.joined()
+        zeros, sizes, used = paired.zeros, paired.sizes, paired.used
+        spreads = paired.spreads()
+        shown = [part for part, unit in zip(spreads, _UNITS, strict=True) if self._shows(unit)]
+        lead = next((part for part in (*shown, *spreads) if part is not None), None)
+        tested = None if zeros.any() else lead
+        p_value = None if tested is None else paired.p_value(tested, resamples, seed, threads)
+        intervals = [None if part is None else part.interval() for part in spreads]
         exact = [-math.inf if count else to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
         nothing: list[Interval | None] = [None] * len(_UNITS)
         differences = tuple(self._differences(exact, sizes.sum(axis=0), nothing if zeros.any() else intervals))
-        finite = [math.fsum(part[used]) for part in joined] if zeros.any() else []
+        finite = [math.fsum(part[used]) for part in paired.nats] if zeros.any() else []
         without_zeros = tuple(self._differences(finite, sizes[used].sum(axis=0), intervals)) if zeros.any() else ()
         if not differences and self.part != NOTHING:
             self.part = NOTHING
@@ -275,26 +284,27 @@ class _Pair:
             p_value_holm=None,
             segments=int(np.count_nonzero(used)),
             segments_with_zeros=int(np.count_nonzero(zeros)),
-            segments_needed=None if zeros.any() or not differences else segments_needed(difference, level=level),
+            unit="" if lead is None else lead.unit,
+            units=0 if lead is None else lead.units,
+            units_needed=None if tested is None else tested.units_needed(level),
+            independence="" if lead is None else in_words(lead, self.documents_by),
             slices=tuple(self._slices()),
             segments_lost=lost,
             segments_won=won,
             tokens_lost=self.token_heap.worst(),
             tokens_won=self.token_heap.best(),
-            notes=tuple(self._notes(len(difference), int(np.count_nonzero(zeros)))),
+            notes=tuple(self._notes(int(np.count_nonzero(used)), int(np.count_nonzero(zeros)), lead)),
         )
 
     def _differences(
         self, nats: Sequence[float], totals: Floats, intervals: Sequence[Interval | None]
     ) -> Iterator[Difference]:
         """The figures that the part allows: perplexity where it may be compared, bits per byte and so on."""
-        comparable = {verdict.metric for verdict in self.verdicts if verdict.comparable}
         for k, unit in enumerate(_UNITS):
             size = float(totals[k])
-            metric = "perplexity" if unit == "event" else f"bits_per_{unit}"
-            shown = {WHOLE: metric in comparable, EXACT_PART: unit == "byte", SHARED_EVENTS: unit == "event"}.get(self.part)
-            if not size or not shown:
+            if not size or not self._shows(unit):
                 continue
+            metric = _metric(unit)
             figures = [0.0 - part / size for part in nats]  # never -0.0
             interval = intervals[k]
             if unit == "event":
@@ -307,6 +317,12 @@ class _Pair:
                 a, b = (nats_to_bits(value) for value in figures)
                 gap = nats_to_bits(figures[1] - figures[0]) if all(map(math.isfinite, figures)) else _gap(a, b)
                 yield Difference(metric, a, b, gap, None if interval is None else interval.mapped(nats_to_bits))
+
+    def _shows(self, unit: str) -> bool:
+        """Return True if the part that is compared allows a figure per this unit."""
+        if self.part == WHOLE:
+            return any(verdict.comparable for verdict in self.verdicts if verdict.metric == _metric(unit))
+        return unit == {EXACT_PART: "byte", SHARED_EVENTS: "event"}.get(self.part)
 
     def _slices(self) -> Iterator[Slices]:
         for collected in self.slices:
@@ -322,7 +338,7 @@ class _Pair:
         )
         return first, second
 
-    def _notes(self, tested: int, untested: int) -> Iterator[str]:
+    def _notes(self, tested: int, untested: int, lead: Spread | None) -> Iterator[str]:
         for run, zeros in zip(self.runs, self.zeros, strict=True):
             if zeros:
                 rest = "'without' leaves out the segments they are in" if tested else "no segment is without"
@@ -334,8 +350,7 @@ class _Pair:
             yield "a table has no byte spans: compared are whole segments, and whether all bytes were scored was not checked"
         if self.part != NOTHING and tested + untested < 2:
             yield "a single segment: no interval and no test, as both need segments to draw from"
-        if 2 <= tested < _FEW_SEGMENTS:
-            yield f"only {tested} segments: an interval drawn from so few is too narrow"
+        yield from caveats(lead, tested=not any(self.zeros))
         if self.part == NOTHING:
             for run in self.runs:
                 if run.description.lossy_segments and run.description.unit != "word":
@@ -364,6 +379,10 @@ class _Pair:
                 "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
                 "with fewer words is favoured here"
             )
+
+
+def _metric(unit: str) -> str:
+    return "perplexity" if unit == "event" else f"bits_per_{unit}"
 
 
 def _without_spans(table: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:

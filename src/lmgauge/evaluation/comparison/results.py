@@ -52,12 +52,15 @@ class Comparison:
         differences: of the figures that part allows, the leading one first.
         without_zeros: the same figures over the segments where neither has an event of probability zero,
             if there are such events.
-        p_value: sign-flip permutation test on paired segments, two-sided; None with a single segment, or where a
-            figure is infinite.
+        p_value: two-sided; by sign flips of paired documents (or segments, where each is one), or, where documents are not
+            known, by Student's t; None with a single segment, or where a figure is infinite.
         p_value_holm: adjusted for the number of models.
         segments: paired.
         segments_with_zeros: those where an event has probability zero.
-        segments_needed: to find this difference with 80 % power; None if it is found already.
+        unit, units: what the p-value and the intervals take as independent ("documents", "segments", or "unknown"; empty
+            where there are none), and how many there are (segments, where unknown).
+        units_needed: such units to find this difference with 80 % power; None if it is found already.
+        independence: the same in words.
         slices: by group, class, training frequency and position, as far as the text is at hand.
         segments_lost, segments_won: where the second is worst and best beside the first.
         tokens_lost, tokens_won: the same for stretches between shared boundaries.
@@ -78,7 +81,10 @@ class Comparison:
     p_value_holm: float | None
     segments: int
     segments_with_zeros: int
-    segments_needed: int | None
+    unit: str
+    units: int
+    units_needed: int | None
+    independence: str
     slices: tuple[Slices, ...]
     segments_lost: tuple[Example, ...]
     segments_won: tuple[Example, ...]

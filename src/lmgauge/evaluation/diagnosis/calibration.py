@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.statistics import Z_95
+from lmgauge.evaluation.statistics import spread, sums_by
 from lmgauge.history import runs_on
 from lmgauge.metrics.perplexity import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
@@ -114,7 +114,8 @@ class Calibration:
         mean_entropy_bits: what the model expects to pay for an event.
         mean_surprisal_bits: what it paid, over the same contexts; infinite with an event of probability zero.
         overconfidence_bits: the second minus the first: above 0 the model is surer than it should be; None if infinite.
-        overconfidence_interval: 95 %, normal approximation over contexts; None for fewer than two.
+        overconfidence_interval: 95 %, over documents or, where unknown, over the segments of the contexts, as
+            `statistics.spread` does; None for fewer than two.
         seed: of the draw of contexts; None if all were taken.
     """
 
@@ -172,13 +173,13 @@ def calibrate(
         chosen = np.sort(np.random.default_rng(seed).choice(events, contexts, replace=False, shuffle=False))
     collected = _Collector()
 
-    def work(event: _Event) -> ForecastSums:
-        return _look(model, event, run)
+    def work(event: _Event) -> tuple[_Event, ForecastSums]:
+        return event, _look(model, event, run)
 
     # Only models that may score blocks at a time are asked from several threads.
     at_a_time = thread_count(threads) if model.blocks_are_independent else 1
-    for sums in map_in_order(work, _events(run, model, chosen), at_a_time):
-        collected.add(sums)
+    for event, sums in map_in_order(work, _events(run, model, chosen), at_a_time):
+        collected.add(sums, event.segment, event.document)
         progress(collected.contexts)
     if not collected.contexts:
         raise InputError(f"{run.path}: the score table has no events to look at")
@@ -191,6 +192,7 @@ class _Event:
     token: int
     logprob: float
     segment: int
+    document: int | None
 
 
 def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Event]:
@@ -203,12 +205,14 @@ def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Ev
         segment_of = batch.row_segments()
         starts = np.repeat(np.cumsum(batch.segment_events) - batch.segment_events, batch.segment_events)
         history = np.concatenate((before, ids))
+        documents = batch.extra.get("document")
         for row in rows.tolist():
             if not runs_on(model.context_policy):
                 context = np.concatenate((begin, ids[starts[row] : row]))
             else:
                 context = history[: len(before) + row]
-            yield _Event(context, int(ids[row]), float(batch.logprob[row]), int(segment_of[row]))
+            document = None if documents is None else int(documents[row])
+            yield _Event(context, int(ids[row]), float(batch.logprob[row]), int(segment_of[row]), document)
         seen += len(batch)
         before = history[-_LONGEST_CONTEXT:]
 
@@ -330,21 +334,26 @@ class _Collector:
         self._decades, self._tenths = np.zeros((DECADES, 4)), np.zeros((TENTHS, 4))
         self._impossible = [0, 0]
         self._columns: list[tuple[float, bool, float, float, float]] = []
+        self._segments: list[int] = []
+        self._documents: list[int] = []
 
-    def add(self, sums: ForecastSums) -> None:
+    def add(self, sums: ForecastSums, segment: int, document: int | None) -> None:
         self.contexts += 1
         for whole, part in ((self._decades, sums.decades), (self._tenths, sums.tenths)):
             whole[:, :3] += part
             whole[:, 3] += np.maximum(part[:, 1] * (1 - part[:, 1]), 0)
         self._impossible[0] += sums.impossible[0]
         self._impossible[1] += sums.impossible[1]
+        self._segments.append(segment)
+        if document is not None:
+            self._documents.append(document)
         self._columns.append((sums.confidence, sums.right, sums.brier, sums.entropy, sums.surprisal))
 
     def finish(self, events: int, vocabulary: int, seed: int | None) -> Calibration:
         columns = (np.array(column, np.float64) for column in zip(*self._columns, strict=True))
         confidence, right, brier, entropy, surprisal = columns
         bins, error = confidence_bins(confidence, right > 0)
-        over, interval = _mean_with_interval(nats_to_bits(surprisal - entropy))
+        over, interval = self._overconfidence(nats_to_bits(surprisal - entropy))
         decade_edges = [(0.0 if k == DECADES - 1 else 10.0 ** -(k + 1), 10.0**-k) for k in range(DECADES)]
         tenth_edges = [(k / TENTHS, (k + 1) / TENTHS) for k in range(TENTHS)]
         return Calibration(
@@ -366,6 +375,16 @@ class _Collector:
             overconfidence_interval=interval,
             seed=seed,
         )
+
+    def _overconfidence(self, excess: Floats) -> tuple[float | None, tuple[float, float] | None]:
+        """Return the mean of float64 [contexts] and its interval over documents or, where unknown, as `spread` does."""
+        if not np.isfinite(excess).all():
+            return None, None
+        _, first, segment = np.unique(np.array(self._segments), return_index=True, return_inverse=True)
+        documents = np.array(self._documents)[first] if self._documents else None
+        found = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), documents)
+        interval = None if found is None else found.interval()
+        return float(excess.mean()), None if interval is None else (interval.low, interval.high)
 
 
 def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple[Confidence, ...], float]:
@@ -393,13 +412,3 @@ def _bins(table: Floats, edges: list[tuple[float, float]]) -> tuple[Bin, ...]:
         Bin(low, high, int(forecasts), expected, int(happened), math.sqrt(variance))
         for (low, high), (forecasts, expected, happened, variance) in zip(edges, table.tolist(), strict=True)
     )
-
-
-def _mean_with_interval(values: Floats) -> tuple[float | None, tuple[float, float] | None]:
-    if not np.isfinite(values).all():
-        return None, None
-    mean = float(values.mean())
-    if len(values) < 2:
-        return mean, None
-    reach = Z_95 * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return mean, (mean - reach, mean + reach)

@@ -104,7 +104,7 @@ def diagnose(
         corpus = remembered(run)
     else:
         run = about(run, corpus)
-    evaluation = evaluate_scores(run.batches(), origin=run.description, corpus=corpus, seed=seed)
+    evaluation = evaluate_scores(run.batches(), origin=run.description, corpus=corpus)
     if corpus is None:
         evaluation = _as_told(run, evaluation)
     seen = _Reading(run, corpus, evaluation, counts, longest, examples, only)

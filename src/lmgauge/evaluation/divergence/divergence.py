@@ -31,7 +31,8 @@ from lmgauge.evaluation.divergence.distances import (
     WorstContext,
 )
 from lmgauge.evaluation.divergence.drawn_events import Drawn, draw
-from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
+from lmgauge.evaluation.independence import caveats, in_signature, in_words
 from lmgauge.evaluation.statistics import Interval, ratio_interval
 from lmgauge.evaluation.tally import Tally
 from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
@@ -55,7 +56,7 @@ _MASS_TOLERANCE = 1e-5
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the text, and its 95 % interval over segments; None where there is none (one segment, inf - inf)."""
+    """A figure of the text, and its 95 % interval; None where there is none (one segment, inf - inf)."""
 
     value: float | None
     interval: Interval | None
@@ -92,7 +93,8 @@ class Divergence:
         undefined_events: events at which a model gives nothing a probability; left out of all but the perplexities and the
             changes of the true token.
         worst: where KL(A || B) is largest; None if no event could be compared.
-        seed: of the sample of segments and of the bootstrap.
+        seed: of the sample of segments.
+        independence: what the intervals take as independent, in words.
         fingerprints: of both models, the vocabulary and the text.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
@@ -126,6 +128,7 @@ class Divergence:
     undefined_events: int
     worst: WorstContext | None
     seed: int
+    independence: str
     fingerprints: dict[str, str]
     signature: str
     notes: tuple[str, ...]
@@ -155,7 +158,6 @@ def divergence(
     exhaustive: bool = False,
     top_k: Sequence[int] = DEFAULT_TOP_K,
     seed: int = DEFAULT_SEED,
-    resamples: int = DEFAULT_RESAMPLES,
     threads: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Divergence:
@@ -169,8 +171,7 @@ def divergence(
         events: about how many events to look at: whole segments are drawn until there are as many.
         exhaustive: look at all of them instead.
         top_k: for which k to compare the k most probable tokens.
-        seed: of the sample and of the bootstrap; the same seed draws the same segments.
-        resamples: of the bootstrap.
+        seed: of the sample; the same seed draws the same segments.
         threads: how many; no figure depends on it.
         progress: called with the events compared so far, and how many there will be.
 
@@ -178,12 +179,11 @@ def divergence(
         InputError: the vocabularies differ, the text is empty, or the models cut it into different events.
         UsageError: a number is out of range.
     """
-    ranks = _check(a, b, events, top_k)
-    ratio_interval([1.0, 1.0], [1.0, 1.0], resamples=resamples, seed=seed)  # refuses what is out of range before the work
+    ranks = _check(a, b, events, top_k, seed)
     drawn = draw(a, b, corpus, None if exhaustive else events, seed, threads)
     pair = ModelPair(a, b, drawn.history, ranks)
     rows = pair.compare(drawn.chosen, thread_count(threads), progress)
-    summary = _Summary(drawn, a.vocabulary, resamples, seed)
+    summary = _Summary(drawn, a.vocabulary)
     shown = names or (a.label, b.label)
     fingerprints = {
         "a": a.fingerprint, "b": b.fingerprint, "vocabulary": a.vocabulary.fingerprint, "text": corpus.report.sha256
@@ -192,6 +192,7 @@ def divergence(
     finite = rows[np.isfinite(rows[:, KL_AB]), KL_AB]
     perplexities = [summary.perplexity(which) for which in (0, 1)]
     change, ratio = summary.change(*perplexities)
+    interval = kl_ab.interval or perplexities[0].interval
     return Divergence(
         a=shown[0],
         b=shown[1],
@@ -208,9 +209,9 @@ def divergence(
         infinite_kl_ba=int(np.count_nonzero(rows[:, KL_BA] == np.inf)),
         kl_ab_quantiles_nats=_quantiles(rows[:, KL_AB]),
         jensen_shannon_bits=summary.mean(rows[:, JS]).mapped(nats_to_bits),
-        total_variation=summary.mean(rows[:, TV]),
-        top_1_agreement=summary.mean(rows[:, FIRST_OVERLAP]),
-        top_k_overlap={k: summary.mean(rows[:, FIRST_OVERLAP + ranks.index(k)]) for k in sorted(set(top_k))},
+        total_variation=summary.share(rows[:, TV]),
+        top_1_agreement=summary.share(rows[:, FIRST_OVERLAP]),
+        top_k_overlap={k: summary.share(rows[:, FIRST_OVERLAP + ranks.index(k)]) for k in sorted(set(top_k))},
         log_probability_change_nats=change,
         probability_change_rms=summary.probability_change(),
         perplexity_a=perplexities[0],
@@ -221,13 +222,14 @@ def divergence(
         undefined_events=int(np.count_nonzero(np.isnan(rows[:, KL_AB]))),
         worst=pair.worst(drawn.chosen, rows[:, KL_AB]),
         seed=seed,
+        independence="" if interval is None else in_words(interval, corpus.report.documents_by),
         fingerprints=fingerprints,
-        signature=_signature(a, b, drawn, len(rows), seed, corpus.report.sha256),
-        notes=tuple(itertools.chain(_notes(rows, drawn, shown), corpus.report.notes())),
+        signature=_signature(a, b, drawn, len(rows), seed, corpus.report.sha256, in_signature(interval)),
+        notes=tuple(itertools.chain(_notes(rows, drawn, shown), caveats(interval), corpus.report.notes())),
     )
 
 
-def _check(a: LanguageModel, b: LanguageModel, events: int, top_k: Sequence[int]) -> list[int]:
+def _check(a: LanguageModel, b: LanguageModel, events: int, top_k: Sequence[int], seed: int) -> list[int]:
     if a.vocabulary.fingerprint != b.vocabulary.fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
             "the models number or cut their tokens differently; where the tokens are the same, aligned(b, to=a) of "
@@ -235,6 +237,8 @@ def _check(a: LanguageModel, b: LanguageModel, events: int, top_k: Sequence[int]
         )
     if events < 1:
         raise UsageError(f"events: {events} are none to compare; give 1 or more")
+    if seed < 0:
+        raise UsageError(f"seed must be 0 or more; got {seed}")
     if not top_k or min(top_k) < 1:
         raise UsageError(f"top-k: {', '.join(map(str, top_k)) or 'nothing'}; give whole numbers from 1")
     return sorted({1, *top_k})
@@ -244,12 +248,12 @@ def _check(a: LanguageModel, b: LanguageModel, events: int, top_k: Sequence[int]
 
 
 class _Summary:
-    """Means over events with intervals over segments."""
+    """Means over events with intervals over documents or, where unknown, segments."""
 
-    def __init__(self, drawn: Drawn, strings: TokenStrings, resamples: int, seed: int) -> None:
-        self._options = {"resamples": resamples, "seed": seed}
+    def __init__(self, drawn: Drawn, strings: TokenStrings) -> None:
         self._sizes = np.array([len(segment.ids) for segment in drawn.chosen], np.int64)
         self._owner = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        self._documents = drawn.documents()
         batches = [drawn.batch(which, strings) for which in (0, 1)]
         self._logprob = [batch.logprob for batch in batches]
         self.tallies = [Tally(), Tally()]
@@ -264,14 +268,18 @@ class _Summary:
             return Figure(None, None)
         sums = np.bincount(owner, values, len(self._sizes))
         counts = np.bincount(owner, minlength=len(self._sizes)).astype(np.float64)
-        return Figure(math.fsum(values.tolist()) / len(values), ratio_interval(sums, counts, **self._options))
+        return Figure(math.fsum(values.tolist()) / len(values), ratio_interval(sums, counts, self._documents))
+
+    def share(self, values: Floats) -> Figure:
+        """Return the mean of float64 [events] between 0 and 1, whose interval ends there too."""
+        return self.mean(values).mapped(lambda value: min(1.0, value))
 
     def perplexity(self, which: int) -> Figure:
         """Of a model on the events that were looked at."""
         tally = self.tallies[which]
         sums = tally.per_segment()
         nats = -math.inf if tally.total_zeros else tally.nats()
-        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), **self._options)
+        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), self._documents)
         return Figure(-nats / tally.total_events, interval).mapped(perplexity_from_nats)
 
     def change(self, perplexity_a: Figure, perplexity_b: Figure) -> tuple[Figure, Figure]:
@@ -326,7 +334,9 @@ def _notes(rows: Floats, drawn: Drawn, names: tuple[str, str]) -> Iterator[str]:
             )
 
 
-def _signature(a: LanguageModel, b: LanguageModel, drawn: Drawn, events: int, seed: int, text_sha256: str) -> str:
+def _signature(
+    a: LanguageModel, b: LanguageModel, drawn: Drawn, events: int, seed: int, text_sha256: str, independent: str
+) -> str:
     policies = dict.fromkeys((a.context_policy, b.context_policy))
     parts = {
         "a": f"{a.label}@{a.fingerprint[:6]}",
@@ -336,6 +346,7 @@ def _signature(a: LanguageModel, b: LanguageModel, drawn: Drawn, events: int, se
         "seed": str(seed),
         "unit": a.tokenizer.unit,
         "context": "+".join(policies),
+        "independent": independent,
         "text": text_sha256[:6] or "unknown",
         "vocab": a.vocabulary.fingerprint[:6],
         "v": __version__,

@@ -32,6 +32,7 @@ class SegmentEvents:
         ids: uint32 [n], the true tokens.
         kind: uint8 [n], as in a score table.
         logprob: for either model float64 [n], of the true tokens, nats.
+        document: number of its document; None where documents are not known.
     """
 
     index: int
@@ -39,6 +40,7 @@ class SegmentEvents:
     ids: NDArray[np.uint32]
     kind: NDArray[np.uint8]
     logprob: tuple[Floats, Floats]
+    document: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class Drawn:
     total_events: int
     total_segments: int
     history: NDArray[np.uint32] | None
+
+    def documents(self) -> NDArray[np.int64] | None:
+        """int64 [segments], the document of each; None where documents are not known."""
+        numbers = [segment.document for segment in self.chosen if segment.document is not None]
+        return np.array(numbers, np.int64) if len(numbers) == len(self.chosen) else None
 
     def batch(self, which: int, strings: TokenStrings) -> ScoreBatch:
         """The rows that one of the models gave the segments."""
@@ -75,14 +82,15 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
     kept = total_events = total_segments = 0
     sees_text = any(runs_on(model.context_policy) for model in (a, b))
     history = [np.array([a.vocabulary.id("<s>")], np.uint32)]
-    for one, other in _score_both(a, b, corpus, threads):
+    for one, other, documents in _score_both(a, b, corpus, threads):
         keys = generator.random(len(one.segments))
         full = events is not None and kept >= events
         candidates = np.flatnonzero(keys < -heap[0][0]) if full else np.arange(len(keys))
         begins = np.cumsum(one.segment_events) - one.segment_events
         for i in candidates.tolist():
             rows = slice(int(begins[i]), int(begins[i] + one.segment_events[i]))
-            segment = _segment(int(one.segments[i]), total_events, rows, one, other)
+            document = None if documents is None else int(documents[i])
+            segment = _segment(int(one.segments[i]), total_events, rows, one, other, document)
             heapq.heappush(heap, (-float(keys[i]), -segment.index, segment))
             kept += len(segment.ids)
             while events is not None and kept - len(heap[0][2].ids) >= events:
@@ -97,24 +105,26 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
     return Drawn(chosen, total_events, total_segments, np.concatenate(history) if sees_text else None)
 
 
-def _segment(index: int, before: int, rows: slice, one: ScoreBatch, other: ScoreBatch) -> SegmentEvents:
+def _segment(
+    index: int, before: int, rows: slice, one: ScoreBatch, other: ScoreBatch, document: int | None
+) -> SegmentEvents:
     # Copies: a view would hold the whole batch in memory.
     logprob = one.logprob[rows].copy(), other.logprob[rows].copy()
-    return SegmentEvents(index, before + rows.start, one.token_ids[rows].copy(), one.kind[rows].copy(), logprob)
+    return SegmentEvents(index, before + rows.start, one.token_ids[rows].copy(), one.kind[rows].copy(), logprob, document)
 
 
 def _score_both(
     a: LanguageModel, b: LanguageModel, corpus: Corpus, threads: int | None
-) -> Iterator[tuple[ScoreBatch, ScoreBatch]]:
-    first, second = itertools.tee(corpus)
+) -> Iterator[tuple[ScoreBatch, ScoreBatch, NDArray[np.int64] | None]]:
+    blocks, first, second = itertools.tee(corpus, 3)
     tables = a.score(first, spans=False, threads=threads), b.score(second, spans=False, threads=threads)
-    for one, other in zip(*tables, strict=True):
+    for block, one, other in zip(blocks, *tables, strict=True):
         if not (np.array_equal(one.segment_events, other.segment_events) and np.array_equal(one.token_ids, other.token_ids)):
             raise InputError(
                 f"the models cut the text into different events, near segment {_first_difference(one, other) + 1:,}: they "
                 "take unseen or reserved words differently; give both the same --reserved"
             )
-        yield one, other
+        yield one, other, None if block.documents is None else block.documents[one.segments - block.first]
 
 
 def _first_difference(one: ScoreBatch, other: ScoreBatch) -> int:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.evaluation.paired import holm
 from lmgauge.evaluation.slicing.ranges import ExactSums, Floats, Ints, to_nats
-from lmgauge.evaluation.statistics import student_t_p_value, student_t_quantile
+from lmgauge.evaluation.statistics import Spread, spread, sums_by
 from lmgauge.metrics.perplexity import nats_to_bits
 
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting
+_MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class Slice:
         bits_per_unit: of each model, per byte (or event).
         difference: of the second model from the first, bits per byte (or event); None for one model, infinite or
             undefined values.
-        interval: 95 %, low and high, of the difference, cluster-robust over segments; None for fewer than two.
+        interval: 95 %, low and high, of the difference, over documents or, where unknown, as `statistics.spread` does; None
+            for fewer than two segments.
         p_value: two-sided, adjusted by Holm over the slices of the table.
         zeros: of each model, events of probability zero.
         finite_bits: of each model, without those events.
@@ -72,16 +73,27 @@ class SliceSums:
         self._exact: list[list[int]] = [[] for _ in range(tables)]
         self._zeros = np.zeros((0, tables), np.int64)
         self._counts = np.zeros((0, 3), np.int64)  # segments, ranges, size
-        self._moments = np.zeros((0, 3), np.float64)  # sums over segments of d d, d n, n n
+        self._cells = _Cells()
 
-    def add(self, codes: Ints, segment: Ints, sums: Sequence[ExactSums], size: Ints) -> None:
-        """Adds ranges of whole segments.
+    def add(
+        self,
+        codes: Ints,
+        segment: Ints,
+        sums: Sequence[ExactSums],
+        size: Ints,
+        *,
+        first: int = 0,
+        documents: Ints | None = None,
+    ) -> None:
+        """Add ranges of whole segments.
 
         Args:
             codes: int64 [n], which slice each range is in.
-            segment: int64 [n], number of its segment, rising.
+            segment: int64 [n], number of its segment in the block, rising.
             sums: of each table.
             size: int64 [n], bytes (or events).
+            first: number of the block's first segment in the text.
+            documents: int64 [segments of the block], the document of each; None where documents are not known.
         """
         self._grow(len(self.labels))
         width = len(self.labels)
@@ -92,22 +104,25 @@ class SliceSums:
         if not len(codes):
             return
         # Cells: the slices of each segment; with many slices only those that hold a range.
-        first = int(segment[0])
-        cell_of = (segment - first) * width + codes
-        cells = (int(segment[-1]) - first + 1) * width
+        lowest = int(segment[0])
+        cell_of = (segment - lowest) * width + codes
+        cells = (int(segment[-1]) - lowest + 1) * width
         if cells > _FULL * len(codes):
             present, cell_of = np.unique(cell_of, return_inverse=True)
-            slice_of = present % width
         else:
-            slice_of = np.arange(cells) % width
+            present = np.arange(cells)
+        slice_of = present % width
         ranges_in = np.bincount(cell_of, minlength=len(slice_of))
         sizes = np.bincount(cell_of, size, len(slice_of))
         for column, counted in enumerate((ranges_in > 0, ranges_in, sizes)):
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
         if self._tables == 2:
             difference = np.bincount(cell_of, _finite(sums[0]) - _finite(sums[1]), len(slice_of))
-            for column, product in enumerate((difference * difference, difference * sizes, sizes * sizes)):
-                self._moments[:, column] += np.bincount(slice_of, product, width)
+            kept = ranges_in > 0
+            segment_of = present[kept] // width + lowest
+            units = segment_of + first if documents is None else documents[segment_of]
+            columns = (np.asarray(column[kept], np.float64) for column in (difference, sizes))
+            self._cells.add(units, slice_of[kept], *columns, known=documents is not None)
 
     def _grow(self, width: int) -> None:
         more = width - len(self._counts)
@@ -116,7 +131,6 @@ class SliceSums:
                 exact.extend([0] * more)
             self._zeros = np.pad(self._zeros, ((0, more), (0, 0)))
             self._counts = np.pad(self._counts, ((0, more), (0, 0)))
-            self._moments = np.pad(self._moments, ((0, more), (0, 0)))
 
     def finish(self, unit: str) -> Slices:
         """The table; `unit` says what sizes count."""
@@ -137,26 +151,64 @@ class SliceSums:
         difference, interval, p_value = None, None, None
         if self._tables == 2 and size and not any(zeros):
             difference = nats_to_bits(to_nats(self._exact[0][code] - self._exact[1][code])) / size
-            interval, p_value = _interval(difference, self._moments[code], segments, size)
+            interval, p_value = _interval(self._cells.spread(code))
         return Slice(
             self.labels[code], segments, ranges, size, bits, per_unit, difference, interval, p_value, tuple(zeros), finite
         )
 
 
-def _interval(
-    difference: float, moments: NDArray[np.float64], segments: int, size: int
-) -> tuple[tuple[float, float] | None, float | None]:
-    """Cochran (1977) eq. 6.13 from sums of products, as `statistics.linearised` from the values, with Student's quantiles:
-    a slice may be in few segments. No test of signs of so few could be surer than all of them alike."""
-    if segments < 2:
+class _Cells:
+    """Differences and sizes of the cells (unit, slice), where a unit is a document or, if documents are unknown, a segment.
+
+    Where cells become too many, neighboring units are added up in pairs.
+    """
+
+    def __init__(self) -> None:
+        self._known = False
+        self._pooled = 0  # a unit is 2^pooled documents or segments that follow each other
+        self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, difference, size
+        self._held = 0
+
+    def add(self, units: Ints, slices: Ints, differences: Floats, sizes: Floats, *, known: bool) -> None:
+        """Add cells; a cell may come again."""
+        self._known = known
+        self._parts.append((units >> self._pooled, slices, differences, sizes))
+        self._held += len(units)
+        while self._held > _MOST_CELLS:
+            joined = self._joined()
+            if len(joined[0]) > _MOST_CELLS // 2:
+                self._pooled += 1
+                self._parts = [(joined[0] >> 1, *joined[1:])]
+                joined = self._joined()
+            self._parts, self._held = [joined], len(joined[0])
+
+    def _joined(self) -> tuple[Ints, Ints, Floats, Floats]:
+        """Return each cell once, by unit and then slice."""
+        unit, code, difference, size = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        width = int(code.max()) + 1
+        cells, inverse = np.unique(unit * width + code, return_inverse=True)
+        return (
+            cells // width,
+            cells % width,
+            sums_by(inverse, difference),
+            sums_by(inverse, size),
+        )
+
+    def spread(self, code: int) -> Spread | None:
+        """Return the difference per size of a slice, nats."""
+        if len(self._parts) != 1 or self._held:
+            self._parts, self._held = [self._joined()], 0
+        unit, codes, difference, size = self._parts[0]
+        own = codes == code
+        return spread(difference[own], size[own], unit[own] if self._known else None)
+
+
+def _interval(found: Spread | None) -> tuple[tuple[float, float] | None, float | None]:
+    """Return the ends of the interval, bits per unit, and the p-value."""
+    if found is None:
         return None, None
-    dd, dn, nn = moments.tolist()
-    ratio = difference * math.log(2)
-    squares = max(0.0, dd - 2 * ratio * dn + ratio * ratio * nn)
-    error = nats_to_bits(math.sqrt(segments / (segments - 1) * squares) / size)
-    p_value = student_t_p_value(difference / error, segments - 1) if error else float(difference == 0)
-    reach = student_t_quantile(0.95, segments - 1) * error
-    return (difference - reach, difference + reach), max(p_value, 2.0 ** (1 - min(segments, 1000)))
+    interval = found.interval().mapped(nats_to_bits)
+    return (interval.low, interval.high), found.p_value
 
 
 def _finite(sums: ExactSums) -> Floats:
