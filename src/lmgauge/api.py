@@ -218,7 +218,7 @@ def evaluate(
                 resamples=resamples,
                 threads=threads,
                 spans=True,
-                watch=lambda i, _, batch: folders.write(i, batch),
+                watch=lambda i, block, batch: folders.write(i, batch, block.ids),
             )
             folders.finish(results, {"text": corpus.settings, "seed": seed, "resamples": resamples})
     return results if several or by_group else results.items[0]
