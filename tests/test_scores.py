@@ -86,6 +86,20 @@ def test_parquet_round_trip(batches: list[ScoreBatch], tmp_path: Path) -> None:
     assert lmgauge.evaluate_scores(path, text).perplexity == lmgauge.evaluate_scores(batches).perplexity
 
 
+def test_ids_of_segments_are_a_column_on_disk(batches: list[ScoreBatch], tmp_path: Path) -> None:
+    """Other programs join on it; what is read back is the table without it."""
+    path = tmp_path / "scores.parquet"
+    with ScoreWriter(path, {}) as writer:
+        for batch in batches:
+            writer.write(batch, [f"id {segment}" for segment in batch.segments.tolist()])
+    table = pq.read_table(path)
+    assert str(table.schema.field("id").type) == "dictionary<values=string, indices=int32, ordered=0>"
+    assert table["id"].to_pylist() == [f"id {segment}" for segment in table["segment"].to_pylist()]
+    again = join_batches(list(read_scores(path)))
+    np.testing.assert_array_equal(again.logprob, join_batches(batches).logprob)
+    assert "id" not in again.extra
+
+
 def test_nothing_appears_when_writing_fails(batches: list[ScoreBatch], tmp_path: Path) -> None:
     def fail() -> None:
         with ScoreWriter(tmp_path / "scores.parquet", {}) as writer:

@@ -206,7 +206,7 @@ def evaluate(
                 by_group=by_group,
                 threads=threads,
                 spans=True,
-                watch=lambda i, _, batch: folders.write(i, batch),
+                watch=lambda i, block, batch: folders.write(i, batch, block.ids),
             )
             folders.finish(results, {"text": corpus.settings})
     return results if several or by_group else results.items[0]

@@ -11,6 +11,7 @@ In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and t
     context   uint8, optional             how many tokens of context were used; an n-gram model: the order that matched
     entropy   float64, optional           of the predictive distribution, nats
     rank      int64, optional             of the true token among all, from 1
+    id        dictionary<int32, string>   of the segment, as its source names it; only on disk, for joins
 """
 
 from __future__ import annotations
@@ -175,8 +176,8 @@ class ScoreWriter:
         self._file = self._stack.enter_context(writing(self._path))
         return self
 
-    def write(self, batch: ScoreBatch) -> None:
-        """Adds the rows of a batch; all batches have the same columns."""
+    def write(self, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
+        """Adds the rows of a batch, with the ids of its segments if they have any; all batches have the same columns."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -184,9 +185,12 @@ class ScoreWriter:
         if key not in self._dictionaries:
             self._dictionaries[key] = batch.strings, pa.array(batch.strings.tokens, pa.string())
         rows = batch.to_arrow(self._dictionaries[key][1])
+        if ids is not None:
+            of_row = np.repeat(np.arange(len(batch.segments), dtype=np.int32), batch.segment_events)
+            rows = rows.append_column("id", pa.DictionaryArray.from_arrays(pa.array(of_row), pa.array(ids, pa.string())))
         if self._writer is None:
             schema = rows.schema.with_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
-            self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind"])
+            self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind", "id"])
         self._writer.write_batch(rows)
 
     def __exit__(self, *error: Any) -> bool | None:

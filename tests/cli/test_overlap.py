@@ -197,7 +197,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         assert message in result.stderr
         assert result.stdout == ""
     assert found(tmp_path / "invalid.txt", test, "--errors", "skip")["notes"] == [
-        "training text: 1 segments that are no valid text left out"
+        "training text: 1 segment left out: not valid text"
     ]
 
 

@@ -230,7 +230,7 @@ def test_rows_a_segment_and_rows_a_token(folder: Path, tmp_path: Path) -> None:
     assert math.fsum(row["logprob"] for row in rows) == pytest.approx(whole["log_probability"], rel=1e-12)
     assert all(row["perplexity"] == pytest.approx(math.exp(-row["logprob"] / row["events"])) for row in rows)
     header, *lines = [line.split("\t") for line in tokens.read_text(encoding="utf-8").split("\n")[:-1]]
-    assert header == ["model", "segment", "start", "end", "token", "logprob", "kind", "context"]
+    assert header == ["model", "segment", "start", "end", "token", "logprob", "kind", "context", "id"]
     assert len(lines) == whole["events"]
     assert math.fsum(float(line[5]) for line in lines) == pytest.approx(whole["log_probability"], rel=1e-12)
     assert sum(line[6] == "oov" for line in lines) == whole["oov"]
@@ -239,6 +239,39 @@ def test_rows_a_segment_and_rows_a_token(folder: Path, tmp_path: Path) -> None:
     result = run("eval", *arguments, "--per-token", tmp_path / "rows.csv")
     assert result.exit_code == 2
     assert not (tmp_path / "rows.csv").exists()
+
+
+def test_rows_join_on_ids_whatever_is_skipped(folder: Path, tmp_path: Path) -> None:
+    """The records of a corpus: ids and groups from fields, records that cannot be used left out and told of."""
+    lines = [
+        b'{"text": "a b", "key": "k1", "domain": "x"}',
+        b'{"text": null, "key": "k2", "domain": "x"}',
+        b"{oops",
+        b"\xff",
+    ]
+    lines.append(b'{"text": "unseen", "key": 5, "domain": "y"}')
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    arguments = ["eval", "-m", folder / "kn3", tmp_path / "a.jsonl", "--group", "domain", "--errors", "skip"]
+    result = ok(*arguments, "--id", "key", "--document", "domain", "--per-segment", "-", "-o", tmp_path / "run")
+    header, *rows = [line.split("\t") for line in result.stdout.split("\n")[:-1]]
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [row["id"] for row in found] == ["k1", "5"]
+    assert [row["group"] for row in found] == ["x", "y"]
+    assert [row["document"] for row in found] == ["0", "1"]
+    assert [row["oov"] for row in found] == ["1", "1"]
+    assert "note: 1 segment left out: not valid text" in result.stderr
+    assert "note: 2 records left out: no usable text; the first: " in result.stderr
+    assert "a.jsonl:2: field 'text' holds null" in result.stderr
+    table = pq.read_table(tmp_path / "run" / "scores.parquet")
+    by_segment = dict(zip(table["segment"].to_pylist(), table["id"].to_pylist(), strict=True))
+    assert by_segment == {0: "k1", 1: "5"}
+    again = json.loads(ok("eval", "--json", "--scores", tmp_path / "run" / "scores.parquet").stdout)[0]
+    whole = json.loads((tmp_path / "run" / "evaluation.json").read_text(encoding="utf-8"))["evaluation"]
+    assert again["perplexity"] == whole["perplexity"]
+    ids = [line.split("\t")[-1] for line in ok(*arguments, "--per-token", "-").stdout.split("\n")[1:-1]]
+    assert list(dict.fromkeys(ids)) == [f"{tmp_path / 'a.jsonl'}:1", f"{tmp_path / 'a.jsonl'}:5"]
+    ok(*arguments, "-o", tmp_path / "run")
+    assert "id" not in pq.read_table(tmp_path / "run" / "scores.parquet").column_names
 
 
 def test_same_seed_same_output(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import json
 import lzma
 import re
 import tempfile
@@ -87,8 +88,6 @@ def test_content_does_not_depend_on_packing(
 @law
 @given(st.lists(records, max_size=8), st.integers(1, 40))
 def test_records_do_not_depend_on_blocks_or_format(texts: list[str], block_bytes: int) -> None:
-    import json
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -197,6 +196,36 @@ def test_documents_do_not_depend_on_blocks(files: list[list[str]], rule: str, bl
     expected = document_numbers(files, rule)
     assert [number for part in parts if part.documents is not None for number in part.documents.tolist()] == expected
     assert corpus.report.documents == len(set(expected))
+
+
+record_lines = st.sampled_from(
+    [b"{oops", b'{"text": null}', b'{"text": "no talk"}', b"\xff", b'{"text": "\\u0000", "talk": "z"}']
+) | st.builds(
+    lambda text, talk: json.dumps({"text": text, "talk": talk}).encode(), records, st.sampled_from(["x", "y", 1, "1"])
+)
+
+
+@law
+@given(st.lists(record_lines, max_size=10), st.integers(1, 60))
+def test_records_left_out_shift_nothing(raw: list[bytes], block_bytes: int) -> None:
+    """Documents are numbered by the records that stay, and each keeps its place in the file as its id."""
+    good = [(number, json.loads(line)) for number, line in enumerate(raw, 1) if b'"talk"' in line and b"u0000" not in line]
+    unusable = sum(line != b"\xff" and b'"talk"' not in line for line in raw)
+    options: dict[str, object] = {"errors": "skip", "document": "talk"}
+    if unusable and not good:
+        with pytest.raises(InputError, match="no record of the text can be used"):
+            read(b"\n".join(raw), "a.jsonl", block_bytes, **options)
+        return
+    corpus = read(b"\n".join(raw), "a.jsonl", block_bytes, **options)
+    parts = parts_of(corpus)
+    assert texts_of(parts) == [record["text"] for _, record in good]
+    names = [str(record["talk"]) for _, record in good]
+    order = list(dict.fromkeys(names))
+    assert [n for part in parts if part.documents is not None for n in part.documents.tolist()] == list(
+        map(order.index, names)
+    )
+    assert [name.rsplit(":", 1)[1] for part in parts for name in part.identifiers()] == [str(number) for number, _ in good]
+    assert (corpus.report.unusable, corpus.report.skipped) == (unusable, len(raw) - len(good))
 
 
 # -- tokenizers ----------------------------------------------------------------------------------------------------

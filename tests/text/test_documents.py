@@ -287,6 +287,48 @@ def test_jsonl_field_and_group(tmp_path: Path) -> None:
         list(Corpus.from_files(path, format="jsonl", field="body", group="year"))
 
 
+UNUSABLE = [
+    b"{oops",
+    b"[1]",
+    b'{"txt": "x"}',
+    b'{"text": null}',
+    b'{"text": "x", "key": null}',
+    b'{"text": "x", "key": 1.5}',
+]
+
+
+def test_records_that_cannot_be_used_are_skipped_and_counted(tmp_path: Path) -> None:
+    good = [b'{"text": "eins", "key": "a"}', b'{"text": "zwei", "key": "b"}']
+    path = write(tmp_path / "a.jsonl", b"\n".join([UNUSABLE[0], good[0], *UNUSABLE[1:], b"\xff", good[1]]) + b"\n")
+    for block_bytes in (1, 1 << 20):
+        corpus = Corpus.from_files(path, errors="skip", id="key", block_bytes=block_bytes)
+        parts = list(corpus)
+        assert [part.text(i) for part in parts for i in range(len(part))] == [b"eins", b"zwei"]
+        assert [name for part in parts for name in part.identifiers()] == ["a", "b"]
+        assert [part.line(i) for part in parts for i in range(len(part))] == [2, 9]
+        assert (corpus.report.skipped, corpus.report.unusable) == (7, 6)
+        invalid, unusable = corpus.report.notes()
+        assert invalid.startswith("1 segment left out: not valid text")
+        assert unusable.startswith("6 records left out: no usable text; the first: ")
+        assert "a.jsonl:1: not valid JSON" in unusable
+    for policy in ("fail", "replace"):
+        with pytest.raises(InputError, match=r"a\.jsonl:1: not valid JSON"):
+            list(Corpus.from_files(path, errors=policy, block_bytes=1))  # type: ignore[arg-type]
+
+
+def test_a_field_that_no_record_has_is_an_error_even_when_skipping(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", jsonl({"text": "a"}, {"text": "b"}))
+    with pytest.raises(InputError, match=r"no record of the text can be used; the first: .*a\.jsonl:1: no field 'body'"):
+        list(Corpus.from_files(path, errors="skip", field="body"))
+
+
+def test_an_id_is_text_or_an_integer(tmp_path: Path) -> None:
+    for value, what in ((None, "null"), (1.5, "a number"), ([], "a list"), ("\ud800", "a lone surrogate"), ("\0", "NUL")):
+        path = write(tmp_path / "a.jsonl", jsonl({"text": "a", "key": value}))
+        with pytest.raises(InputError, match=rf"a\.jsonl:1: the field 'key' holds .*{what}"):
+            list(Corpus.from_files(path, id="key"))
+
+
 # -- Parquet -------------------------------------------------------------------------------------------------------
 
 
@@ -330,6 +372,32 @@ def test_parquet_errors(tmp_path: Path) -> None:
         list(Corpus.from_files(path, field="n"))
     with pytest.raises(InputError, match=r"b\.parquet: not a readable Parquet file"):
         list(Corpus.from_files(write(tmp_path / "b.parquet", path.read_bytes()[:-9])))
+
+
+@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("line_end", ["", "\r\n"])
+def test_rows_with_null_are_skipped_and_counted(tmp_path: Path, block_bytes: int, line_end: str) -> None:
+    texts = [None, "eins" + line_end, "zwei", None, "drei"]
+    path = parquet(tmp_path / "a.parquet", text=texts, key=["a", "b", None, None, "e"])
+    corpus = Corpus.from_files(path, errors="skip", id="key", block_bytes=block_bytes)
+    parts = list(corpus)
+    assert [part.text(i).strip() for part in parts for i in range(len(part))] == [b"eins", b"drei"]
+    assert [name for part in parts for name in part.identifiers()] == ["b", "e"]
+    assert [part.line(i) for part in parts for i in range(len(part))] == [2, 5]
+    assert (corpus.report.skipped, corpus.report.unusable) == (3, 3)
+    assert "row 1: column 'text' holds null" in corpus.report.notes()[-1]
+    with pytest.raises(InputError, match="row 1: column 'text' holds null"):
+        list(Corpus.from_files(path))
+
+
+def test_parquet_labels_that_are_no_utf8(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    torn = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    path = parquet(tmp_path / "a.parquet", text=["a"], key=torn)
+    for role in ("id", "group", "document"):
+        with pytest.raises(InputError, match=r"a\.parquet: .*not valid UTF-8"):
+            list(Corpus.from_files(path, **{role: "key"}))  # type: ignore[arg-type]
 
 
 def test_parquet_strings_that_are_no_utf8(tmp_path: Path) -> None:

@@ -66,3 +66,15 @@ def test_lists_in_json_lines_keep_their_record(tmp_path: Path) -> None:
     path.write_text('{"text": []}\n', encoding="utf-8")
     with pytest.raises(InputError, match="a list without a string, not a string or a list of strings"):
         texts_of(Corpus.from_files(path, lists=True))
+
+
+def test_lines_without_the_column_are_skipped_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("key\ttext\nk1\teins\nk2\nk3\tzwei\n", encoding="utf-8")
+    for block_bytes in (1, 1 << 20):
+        corpus = Corpus.from_files(path, errors="skip", id="key", block_bytes=block_bytes)
+        parts = list(corpus)
+        assert [name for part in parts for name in part.identifiers()] == ["k1", "k3"]
+        assert [part.line(i) for part in parts for i in range(len(part))] == [2, 4]
+        assert (corpus.report.skipped, corpus.report.unusable) == (1, 1)
+        assert "a.tsv:3: has 1 column, so no column 2" in corpus.report.notes()[-1]

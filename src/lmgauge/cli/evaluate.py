@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
     from lmgauge.models.model import LanguageModel
     from lmgauge.scores import ScoreBatch
+    from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
 
 
@@ -75,6 +76,12 @@ if TYPE_CHECKING:
     help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",
 )
 @text_options
+@click.option(
+    "--id",
+    metavar="NAME",
+    help="Field or column with the id of a record, for --per-segment, --per-token and scores.parquet; its file and line, "
+    "if not given.",
+)
 @threads_option
 @json_option
 def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None, as_json: bool, **options: Any) -> None:
@@ -100,13 +107,16 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
         click.echo(to_json([result.to_dict() for result in results]))
     elif "-" not in (options["per_segment"], options["per_token"]):
         print_evaluations(results)
+    else:  # rows say nothing of what was changed or left out
+        for note in dict.fromkeys(note for result in results for note in result.notes):
+            click.echo(f"note: {note}", err=True)
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
     from lmgauge.evaluation.evaluate import evaluate_scores, origin_of
     from lmgauge.scores import read_metadata, read_scores
 
-    for name in ("by", "output", "per_segment", "per_token", "columns"):
+    for name in ("by", "output", "per_segment", "per_token", "columns", "id"):
         if options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs models; a score table already is per token")
     corpus = corpus_of(texts, options) if texts else None
@@ -137,7 +147,7 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
             models = with_reserved(models, options["reserved"])
         show_speed(models, status)
         names = model_names(paths, models)
-        sinks = _Sinks(stack, models, names, options | {"text": corpus.settings}, corpus.group_names)
+        sinks = _Sinks(stack, models, names, options, corpus)
         try:
             return sinks.finish(
                 run(
@@ -165,20 +175,21 @@ class _Sinks:
         models: list[LanguageModel],
         names: list[str],
         options: dict[str, Any],
-        group_names: list[str],
+        corpus: Corpus,
     ) -> None:
         from lmgauge.models.columns import DistributionColumns
-        from lmgauge.report.rows import SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
+        from lmgauge.report.rows import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
         from lmgauge.report.run_folder import RunFolders
 
-        self.names, self.options, self.group_names = names, options, group_names
+        self.names, self.options, self.corpus = names, options | {"text": corpus.settings}, corpus
+        self.policies = [model.context_policy for model in models]
         self.segments = self.tokens = None
         self.added = [name for name in options["columns"].split(",") if name]
         self.runs: RunFolders | None = None
         if options["per_segment"]:
             self.segments = stack.enter_context(RowWriter(options["per_segment"], SEGMENT_COLUMNS))
         if options["per_token"]:
-            self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added)))
+            self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added, ID_COLUMN)))
         if options["output"]:
             self.runs = stack.enter_context(RunFolders(options["output"], names))
             self.runs.keep_finished(models)
@@ -193,11 +204,12 @@ class _Sinks:
         if self.columns:
             batch = self.columns[index](batch)
         if self.segments is not None:
-            self.segments.write(segment_rows(self.names[index], batch, block, self.group_names))
+            names = self.corpus.group_names  # a list of its own each pass
+            self.segments.write(segment_rows(self.names[index], batch, block, names, self.policies[index]))
         if self.tokens is not None:
-            self.tokens.write(token_rows(self.names[index], batch))
+            self.tokens.write(token_rows(self.names[index], batch, block))
         if self.runs is not None:
-            self.runs.write(index, batch)
+            self.runs.write(index, batch, block.ids)
 
     def tell_what_is_kept(self) -> None:
         """Says, when a run is interrupted, that it need not begin anew."""

@@ -64,7 +64,8 @@ def text_options(command: _F) -> _F:
                 type=click.Choice(["fail", "replace", "skip"]),
                 default="fail",
                 show_default=True,
-                help="Invalid UTF-8 and NUL bytes: stop, replace by U+FFFD, or leave out the segment.",
+                help="Invalid UTF-8 and NUL bytes: stop, replace by U+FFFD, or leave out the segment (skip: also a record "
+                "without text or with bad JSON).",
             ),
         ]
     ):
@@ -82,6 +83,7 @@ def corpus_of(texts: tuple[str, ...], options: dict[str, Any]) -> Corpus:
         field=options["field"],
         group=options["group"],
         document=options["document"],
+        id=options.get("id"),
         format=options["format_"],
         errors=options["errors"],
     )

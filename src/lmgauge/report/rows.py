@@ -12,8 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.tally import Tally
 from lmgauge.files import writing
+from lmgauge.history import line_ends
 from lmgauge.report.json_text import plain
-from lmgauge.scores import KINDS, ScoreBatch
+from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
 
 if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
@@ -68,41 +69,67 @@ def _cell(value: Any) -> str:
 
 
 TOKEN_COLUMNS = ("model", "segment", "start", "end", "token", "logprob", "kind", "context")
-SEGMENT_COLUMNS = ("model", "segment", "group", "events", "logprob", "perplexity", "zero_probability_events")
+SEGMENT_COLUMNS = (
+    *("model", "segment", "group", "events", "logprob", "perplexity", "zero_probability_events"),
+    *("id", "document", "tokens", "oov", "bytes"),
+)
+ID_COLUMN = "id"
 
 
-def token_rows(model: str, batch: ScoreBatch) -> dict[str, Sequence[Any]]:
-    """The rows of a batch, as columns."""
+def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
+    """Return a row for each event of a batch, as columns."""
     tokens = batch.strings.tokens
     count = len(batch)
+    segments = batch.row_segments()
+    ids = block.identifiers()
     return {
         "model": [model] * count,
-        "segment": batch.row_segments().tolist(),
+        "segment": segments.tolist(),
         "start": batch.starts().tolist(),
         "end": batch.ends.tolist(),
         "token": [tokens[i] for i in batch.token_ids.tolist()],
         "logprob": batch.logprob.tolist(),
         "kind": [KINDS[k] for k in batch.kind.tolist()],
         "context": [""] * count,
+        ID_COLUMN: [ids[i] for i in (segments - block.first).tolist()],
     } | {name: values.tolist() for name, values in batch.extra.items()}
 
 
-def segment_rows(model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str]) -> dict[str, Sequence[Any]]:
-    """A row for each segment of a batch: log-probability in nats, and its own perplexity."""
+def segment_rows(
+    model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str], context_policy: str
+) -> dict[str, Sequence[Any]]:
+    """Return a row for each segment of a batch, as columns.
+
+    Args:
+        model: its name.
+        batch: the scores of the segments of a block.
+        block: the segments.
+        group_names: by code, as far as the text was read.
+        context_policy: of the model; line ends count as bytes unless it leaves them unscored.
+    """
     import numpy as np
 
     tally = Tally()
     tally.add(batch)
     sums = tally.per_segment()
-    groups = [""] * len(block) if block.groups is None else [group_names[g] for g in block.groups.tolist()]
+    count = len(sums.segments)
+    of_block = sums.segments - block.first
+    of_row = np.repeat(np.arange(count), batch.segment_events)
+    ids = block.identifiers()
+    line_end = 0 if line_ends(context_policy) == "unscored" else block.terminator
     with np.errstate(over="ignore"):
         perplexity = np.exp(-sums.nats / sums.events)
     return {
-        "model": [model] * len(sums.segments),
+        "model": [model] * count,
         "segment": sums.segments.tolist(),
-        "group": groups,
+        "group": [""] * count if block.groups is None else [group_names[g] for g in block.groups[of_block].tolist()],
         "events": sums.events.tolist(),
         "logprob": sums.nats.tolist(),
         "perplexity": perplexity.tolist(),
         "zero_probability_events": sums.zeros.tolist(),
+        ID_COLUMN: [ids[i] for i in of_block.tolist()],
+        "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
+        "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
+        "oov": np.bincount(of_row[batch.kind == OOV], minlength=count).tolist(),
+        "bytes": ((block.ends - block.starts)[of_block] + line_end).tolist(),
     }

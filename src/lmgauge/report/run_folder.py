@@ -183,9 +183,9 @@ class RunFolders:
             shutil.rmtree(self._unfinished, ignore_errors=True)
         return handled
 
-    def write(self, index: int, batch: ScoreBatch) -> None:
-        """Adds rows to the table of a model."""
-        self._writers[index].write(batch)
+    def write(self, index: int, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
+        """Adds rows to the table of a model, with the ids of the segments if the text has a field for them."""
+        self._writers[index].write(batch, ids)
 
     def finish(self, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
         """Closes the tables and writes the numbers beside them.

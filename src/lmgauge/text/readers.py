@@ -180,7 +180,7 @@ def _label_field(record: dict[str, object], field: str, name: str, line: int) ->
     if not isinstance(value, (str, int)):
         raise InputError(f"{name}:{line}: the field {field!r} holds {_kind(value)}, not a string or an integer")
     if not isinstance(value, str):
-        return json.dumps(value)
+        return json.dumps(value) if isinstance(value, bool) else str(value)
     if find_problem(utf8(value))[0] >= 0:
         raise InputError(f"{name}:{line}: the field {field!r} holds NUL or a lone surrogate (\\u0000, \\ud800)")
     return value

@@ -133,10 +133,14 @@ class TextReport:
         if self.replaced:
             lines.append(f"{self.replaced:,} bytes that are no valid text replaced by U+FFFD")
         if invalid := self.skipped - self.unusable:
-            lines.append(f"{invalid:,} segments that are no valid text left out")
+            lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
         if self.unusable:
-            lines.append(f"{self.unusable:,} records without usable text left out; the first: {self.first_unusable}")
+            lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
         return lines
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:

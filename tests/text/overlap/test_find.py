@@ -258,7 +258,7 @@ def test_places_are_those_of_records_and_of_left_out_lines(tmp_path: Path) -> No
     passage = found.passages[0]
     assert (passage.train.line, passage.train.byte) == (3, 3)
     assert (passage.test.line, passage.test.byte) == (3, 2)
-    assert found.notes == ("test: 1 segments that are no valid text left out",)
+    assert found.notes == ("test: 1 segment left out: not valid text",)
 
 
 # -- folding ------------------------------------------------------------------------------------------------------------
