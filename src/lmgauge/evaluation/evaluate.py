@@ -112,8 +112,7 @@ class Evaluator:
         *,
         group: str | None = None,
         text_sha256: str = "",
-        documents: Ints | None = None,
-        documents_by: str | None = None,
+        documents: tuple[Ints | None, str] | None = None,
         notes: Sequence[str] = (),
     ) -> Evaluation:
         """Return the numbers of a tally.
@@ -123,8 +122,7 @@ class Evaluator:
             denominators: counted in the text; None if that is not at hand.
             group: name of the group of segments that the tally is of.
             text_sha256: digest of the text; empty if unknown.
-            documents: int64 [segments of the text], the document of each; None to take those that the table names, if any.
-            documents_by: what tells the documents apart; None if it is as the description says.
+            documents: int64 [segments of the text] or None, and what tells them apart; if not given, as the table says.
             notes: for the reader.
 
         Raises:
@@ -141,10 +139,9 @@ class Evaluator:
         tokens = tally.events[TOKEN] + tally.events[OOV]
         description = self.description
         lossy = max(tally.lossy_segments, description.lossy_segments)
-        fingerprints = description.fingerprints | {"text": text_sha256}
-        of_segments = sums.documents if documents is None else documents[sums.segments]
-        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), of_segments)
-        documents_by = documents_by or description.documents_by
+        numbers, documents_by = documents or (None, description.documents_by)
+        numbers = sums.documents if numbers is None else numbers[sums.segments]
+        interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
         per = _per(nats, denominators)
         return Evaluation(
             model=description.model,
@@ -184,7 +181,7 @@ class Evaluator:
             context=description.context,
             oov_policy=description.oov,
             vocabulary_size=description.vocabulary_size,
-            fingerprints=fingerprints,
+            fingerprints=description.fingerprints | {"text": text_sha256},
             signature=_signature(description, events, tally, text_sha256, in_signature(interval)),
             notes=[*notes, *caveats(interval)],
         )
@@ -291,7 +288,7 @@ def evaluate(
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
         notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
-        shared: dict[str, Any] = {"text_sha256": sha256, "documents_by": corpus.report.documents_by}
+        shared: dict[str, Any] = {"text_sha256": sha256, "documents": (None, corpus.report.documents_by)}
         results.append(evaluator.finish(evaluator.total, _whole(counted), notes=notes, **shared))
         for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
@@ -356,7 +353,7 @@ def evaluate_scores(
         evaluator.add(sum_block(batch))
         extent.add(batch)
     denominators: Denominators | None = None
-    documents: dict[str, Any] = {}
+    documents: tuple[Ints, str] | None = None
     sha256, notes = "", ["no text was given: bits per word, character and byte are not known"]
     if corpus is not None:
         denominators = _NOTHING
@@ -367,10 +364,10 @@ def evaluate_scores(
             if block.documents is not None:
                 parts.append(block.documents)
         if parts:
-            documents = {"documents": np.concatenate(parts), "documents_by": corpus.report.documents_by}
+            documents = np.concatenate(parts), corpus.report.documents_by
         sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)
-    return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, notes=notes, **documents)
+    return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)
 
 
 _ORIGIN: dict[str, Any] = {

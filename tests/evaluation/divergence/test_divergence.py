@@ -298,7 +298,7 @@ def test_progress_and_numbers_out_of_range() -> None:
         ({"events": 0, "exhaustive": False}, "events: 0"),
         ({"top_k": ()}, "top-k: nothing"),
         ({"top_k": (5, 0)}, "top-k: 5, 0"),
-        ({"seed": -1}, "seed: -1"),
+        ({"seed": -1}, "seed must be 0 or more; got -1"),
     ]:
         with pytest.raises(UsageError, match=message):
             compare(a, b, **options)
