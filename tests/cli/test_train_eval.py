@@ -274,10 +274,9 @@ def test_rows_join_on_ids_whatever_is_skipped(folder: Path, tmp_path: Path) -> N
     assert "id" not in pq.read_table(tmp_path / "run" / "scores.parquet").column_names
 
 
-def test_same_seed_same_output(folder: Path) -> None:
+def test_same_output_on_any_number_of_threads(folder: Path) -> None:
     arguments = ["eval", "-m", folder / "kn3", folder / "one.txt", "--json"]
-    assert ok(*arguments, "--seed", 3).stdout == ok(*arguments, "--seed", 3, "--threads", 2).stdout
-    assert ok(*arguments, "--seed", 3).stdout != ok(*arguments, "--seed", 4).stdout
+    assert ok(*arguments, "--threads", 1).stdout == ok(*arguments, "--threads", 2).stdout
 
 
 def test_a_foreign_table(tmp_path: Path) -> None:
