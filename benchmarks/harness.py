@@ -32,6 +32,19 @@ KENLM_PROGRAMS = ("lmplz", "build_binary", "query")
 # Linux counts the peak in KiB, macOS in bytes.
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 MB = 1e6
+# Linux's names of them, on x86-64 and on arm64.
+VECTOR_INSTRUCTIONS = {
+    "sse4_2": "SSE4.2",
+    "avx2": "AVX2",
+    "avx512f": "AVX-512",
+    "avx512_bf16": "AVX512-BF16",
+    "amx_bf16": "AMX-BF16",
+    "asimd": "NEON",
+    "sve": "SVE",
+    "sve2": "SVE2",
+    "bf16": "BF16",
+}
+INSTRUCTION_LIMITS = ("ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
 
 
 # --- options and places -----------------------------------------------------------------------------------
@@ -240,13 +253,13 @@ def note(message: str) -> None:
 
 
 def print_machine(program: str) -> None:
-    """Two lines: what was measured, and on what."""
+    """Two lines: what was measured, and on what: rates depend on the processor's vector instructions."""
     versions = run_child([sys.executable, __file__, "versions"]).out.strip()
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     print(f"{versions} ({program}); {platform.python_implementation()} {platform.python_version()}")
     system = f"{platform.system()} {platform.release()}"
-    print(f"{_processor()}, {_cores()} cores, {memory:.0f} GiB, {system}; load {load} at start")
+    print(f"{_processor()}, {_instructions()}, {_cores()} cores, {memory:.0f} GiB, {system}; load {load} at start")
     print()
 
 
@@ -255,12 +268,28 @@ def _cores() -> int:
 
 
 def _processor() -> str:
+    named = _cpuinfo()
+    if not named:
+        return platform.processor() or platform.machine()
+    kind = f"family {named.get('cpu family')}, model {named.get('model')}, cache {named.get('cache size')}"
+    return f"{named.get('model name', 'unknown')} ({kind})"
+
+
+def _instructions() -> str:
+    """The vector instructions, as far as the system tells, and the environment's limits on them."""
+    named = _cpuinfo()
+    flags = set(f"{named.get('flags', '')} {named.get('Features', '')}".split())
+    found = [name for flag, name in VECTOR_INSTRUCTIONS.items() if flag in flags] or ["vector instructions not known"]
+    limits = [f"{name}={os.environ[name]}" for name in INSTRUCTION_LIMITS if name in os.environ]
+    return " ".join([platform.machine(), *found, *limits])
+
+
+def _cpuinfo() -> dict[str, str]:
+    """What Linux says of the first core; nothing elsewhere."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as lines:
         fields = dict(line.split(":", 1) for line in lines.read().split("\n\n")[0].splitlines() if ":" in line)
-        named = {key.strip(): value.strip() for key, value in fields.items()}
-        kind = f"family {named.get('cpu family')}, model {named.get('model')}, cache {named.get('cache size')}"
-        return f"{named.get('model name', 'unknown')} ({kind})"
-    return platform.processor() or platform.machine()
+        return {key.strip(): value.strip() for key, value in fields.items()}
+    return {}
 
 
 # --- what runs in a child ---------------------------------------------------------------------------------

@@ -35,3 +35,11 @@ def shared_data() -> Path:
         where = f"LMGAUGE_DATA={named}" if named else "../shared/data, and LMGAUGE_DATA is not set"
         pytest.skip(f"needs the shared corpora: no folder at {where}")
     return folder
+
+
+@pytest.fixture
+def bfloat16_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A processor that says it has bfloat16 products; without them the tiny networks of tests take no noticeable time."""
+    from lmgauge.models.neural import precision
+
+    monkeypatch.setattr(precision, "has_bfloat16_products", lambda: True)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import run
+from tests.programs import running
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "audit.md"
@@ -149,10 +150,10 @@ def test_an_interrupt_ends_it_soon(folder: Path) -> None:
     """Also while threads are coding: no trace, no waiting for them."""
     (folder / "long.txt").write_bytes((folder / "train.txt").read_bytes() * 1000)
     command = [sys.executable, "-m", "lmgauge", "audit", "-m", "wb3", "long.txt", "--levels", "proof", "--exhaustive"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    time.sleep(2)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with running(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert errors.decode().splitlines()[-1] == "lmgauge: interrupted; nothing was left half-written"
     assert b"Traceback" not in errors

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.commands import ok, refused, run
+from tests.programs import running
 
 import lmgauge
 from lmgauge import Corpus
@@ -118,19 +119,19 @@ def test_lines_fit_the_terminal(folder: Path, width: int) -> None:
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "lmgauge", "diagnose", str(folder / "run-kn2"), "-m", str(folder / "kn2")]
     environment = os.environ | {"COLUMNS": str(width), "NO_COLOR": "1", "TERM": "xterm"}
-    process = subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL, env=environment)
-    os.close(follower)
-    shown = io.BytesIO()
-    while True:
-        try:
-            part = os.read(leader, 1 << 16)
-        except OSError:  # Linux says so that the other end is closed
-            break
-        if not part:
-            break
-        shown.write(part)
-    os.close(leader)
-    assert process.wait() == 0
+    with running(command, stdout=follower, stderr=subprocess.DEVNULL, env=environment) as process:
+        os.close(follower)
+        shown = io.BytesIO()
+        while True:
+            try:
+                part = os.read(leader, 1 << 16)
+            except OSError:  # Linux says so that the other end is closed
+                break
+            if not part:
+                break
+            shown.write(part)
+        os.close(leader)
+        assert process.wait() == 0
     lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue().decode()).replace("\r", "").split("\n")
     assert len(lines) > 50
     assert [line for line in lines if len(line) > width] == []

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.cli.commands import ok, refused
+from tests.programs import running
 
 import lmgauge
 from lmgauge.models.mixture import MixtureModel
@@ -179,13 +180,14 @@ def test_a_damaged_mixture_is_refused(folder: Path, tmp_path: Path) -> None:
 @POSIX
 def test_interrupted_while_it_reads(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lmgauge", "mix", "-m", str(folder / "kn3"), "-m", str(folder / "pruned")]
-    process = subprocess.Popen([*command, "-o", str(tmp_path / "mixed")], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdin is not None
-    process.stdin.write(b"a line\n")
-    process.stdin.flush()
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    command += ["-o", str(tmp_path / "mixed")]
+    with running(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"a line\n")
+        process.stdin.flush()
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
     assert process.returncode == 130, errors
     assert b"interrupted" in errors
     assert list(tmp_path.iterdir()) == []

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from tests.cli.commands import ok, refused
 from tests.cli.commands import run as run_command
+from tests.programs import running
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -91,6 +93,7 @@ def test_signatures_show_what_was_chosen(options: tuple[object, ...], context: s
     assert result["sentence_ends"] == (12 if "eos" in options else 0)
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 def test_precision_is_part_of_the_model(folder: Path) -> None:
     found = {
         dtype: evaluate("-m", folder / "gpt2", folder / "test.txt", "--dtype", dtype)[0]
@@ -167,12 +170,12 @@ def test_a_run_folder_keeps_what_was_chosen(folder: Path, tmp_path: Path) -> Non
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["evaluation.json", "scores.parquet"]
 
 
-def start(folder: Path, run: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, run: Path) -> AbstractContextManager[subprocess.Popen[bytes]]:
     """An evaluation that takes its time: a line at a time."""
     command = [sys.executable, "-m", "lmgauge", "eval", "-m", folder / "gpt2", folder / "long.txt", "-o", run]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
     slowly = ["--batch-tokens", "1", "--context", "24", "--stride", "1", "--threads", "1"]
-    return subprocess.Popen([*map(str, command), *slowly], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    return running([*command, *slowly], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
 
 
 def wait_for_scores(process: subprocess.Popen[bytes], file: Path, size: int) -> None:
@@ -189,10 +192,10 @@ def wait_for_scores(process: subprocess.Popen[bytes], file: Path, size: int) -> 
 def test_interrupted_then_killed_then_done(folder: Path, tmp_path: Path) -> None:
     run, kept = tmp_path / "run", tmp_path / ".run.unfinished" / "0.scores"
     options = ["-m", folder / "gpt2", folder / "long.txt", "--context", 24, "--stride", 1]
-    process = start(folder, run)
-    wait_for_scores(process, kept, 2_000)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
+    with start(folder, run) as process:
+        wait_for_scores(process, kept, 2_000)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     kept_line, interrupted_line = (line for line in errors.split(b"\n") if line)
     assert kept_line.startswith(b"lmgauge: ")
@@ -202,10 +205,8 @@ def test_interrupted_then_killed_then_done(folder: Path, tmp_path: Path) -> None
     first = kept.stat().st_size
     assert first > 2_000
 
-    process = start(folder, run)
-    wait_for_scores(process, kept, first + 2_000)
-    process.kill()
-    process.communicate(timeout=120)
+    with start(folder, run) as process:
+        wait_for_scores(process, kept, first + 2_000)
     assert not run.exists()
 
     resumed = ok("eval", "--json", "--threads", 1, *options, "-o", run)
@@ -298,6 +299,7 @@ def test_mixture_of_an_lstm_and_an_ngram_model(folder: Path, tmp_path: Path) -> 
     assert ok("info", tmp_path / "mixed").stdout
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 @pytest.mark.parametrize(
     "options",
     [("--dtype", "bfloat16"), ("--context", "16", "--stride", "8"), ("--end", "none"), ("--first-token", "uniform")],

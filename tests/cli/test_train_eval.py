@@ -12,12 +12,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.commands import ok, run
+from tests.programs import running
 
 import lmgauge
 from lmgauge.cli.main import COMMANDS
@@ -33,9 +35,9 @@ KEYS = {
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and pipes are different on Windows")
 
 
-def start(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "lmgauge", *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+def start(*arguments: object) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "lmgauge", *arguments]
+    return running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.fixture(scope="module")

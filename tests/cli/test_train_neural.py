@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.programs import running
 
 from lmgauge.cli.main import cli
 from lmgauge.cli.training_display import duration, epoch_line, live_line
@@ -100,13 +101,13 @@ def test_killed_and_gone_on_with(texts: tuple[str, str], tmp_path: Path) -> None
     output = tmp_path / "m"
     command = [sys.executable, "-m", "lmgauge", "train", "lstm", train, "--valid", valid, "-o", str(output), *SMALL]
     command += ["--epochs", "300", "--checkpoint-every", "20"]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-    folder = tmp_path / "m.training"
-    waited = time.monotonic()
-    while not list(folder.glob("step-*")) and time.monotonic() - waited < 60:
-        time.sleep(0.05)
-    running.send_signal(signal.SIGTERM)
-    _, told = running.communicate(timeout=60)
+    folder, environment = tmp_path / "m.training", os.environ | {"OMP_NUM_THREADS": "1"}
+    with running(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        waited = time.monotonic()
+        while not list(folder.glob("step-*")) and time.monotonic() - waited < 60:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
     assert "--resume goes on" in told
     assert not output.exists()
     refused = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--epochs", "300")

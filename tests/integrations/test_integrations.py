@@ -6,6 +6,7 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.integrations.tiny import ROOT, make_lines, make_network, run_python
@@ -16,8 +17,8 @@ from lmgauge.errors import MissingExtraError
 
 
 def output_of(program: str) -> str:
-    worker = run_python(program)
-    output, errors = worker.communicate(timeout=300)
+    with run_python(program) as worker:
+        output, errors = worker.communicate(timeout=300)
     assert worker.returncode == 0, errors
     return output
 
@@ -87,7 +88,32 @@ def test_the_page_runs(
     Path("valid.txt").write_text("".join(f"{line[:40]}\n" for line in lines[:9]), encoding="utf-8")
     Path("train.txt").write_text("".join(f"{line}\n" for line in lines[:30]), encoding="utf-8")
     make_network().save_pretrained("start")
+    tokenizer.pad_token = None  # as GPT-2's
     tokenizer.save_pretrained("start")
     for block in blocks:
         exec(block, {"__name__": "page"})
         assert "same: True\n" in capsys.readouterr().out
+
+
+def test_the_trainer_of_the_page_trains_on_what_is_scored(
+    tmp_path: Path, tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both figures fall: a network that learns lines without their newlines is ever more surprised by them."""
+    page = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
+    block = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)[0]
+    longer = block.replace("max_steps=4, ", "max_steps=40, learning_rate=0.01, ").replace("eval_steps=2", "eval_steps=10")
+    assert longer.count("0.01") == longer.count("eval_steps=10") == 1
+    monkeypatch.chdir(tmp_path)
+    lines = [line[:40] for line in make_lines()]
+    Path("train.txt").write_text("".join(f"{line}\n" for line in lines[:-10]), encoding="utf-8")
+    Path("valid.txt").write_text("".join(f"{line}\n" for line in lines[-10:]), encoding="utf-8")
+    make_network().save_pretrained("start")
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained("start")
+    names: dict[str, Any] = {"__name__": "page"}
+    exec(longer, names)
+    log = names["trainer"].state.log_history
+    for figure in ("eval_loss", "eval_valid_perplexity"):
+        found = list(dict.fromkeys(entry[figure] for entry in log if figure in entry))
+        assert len(found) == 4
+        assert found == sorted(found, reverse=True), figure

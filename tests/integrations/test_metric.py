@@ -14,7 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.integrations.tiny import run_python
+from tests.integrations.tiny import run_all, run_python
 from torchmetrics import MetricCollection
 
 from lmgauge.errors import InputError, UsageError
@@ -346,8 +346,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
     if sys.platform == "win32":
         pytest.skip("the resource module is not on Windows")
-    worker = run_python(program)
-    output, errors = worker.communicate(timeout=120)
+    with run_python(program) as worker:
+        output, errors = worker.communicate(timeout=120)
     assert worker.returncode == 0, errors
     unit = 1024 if sys.platform == "darwin" else 1
     assert float(output) / unit < 100
@@ -382,9 +382,7 @@ distributed.destroy_process_group()
 def test_two_processes_give_what_one_gives(tmp_path: Path) -> None:
     logits, targets = batch(11, (5, 4, 9), 50)
     torch.save((logits, targets), tmp_path / "batches.pt")
-    for worker in [run_python(WORKER, str(tmp_path), str(rank)) for rank in (0, 1)]:
-        _, errors = worker.communicate(timeout=120)
-        assert worker.returncode == 0, errors
+    run_all(run_python(WORKER, str(tmp_path), str(rank)) for rank in (0, 1))
     metric = PerplexityMetric()
     metric.update(logits, targets, bytes=50)
     expected = {name: float(tensor) for name, tensor in metric.compute().items()}

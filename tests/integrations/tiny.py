@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 import torch
+from tests.programs import running
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     GPT2Config,
@@ -93,9 +95,9 @@ def same_weights(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tens
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def run_python(program: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+def run_python(program: str, *arguments: str, **environment: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """A program in a Python of its own, with one thread, that finds the tests."""
-    return subprocess.Popen(
+    return running(
         [sys.executable, "-c", program, *arguments],
         cwd=ROOT,
         env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
@@ -103,3 +105,11 @@ def run_python(program: str, *arguments: str, **environment: str) -> subprocess.
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def run_all(programs: Iterable[AbstractContextManager[subprocess.Popen[str]]]) -> None:
+    """Run programs of `run_python` side by side; each must end well."""
+    with ExitStack() as stack:
+        for worker in [stack.enter_context(program) for program in programs]:
+            _, errors = worker.communicate(timeout=300)
+            assert worker.returncode == 0, errors

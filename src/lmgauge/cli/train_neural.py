@@ -91,7 +91,8 @@ def _run_options() -> list[Callable[[Any], Any]]:
         click.option(
             "--precision",
             type=click.Choice(CHOICES["precision"]),
-            help="Neural: of matrix products; bfloat16 is faster where the processor has it.  [default: float32]",
+            help="Neural: of matrix products; bfloat16 is faster where the processor has it; elsewhere it becomes "
+            "float32.  [default: float32]",
         ),
         click.option("--seed", type=click.IntRange(min=0), help="Neural: same seed, same model.  [default: 12345]"),
     ]

@@ -270,6 +270,7 @@ def test_fingerprints_tell_configurations_apart(kind: str, changes: dict[str, An
     assert one.fingerprint != other.fingerprint
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 def test_fingerprints_tell_policies_and_tokenizers_apart(checkpoint: Folder) -> None:
     folder = checkpoint("gpt2")
     found = {
@@ -287,6 +288,7 @@ def test_fingerprints_tell_policies_and_tokenizers_apart(checkpoint: Folder) -> 
     assert load_neural(folder, ScoringOptions(batch_tokens=7)).fingerprint in found
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 @pytest.mark.parametrize("scale", [0.2, 1.0])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_what_a_config_says_of_logits_is_done(dtype: str, scale: float, copy: Copy) -> None:
@@ -350,6 +352,7 @@ def test_a_copy_is_the_same_model(checkpoint: Folder, tmp_path: Path) -> None:
     assert read_scoring(tmp_path / "copy") == {"context": 16, "end": "none", "dtype": "float32"}
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 def test_a_copy_in_another_precision_is_the_same_model(checkpoint: Folder, tmp_path: Path) -> None:
     """A mixture asks for the fingerprint of what was mixed: what was chosen then is what is loaded again."""
     model = load_neural(checkpoint("gpt2"), ScoringOptions(dtype="bfloat16"))

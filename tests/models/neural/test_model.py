@@ -200,6 +200,7 @@ def test_ends_of_lines(checkpoint: Folder, text_file: Path) -> None:
     assert "context:sentence,64/64,end=none" in results["none"].signature
 
 
+@pytest.mark.usefixtures("bfloat16_products")
 def test_bfloat16_is_close(checkpoint: Folder, text_file: Path) -> None:
     exact = evaluate(load_neural(checkpoint("llama")), text_file)
     coarse = evaluate(load_neural(checkpoint("llama"), ScoringOptions(dtype="bfloat16")), text_file)

@@ -20,6 +20,7 @@ import torch
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.model import UnknownKindError
 from lmgauge.models.neural.options import ScoringOptions
+from lmgauge.models.neural.precision import FLOAT32_INSTEAD, in_bfloat16
 from lmgauge.models.neural.tokenization import TokenMap, foreign_tokens, read_settings, trained_tokens
 
 if TYPE_CHECKING:
@@ -44,11 +45,13 @@ class Checkpoint:
         network: in evaluation mode.
         tokens: how text becomes its ids.
         folder: where it was loaded from; None for a name on a hub.
+        notes: what differs from what was asked for.
     """
 
     network: PreTrainedModel
     tokens: TokenMap
     folder: Path | None
+    notes: tuple[str, ...] = ()
 
 
 def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
@@ -76,9 +79,9 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
         raise ModelFileError(f"{source}: has a config.json but no weights (model.safetensors); copy the whole folder")
     device = choose_device(options.device)
     with telling(source, folder), quiet():
-        network = _network(source, options, device, only_local=only_local)
+        network, notes = _in_dtype(source, options, device, only_local=only_local)
         tokens = _tokens(source, folder, options, only_local=only_local)
-    return Checkpoint(network, tokens, folder)
+    return Checkpoint(network, tokens, folder, notes)
 
 
 def choose_device(name: str | None) -> torch.device:
@@ -99,7 +102,7 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """The dtype to compute in; `auto` is bfloat16 on a GPU and float32 elsewhere."""
+    """Return the dtype that is asked for; `auto` is bfloat16 on a GPU and float32 elsewhere."""
     if name == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     return torch.bfloat16 if name == "bfloat16" else torch.float32
@@ -129,15 +132,35 @@ def _hub_answers() -> bool:
         return False
 
 
-def _network(source: str, options: ScoringOptions, device: torch.device, *, only_local: bool) -> PreTrainedModel:
+def _in_dtype(
+    source: str, options: ScoringOptions, device: torch.device, *, only_local: bool
+) -> tuple[PreTrainedModel, tuple[str, ...]]:
+    """Return the network in the dtype asked for, or in float32 and a note that says so."""
+
+    def load(dtype: torch.dtype) -> PreTrainedModel:
+        return _network(source, dtype, device, trust=options.trust_remote_code, only_local=only_local)
+
+    def try_bfloat16() -> PreTrainedModel:
+        network = load(torch.bfloat16)
+        with torch.inference_mode():
+            network(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=device))
+        return network
+
+    if choose_dtype(options.dtype, device) != torch.bfloat16:
+        return load(torch.float32), ()
+    network = in_bfloat16(try_bfloat16, device)
+    return (network, ()) if network is not None else (load(torch.float32), (FLOAT32_INSTEAD,))
+
+
+def _network(source: str, dtype: torch.dtype, device: torch.device, *, trust: bool, only_local: bool) -> PreTrainedModel:
     from transformers import AutoModelForCausalLM
 
     os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")  # or a service on the hub would be asked to convert
     load: Any = AutoModelForCausalLM.from_pretrained  # typed as if it never returned a report
     network, report = load(
         source,
-        dtype=choose_dtype(options.dtype, device),
-        trust_remote_code=options.trust_remote_code,
+        dtype=dtype,
+        trust_remote_code=trust,
         local_files_only=only_local,
         output_loading_info=True,
         ignore_mismatched_sizes=True,

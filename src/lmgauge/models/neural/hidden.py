@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lmgauge.errors import ModelFileError
+from lmgauge.models.neural.checkpoint import positions_of
 from lmgauge.models.neural.output_layer import OutputLayer, unchanged
 
 if TYPE_CHECKING:
@@ -83,14 +84,15 @@ class Hidden:
         return isinstance(getattr(found, "past_key_values", None), DynamicCache)
 
     def _probed_ids(self) -> Tensor:
-        return torch.linspace(0, self.vocabulary_size - 1, _PROBED_TOKENS, device=self.device).long()[None]
+        count = min(_PROBED_TOKENS, positions_of(self.network) or _PROBED_TOKENS)
+        return torch.linspace(0, self.vocabulary_size - 1, count, device=self.device).long()[None]
 
     @torch.inference_mode()
     def _refuse_what_sees_later_tokens(self) -> None:
         """Some networks load as causal ones that are none, such as BERT: their figures would be no perplexities."""
         ids = self._probed_ids()
-        other, half = ids.clone(), _PROBED_TOKENS // 2
-        other[:, half:] = ids[:, :half]
+        other, half = ids.clone(), ids.shape[1] // 2
+        other[:, half:] = ids[:, : ids.shape[1] - half]
         first, second = (self.network(input_ids=probed).logits[0, :half].float() for probed in (ids, other))
         if not _close(first, second, self.network.dtype):
             raise ModelFileError(

@@ -1,4 +1,4 @@
-"""Memory that a computation gives back and takes again at once stays with the process."""
+"""Memory that a computation gives back and takes again at once stays with the process; errors that say there is none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+import torch
 
 # Of glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
@@ -30,3 +32,10 @@ def kept_pages() -> Iterator[None]:
     finally:
         choose(_MMAP_THRESHOLD, _DEFAULT_THRESHOLD)
         choose(_TRIM_THRESHOLD, _DEFAULT_THRESHOLD)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, in the words of any allocator."""
+    text = str(error).lower()
+    told = ("out of memory", "can't allocate", "not enough memory", "alloc_failed")
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in text for words in told)

@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.model import check_context
 from lmgauge.models.neural.batches import Job
@@ -79,7 +80,7 @@ class NeuralModel:
             ModelFileError: tokenizer and network do not belong together.
             UsageError: the options do not fit the network.
         """
-        self.options, self._folder, self.label = options, checkpoint.folder, label
+        self.options, self._checkpoint, self.label = options, checkpoint, label
         name = str(checkpoint.folder or label)
         with quiet(), telling(name, checkpoint.folder):
             self._hidden = Hidden(checkpoint.network)
@@ -197,7 +198,7 @@ class NeuralModel:
         if not self.tokens.trained_here:
             return self
         tokens = self.tokens.with_reserved(reserved)
-        return NeuralModel(Checkpoint(self.network, tokens, self._folder), self.options, self.label)
+        return NeuralModel(replace(self._checkpoint, tokens=tokens), self.options, self.label)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """One batch of the score table for each block of segments, in order.
@@ -220,8 +221,9 @@ class NeuralModel:
     def notes(self) -> list[str]:
         """What the latest scoring met that numbers depend on."""
         if not self._in_windows:
-            return []
+            return [*self._checkpoint.notes]
         return [
+            *self._checkpoint.notes,
             f"{self._in_windows:,} of {self._segments:,} segments are longer than {self.policy.context:,} tokens and were "
             f"read in windows of that size, the next one {self.policy.stride:,} further"
         ]
@@ -333,9 +335,9 @@ class NeuralModel:
             InputError: something else is in the way.
             OutputError: it cannot be written.
         """
-        if self._folder is None:
+        if self._checkpoint.folder is None:
             raise UsageError(f"{self.label}: was not loaded from a folder, so that there is none to copy; save it first")
-        source = self._folder
+        source = self._checkpoint.folder
         if Path(path).resolve() == source.resolve():
             raise UsageError(f"{path}: is the folder it was loaded from; choose another name")
         with writing_directory(path, is_ours=_is_copy) as folder:
@@ -435,7 +437,13 @@ def load_neural(source: str | Path, options: ScoringOptions | None = None) -> Ne
         ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.
         UsageError: the options do not fit the network, or the device is not there.
     """
-    options = (options or ScoringOptions()).over(read_scoring(Path(source)))
+    asked = options or ScoringOptions()
+    options = asked.over(read_scoring(Path(source)))
     checkpoint = load_checkpoint(str(source), options)
+    if checkpoint.notes and asked.dtype == "auto":  # a part of a mixture is what was mixed, or nothing
+        raise ModelFileError(
+            f"{source}: was copied as a bfloat16 model, which this processor cannot compute; load it with dtype float32, or "
+            "mix the models again here"
+        )
     narrow = {torch.bfloat16: "-bf16", torch.float16: "-fp16"}.get(checkpoint.network.dtype, "")
     return NeuralModel(checkpoint, options, described(checkpoint.network) + narrow)

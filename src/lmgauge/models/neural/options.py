@@ -29,7 +29,8 @@ class ScoringOptions:
         first_token: what the first token of a context is predicted from: the model's BOS or EOS token, nothing (uniform over
             the vocabulary), or not at all. BOS where the model has one, else uniform.
         end: what ends a segment: the model's EOS token, the line's own newline as text, or nothing.
-        dtype: of weights and products; log-softmax is float32 and sums are float64 whatever it is.
+        dtype: of weights and products; log-softmax is float32 and sums are float64 whatever it is. bfloat16 becomes float32,
+            with a note, where the processor has no products for it.
         device: such as `cpu` or `cuda:0`; a GPU where there is one.
         batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result but for rounding.
         trust_remote_code: whether code in the model's folder may run.

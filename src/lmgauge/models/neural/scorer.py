@@ -14,7 +14,7 @@ from lmgauge.models.neural.batches import Batch, Job, batches, join, tokens_at_a
 from lmgauge.models.neural.checkpoint import quiet
 from lmgauge.models.neural.finished import FinishedWork
 from lmgauge.models.neural.hidden import Hidden
-from lmgauge.models.neural.memory import kept_pages
+from lmgauge.models.neural.memory import kept_pages, out_of_memory
 
 Progress = Callable[[int], None]
 # Activations of a layer that live at a time, in hidden states: input, norm, wide middle of the feed-forward part, attention.
@@ -147,13 +147,6 @@ def first_layer_without_numbers(hidden: Hidden, job: Job) -> str:
         for handle in handles:
             handle.remove()
     return found[0] if found else "(output)"
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, in the words of any allocator."""
-    text = str(error).lower()
-    told = ("out of memory", "can't allocate", "not enough memory", "alloc_failed")
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in text for words in told)
 
 
 def _bytes_a_token(hidden: Hidden) -> int:

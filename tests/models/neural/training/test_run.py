@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,15 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from lmgauge.api import evaluate
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
+from lmgauge.models.neural import precision
 from lmgauge.models.neural.training import run
 from lmgauge.models.neural.training.loop import Loop, TrainingEvent, TrainingFailedError
 from lmgauge.models.neural.training.presets import preset_settings
 from lmgauge.models.neural.training.run import NeuralTraining, train_neural
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
+from lmgauge.models.registry import load_model
 from lmgauge.text.documents import Corpus
 
 WORDS = ["the", "a", "cat", "dog", "sees", "hears", "it", "runs", "and", "then"]
@@ -153,6 +155,27 @@ def test_bfloat16_learns_the_same(tmp_path: Path) -> None:
     rounded = train(tmp_path / "rounded", epochs=3, dropout=0.0, precision="bfloat16")
     assert rounded.valid_perplexity == pytest.approx(exact.valid_perplexity, rel=0.02)
     assert {tensor.dtype for tensor in weights(tmp_path / "rounded").values()} == {torch.float32}
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_transformer_of_few_positions_is_loaded(steps: int, tmp_path: Path) -> None:
+    """What is tried out on a network when it is loaded is no longer than its positions."""
+    result = train(tmp_path, "transformer", steps=steps, epochs=1)
+    scored = evaluate(load_model(result.path), Corpus.from_strings(lines(20, seed=2)))
+    assert scored.perplexity == pytest.approx(result.valid_perplexity, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", NEURAL_KINDS)
+def test_without_bfloat16_products_training_goes_on_in_float32(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "has_bfloat16_products", lambda: False)
+    result = train(tmp_path, kind, epochs=1, precision="bfloat16")
+    assert result.settings.precision == "float32"
+    assert result.notes[0] == precision.FLOAT32_INSTEAD
+    said = json.loads((result.path / "config.json").read_text(encoding="utf-8"))["lmgauge"]
+    assert said["training"]["settings"]["precision"] == "float32"
+    assert said["notes"][0] == precision.FLOAT32_INSTEAD
 
 
 @pytest.mark.parametrize(
@@ -335,15 +358,6 @@ def test_other_errors_of_the_device_are_not_taken_for_lack_of_memory(
     monkeypatch.setattr(Loop, "_step", broken)
     with pytest.raises(RuntimeError, match="illegal memory access"):
         train(tmp_path)
-
-
-def test_on_a_gpu_recurrent_layers_are_not_rounded_to_float16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Loop] = []
-    monkeypatch.setattr(Loop, "run", lambda loop: made.append(loop))
-    train(tmp_path, "lstm", precision="bfloat16", valid=None)
-    assert isinstance(made[0]._precision(), torch.autocast)
-    made[0].device = torch.device("cuda")
-    assert isinstance(made[0]._precision(), nullcontext)
 
 
 def test_figures_for_tensorboard(tmp_path: Path) -> None:

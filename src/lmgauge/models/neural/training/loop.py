@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
-from lmgauge.models.neural.scorer import out_of_memory
+from lmgauge.models.neural.memory import out_of_memory
 from lmgauge.models.neural.training.checkpoints import (
     Checkpoint,
     CheckpointFolder,
@@ -30,9 +29,10 @@ from lmgauge.models.neural.training.checkpoints import (
 )
 from lmgauge.models.neural.training.data import Window, WindowSource
 from lmgauge.models.neural.training.loss import IGNORED, output_loss
+from lmgauge.models.neural.training.networks import mixed_precision
 from lmgauge.models.neural.training.processes import Processes
 from lmgauge.models.neural.training.rate import LearningRate, make_optimizer
-from lmgauge.models.neural.training.settings import RECURRENT, NeuralTrainingSettings
+from lmgauge.models.neural.training.settings import NeuralTrainingSettings
 from lmgauge.models.neural.training.validation import perplexity_of, validate
 
 _LOOK_EVERY = 25  # updates from one look at the sums to the next: on a GPU each look waits for it
@@ -195,18 +195,12 @@ class Loop:
             options: dict[str, Any] = {"use_cache": False}
         else:
             options = {"state": None if window.fresh else self.carried}
-        with self._precision():
+        with mixed_precision(self.settings, self.device):
             output = self.model.base_model(inputs, **options)
         if self.settings.kind != "transformer":
             self.carried = tuple(tensor.detach() for tensor in output.state)
         states = output.last_hidden_state.flatten(0, 1)
         return output_loss(states, head.weight, head.bias, targets.flatten(), self.dtype)
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        # On a GPU autocast would run recurrent layers in float16, whose range is too small for gradients that nobody scales.
-        if self.dtype == torch.float32 or (self.device.type == "cuda" and self.settings.kind in RECURRENT):
-            return nullcontext()
-        return torch.autocast(self.device.type, self.dtype)
 
     def _look(self, updates: int, valid: float | None = None, finished: bool = False) -> None:
         nats, tokens = self.processes.sum(self.sums).tolist()

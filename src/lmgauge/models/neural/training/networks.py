@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,8 +15,12 @@ from lmgauge.models.neural.architectures import (
     RecurrentConfig,
     RecurrentForCausalLM,
 )
-from lmgauge.models.neural.training.settings import NeuralTrainingSettings
+from lmgauge.models.neural.precision import in_bfloat16
+from lmgauge.models.neural.training.loss import output_loss
+from lmgauge.models.neural.training.settings import RECURRENT, NeuralTrainingSettings
 from lmgauge.text.vocabulary import BOS, EOS
+
+_FEW_TOKENS = 8
 
 
 def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
@@ -47,6 +53,31 @@ def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
     return RecurrentForCausalLM(
         RecurrentConfig(cell=settings.kind, num_layers=settings.num_layers, nonlinearity=settings.nonlinearity, **common)
     )
+
+
+def computable(settings: NeuralTrainingSettings, device: torch.device) -> NeuralTrainingSettings:
+    """Return the settings, in float32 where such a network does not train in bfloat16 on this device."""
+
+    def try_update() -> bool:
+        model = build_model(settings, _FEW_TOKENS).to(device)
+        ids = torch.zeros((settings.batch_size, min(2, settings.steps)), dtype=torch.int64, device=device)
+        with mixed_precision(settings, device):
+            states = model.base_model(ids).last_hidden_state
+        head = model.get_output_embeddings()
+        output_loss(states.flatten(0, 1), head.weight, head.bias, ids.flatten(), torch.bfloat16).backward()
+        return True
+
+    if settings.precision == "float32" or in_bfloat16(try_update, device):
+        return settings
+    return replace(settings, precision="float32")
+
+
+def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> AbstractContextManager[Any]:
+    """Return the context in which the layers below the output layer compute in training."""
+    # On a GPU autocast would run recurrent layers in float16, whose range is too small for gradients that nobody scales.
+    if settings.precision == "float32" or (device.type == "cuda" and settings.kind in RECURRENT):
+        return nullcontext()
+    return torch.autocast(device.type, torch.bfloat16)
 
 
 def parameter_count(model: torch.nn.Module) -> int:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,12 +18,13 @@ from lmgauge.files import OutputError, writing_directory
 from lmgauge.models.model import read_config
 from lmgauge.models.neural import architectures
 from lmgauge.models.neural.checkpoint import choose_device, quiet
+from lmgauge.models.neural.precision import FLOAT32_INSTEAD
 from lmgauge.models.neural.tokenization import CONFIG_KEY
 from lmgauge.models.neural.training.checkpoints import CheckpointFolder, training_folder
 from lmgauge.models.neural.training.data import TrainingText, make_source, read_text
 from lmgauge.models.neural.training.hub_tokenizer import write_tokenizer
 from lmgauge.models.neural.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
-from lmgauge.models.neural.training.networks import build_model, parameter_count
+from lmgauge.models.neural.training.networks import build_model, computable, parameter_count
 from lmgauge.models.neural.training.presets import preset_settings
 from lmgauge.models.neural.training.processes import Processes
 from lmgauge.models.neural.training.settings import RECURRENT, NeuralKind, NeuralTrainingSettings
@@ -137,6 +138,7 @@ def train_neural(
     place = _device(device, processes)
     with _afterwards_as_before(place, _threads(threads, settings), processes):
         architectures.register()
+        asked, settings = settings, computable(settings, place)
         progress("reading the text")
         chosen = make_training_tokenizer(tokenizer, texts, folder, progress, processes)
         text, vocabulary = _read(texts, chosen, settings, reserved, min_count, vocab_size)
@@ -150,7 +152,8 @@ def train_neural(
             loop.resume(folder.load(newest, processes.rank))
         with _figures(tensorboard, watch, processes) as loop.watch:
             loop.run()
-        return _finish(loop, Path(output), text, vocabulary, chosen, reserved)
+        notes = () if settings == asked else (FLOAT32_INSTEAD,)
+        return _finish(loop, Path(output), text, vocabulary, chosen, reserved, notes)
 
 
 @contextmanager
@@ -313,10 +316,17 @@ def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary
 
 
 def _finish(
-    loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary, tokenizer: Tokenizer, reserved: str
+    loop: Loop,
+    output: Path,
+    text: TrainingText,
+    vocabulary: Vocabulary,
+    tokenizer: Tokenizer,
+    reserved: str,
+    notes: tuple[str, ...],
 ) -> NeuralTraining:
     """Writes the model that a run has come to; of several processes the first does."""
     result = _result(loop, output, text, vocabulary, tokenizer)
+    result = replace(result, notes=(*notes, *result.notes))
     if loop.processes.rank == 0:
         if loop.valid is not None:
             loop.folder.load_best(loop.model)

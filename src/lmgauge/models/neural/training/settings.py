@@ -70,7 +70,7 @@ class NeuralTrainingSettings:
         improvement: relative fall of the validation perplexity that counts as one.
         patience: epochs without improvement after which training stops (halve: once the rate is falling); 0 never stops.
         precision: of matrix products in training, recurrent layers on a GPU left out; parameters, losses and validation are
-            float32 either way.
+            float32 either way. bfloat16 becomes float32, with a note, where the processor has no products for it.
         seed: of parameters, dropout and order.
     """
 
