@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lmgauge.errors import InputError, UsageError
@@ -112,6 +112,21 @@ def test_any_number_of_references(segments: list[tuple[str, list[str]]]) -> None
     expected = theirs.corpus_score([h for h, _ in segments], streams)
     assert found.score == pytest.approx(expected.score, abs=1e-9)
     assert found.num_edits == expected.num_edits
+
+
+any_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
+# White space of every kind, and what the rules of the normaliser look for.
+pieces = st.sampled_from([*"aB1.,-'&;!\"() \t\n\v\x1c\x85\u00a0\u2009\u2028\u3000", "'s", "'S", "&quot;", "ΑΣ", "一", "、"])
+awkward = st.lists(pieces, max_size=15).map("".join)
+
+
+@pytest.mark.parametrize("options", [options for options in GRID if options["normalized"]], ids=str)
+@given(segments=st.lists(st.tuples(any_text | awkward, any_text | awkward, awkward), min_size=1, max_size=4))
+@example(segments=[("the dog s bone", "the dog's\u00a0bone is here", "it's,\tand")])
+def test_normalized_texts_count_as_in_sacrebleu(options: dict[str, bool], segments: list[tuple[str, str, str]]) -> None:
+    """References are normalized twice; between the passes white space of any kind becomes a blank."""
+    hypotheses, one, two = (list(texts) for texts in zip(*segments, strict=True))
+    assert_agrees(options, hypotheses, [one, two])
 
 
 def test_threads_change_nothing(data: Path) -> None:
