@@ -83,7 +83,7 @@ def _run(metric: Any, align: bool, top: int, options: dict[str, Any]) -> None:
             raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only and --top")
         from lmgauge.report.alignments import print_alignments
 
-        print_alignments(aligned(metric, options), as_json=options["as_json"])
+        print_alignments(aligned(metric, options, notes=True), as_json=options["as_json"])
         return
     if top and (options["sentence"] or options["score_only"] or options["as_json"]):
         raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")

@@ -62,6 +62,7 @@ class Corpus:
         sources: Iterable[Source] = (),
         settings: Mapping[str, Any] | None = None,
         lists: bool = False,
+        keep_bom: bool = False,
     ) -> None:
         """Keep what the class methods `from_files` and `from_strings` have checked; use those."""
         self.report = TextReport()
@@ -76,6 +77,7 @@ class Corpus:
         self._file_labels = file_labels
         self._one_shot = one_shot
         self._lists = lists
+        self._keep_bom = keep_bom
         self._used = False
 
     @classmethod
@@ -90,6 +92,7 @@ class Corpus:
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
         lists: bool = False,
+        keep_bom: bool = False,
     ) -> Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
@@ -105,6 +108,8 @@ class Corpus:
                 segment; both are counted in `report`.
             block_bytes: about how many bytes to hold at a time; changes nothing in the result.
             lists: a JSONL field may hold a list of strings; each is a segment with its record's line number.
+            keep_bom: count a byte order mark at the head of a text file as text, as sacreBLEU and jiwer do; otherwise it is
+                dropped.
 
         Returns:
             The corpus.
@@ -140,6 +145,7 @@ class Corpus:
                 "errors": errors,
             },
             lists=lists,
+            keep_bom=keep_bom,
         )
 
     @classmethod
@@ -201,7 +207,8 @@ class Corpus:
                 names.append(name)
             return codes[name]
 
-        reading = Reading(self._field, self._group_field, group_code, self._errors, self._block_bytes, report, self._lists)
+        choices = (self._errors, self._block_bytes, report, self._lists, self._keep_bom)
+        reading = Reading(self._field, self._group_field, group_code, *choices)
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
