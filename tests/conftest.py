@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,16 @@ def shared_data() -> Path:
         where = f"LMGAUGE_DATA={named}" if named else "../shared/data, and LMGAUGE_DATA is not set"
         pytest.skip(f"needs the shared corpora: no folder at {where}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def shared_file(shared_data: Path) -> Callable[..., Path]:
+    """The path of a file of the shared corpora, by its folders and name; a skip where the file is not there."""
+
+    def found(*parts: str) -> Path:
+        path = shared_data.joinpath(*parts)
+        if not path.is_file():
+            pytest.skip(f"needs {path} of the shared corpora")
+        return path
+
+    return found

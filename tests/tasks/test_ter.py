@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.golden.task_rows import BOTH, ONE, SYSTEM
+from tests.golden.task_rows import TER as TER_OF_THE_README
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.metrics.reference_length import LENGTH_SCALE
 from lmgauge.tasks.ter import TER, TerScore
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
-
-SYSTEM = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]
-ONE = ["The dog bit the man.", "It was not unexpected.", "The man bit him first."]
-TWO = ["The dog had bit the man.", "No one was surprised.", "The man had bitten the dog."]
-"""The example of sacreBLEU's README."""
 
 NAMES = ("normalized", "no_punct", "asian_support", "case_sensitive")
 GRID = [dict(zip(NAMES, chosen, strict=True)) for chosen in product([False, True], repeat=4)]
@@ -59,9 +57,8 @@ def archived(path: Path, names: list[str]) -> list[list[str]]:
     return found
 
 
-def test_the_number_of_the_golden_file() -> None:
-    both = [list(pair) for pair in zip(ONE, TWO, strict=True)]
-    assert measured(TER(), SYSTEM, both).score == pytest.approx(40.0, abs=1e-9)
+def test_the_readme_s_example() -> None:
+    assert measured(TER(), SYSTEM, BOTH).score == pytest.approx(TER_OF_THE_README, abs=1e-9)
 
 
 @pytest.mark.parametrize("options", GRID, ids=str)
@@ -84,20 +81,20 @@ def test_every_option_on_parallel_sentences(options: dict[str, bool], data: Path
         ("en-zh", {"normalized": True, "asian_support": True}),
     ],
 )
-def test_outputs_of_translation_systems(pair: str, options: dict[str, bool], shared_data: Path) -> None:
+def test_outputs_of_translation_systems(pair: str, options: dict[str, bool], shared_file: Callable[..., Path]) -> None:
     target = pair.rpartition("-")[2]
     names = [f"hyp.Online-B.{target}", f"ref.A.{target}", f"ref.B.{target}"]
     lines = 25 if target == "zh" else 150
     system, *references = (
-        found[:lines] for found in archived(shared_data / "restricted" / "wmt22" / f"{pair}.tar.gz", names)
+        found[:lines] for found in archived(shared_file("restricted", "wmt22", f"{pair}.tar.gz"), names)
     )
     assert_agrees(options, system, references[:1])
     assert_agrees(options, system, references)
 
 
-def test_captions_with_four_references(shared_data: Path) -> None:
+def test_captions_with_four_references(shared_file: Callable[..., Path]) -> None:
     names = [f"val.{k}.en" for k in range(1, 6)]
-    system, *references = archived(shared_data / "restricted" / "multi30k" / "task2.tar.gz", names)
+    system, *references = archived(shared_file("restricted", "multi30k", "task2.tar.gz"), names)
     assert_agrees({}, system[:100], [lines[:100] for lines in references])
 
 
