@@ -38,7 +38,8 @@ def wer(align: bool, top: int, **options: Any) -> None:
 
     MER, WIL and the counts of errors come with it. REFERENCE and HYPOTHESES (one file a system, or folders) are plain
     or packed text with a segment on each line, JSONL, TSV or Parquet; - is standard input. Systems are held against
-    the first.
+    the first. White space of any kind splits words; jiwer splits them at blanks only, so that its digits differ where
+    a text has tabs or no-break spaces.
 
     \b
     lmgauge wer ref.txt hyp.txt --lowercase --remove-punctuation
