@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,16 @@ def bfloat16_products(monkeypatch: pytest.MonkeyPatch) -> None:
     from lmgauge.models.neural import precision
 
     monkeypatch.setattr(precision, "has_bfloat16_products", lambda: True)
+
+
+@pytest.fixture(scope="session")
+def shared_file(shared_data: Path) -> Callable[..., Path]:
+    """The path of a file of the shared corpora, by its folders and name; a skip where the file is not there."""
+
+    def found(*parts: str) -> Path:
+        path = shared_data.joinpath(*parts)
+        if not path.is_file():
+            pytest.skip(f"needs {path} of the shared corpora")
+        return path
+
+    return found

@@ -194,7 +194,8 @@ def score_files(
             are not to be called as the files are.
         test, resamples, seed, threads: as `score_systems`.
         progress: told how many segments are done.
-        **reading: field, reference_fields, id_field, by, unit, format, errors; see `lmgauge.tasks.parallel.Reading`.
+        **reading: field, reference_fields, id_field, by, unit, format, errors, keep_bom; see
+            `lmgauge.tasks.parallel.Reading`.
 
     Raises:
         InputError: a file is missing, ends before another, or holds what is not text; or there is nothing to score.
@@ -223,11 +224,21 @@ def score_segments(
     references: Path | Iterable[Path],
     hypotheses: Path | Iterable[Path],
     threads: int | None = None,
+    notes: Callable[[str], None] | None = None,
     **reading: Any,
 ) -> Iterator[SegmentScores]:
-    """Score each segment of files on its own, a block of segments at a time; arguments as `score_files`."""
+    """Score each segment of files on its own, a block of segments at a time.
+
+    Args:
+        metric, references, hypotheses, threads: as `score_files`.
+        notes: called at the end with each thing that reading has to say.
+        **reading: as `score_files`.
+    """
     files = ParallelFiles(_paths(references), _paths(hypotheses), _reading(reading))
     yield from segment_scores(metric, files.names, files, group_names=files.group_names, threads=threads)
+    if notes is not None:
+        for note in files.notes:
+            notes(note)
 
 
 def score_labels(
@@ -290,7 +301,8 @@ def score_label_files(
     **reading: Any,
 ) -> Systems:
     """`score_labels` of files, a label on each line (or record); white space around labels is left out."""
-    files = ParallelFiles([os.fspath(gold)], _paths(predicted), _reading(reading))
+    # A mark before the first label would make it a label of its own.
+    files = ParallelFiles([os.fspath(gold)], _paths(predicted), _reading({"keep_bom": False, **reading}))
     right: list[str] = []
     given: list[list[str]] = [[] for _ in files.names]
     for block in files:
@@ -378,7 +390,12 @@ def _perplexities(model: Path, outputs: list[str], system: str, threads: int | N
 
 
 def align_files(
-    metric: EditRate, *, references: Path | Iterable[Path], hypotheses: Path | Iterable[Path], **reading: Any
+    metric: EditRate,
+    *,
+    references: Path | Iterable[Path],
+    hypotheses: Path | Iterable[Path],
+    notes: Callable[[str], None] | None = None,
+    **reading: Any,
 ) -> Iterator[AlignedSegment]:
     """Align the segments of files with their references, in order, the systems of each segment one after the other.
 
@@ -386,6 +403,7 @@ def align_files(
         metric: `lmgauge.WER(...)` or `lmgauge.CER(...)`; says the unit and how texts are normalised.
         references: a file; one reference for each segment.
         hypotheses: a file for each system.
+        notes: called at the end with each thing that reading has to say.
         **reading: as `score_files`.
 
     Raises:
@@ -395,6 +413,9 @@ def align_files(
 
     files = ParallelFiles(_paths(references), _paths(hypotheses), _reading(reading))
     yield from aligned_segments(metric, files.names, files)
+    if notes is not None:
+        for note in files.notes:
+            notes(note)
 
 
 def _paths(given: Path | Iterable[Path]) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from tests.cli.commands import ok, refused, run
 
 DATA = Path(__file__).parent.parent / "data"
@@ -117,6 +118,70 @@ def test_the_table_is_sacrebleu_s(texts: dict[str, Path], metric: str, options: 
 def test_so_it_is_with_two_references(chinese: dict[str, Path], metric: str, options: list[str], theirs: list[str]) -> None:
     mine, peers = both(chinese, metric, options, theirs, 2)
     assert mine == peers
+
+
+def marked(texts: dict[str, Path], folder: Path, *names: str) -> dict[str, Path]:
+    """The same files, those named with a byte order mark at the head."""
+    for name in names:
+        (folder / f"{name}.txt").write_bytes(b"\xef\xbb\xbf" + texts[name].read_bytes())
+    return texts | {name: folder / f"{name}.txt" for name in names}
+
+
+@pytest.mark.parametrize(("metric", "options", "theirs"), GRID, ids=[" ".join([m, *o]) for m, o, _ in GRID])
+def test_a_byte_order_mark_counts_as_in_sacrebleu(
+    texts: dict[str, Path], tmp_path: Path, metric: str, options: list[str], theirs: list[str]
+) -> None:
+    for names in (("a", "c"), ("ref",), ("ref", "b")):
+        mine, peers = both(marked(texts, tmp_path, *names), metric, options, theirs, 1)
+        assert mine == peers
+
+
+@pytest.mark.parametrize(("command", "theirs"), [("wer", []), ("cer", ["-c"])])
+def test_a_byte_order_mark_counts_as_in_jiwer(
+    texts: dict[str, Path], tmp_path: Path, command: str, theirs: list[str]
+) -> None:
+    jiwer = pytest.importorskip("jiwer.cli")
+    for names in ((), ("a",), ("ref",), ("ref", "a")):
+        files = marked(texts, tmp_path, *names)
+        printed = CliRunner().invoke(jiwer.cli, ["-r", str(files["ref"]), "-h", str(files["a"]), *theirs]).output
+        assert ours(command, files["ref"], files["a"], "--test", "none")["systems"][0]["score"] == float(printed)
+
+
+def test_what_reading_says_goes_to_standard_error_where_numbers_stand_alone(texts: dict[str, Path], tmp_path: Path) -> None:
+    pair = [marked(texts, tmp_path, "a")[name] for name in ("ref", "a")]
+    for options in (["-b"], ["--sentence"], ["--align"]):
+        done = ok("wer", *pair, *options)
+        assert done.stderr.startswith(f"lmgauge: {pair[1]}: a byte order mark at the start is counted as text")
+        assert "byte order mark" not in done.stdout
+    assert ok("wer", pair[0], texts["a"], "-b").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "sed"),
+    [
+        ("{id} {text}", r"s/[[:blank:]]\{{1,\}}/\t/; t; s/$/\t/"),
+        ("{text} ({id})", r"s/^\(.*\)(\([^()]*\))[[:blank:]]*$/\2\t\1/"),
+    ],
+    ids=["kaldi", "trn"],
+)
+def test_ids_of_utterances_are_told_and_the_way_out_works(
+    texts: dict[str, Path], tmp_path: Path, line: str, sed: str
+) -> None:
+    for name in ("ref", "a"):
+        plain = texts[name].read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        rows = [line.format(id=f"spk1-{i:04d}", text=text) for i, text in enumerate(plain)]
+        (tmp_path / name).write_text("".join(row + "\n" for row in rows), encoding="utf-8", newline="\n")
+    note = next(n for n in ours("wer", tmp_path / "ref", tmp_path / "a", "--test", "none")["notes"] if "with an id" in n)
+    script = note.partition("sed '")[2].partition("'")[0]
+    assert script == sed.replace("{{", "{").replace("}}", "}")
+    tables = []
+    for name in ("ref", "a"):
+        done = subprocess.run(["sed", script, tmp_path / name], capture_output=True, check=True)
+        tables.append(tmp_path / f"{name}.tsv")
+        lines = done.stdout.splitlines(keepends=True)
+        tables[-1].write_bytes(b"".join(lines if name == "ref" else lines[::-1]))
+    found = ok("wer", *tables, "--field", "2", "--id", "1", "-b", "-w", 9)
+    assert found.stdout == ok("wer", texts["ref"], texts["a"], "-b", "-w", 9).stdout
 
 
 # sacreBLEU cannot print its bootstrap of chrF and TER as JSON; tests/tasks/test_systems.py asks it in Python.

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.golden.task_rows import BLEU_OF_COUNTS, COUNTS
 from tests.reference import bleu as twin
 
 from lmgauge.errors import UsageError
@@ -78,7 +79,8 @@ def test_a_perfect_match_is_exactly_100(order: int, words: int) -> None:
 
 
 def test_golden_counts() -> None:
-    assert bleu_scores([[11, 11, 9, 7, 5, 3, 10, 8, 6, 4]], BleuFormula())[0] == pytest.approx(83.75922397, abs=1e-8)
+    row = [*COUNTS["lengths"], *COUNTS["correct"], *COUNTS["total"]]
+    assert bleu_scores([row], BleuFormula())[0] == pytest.approx(BLEU_OF_COUNTS, abs=1e-8)
 
 
 def test_a_product_too_small_for_a_float() -> None:

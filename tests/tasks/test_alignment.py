@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -133,11 +134,11 @@ def test_more_segments_than_are_held_at_once() -> None:
     assert all((a.hits, a.substitutions, a.deletions) == (1, 1, 1) for a in many)
 
 
-def test_whole_calls_are_aligned_as_jiwer_does(shared_data: Path) -> None:
-    folder = shared_data / "open" / "asr-earnings21"
+def test_whole_calls_are_aligned_as_jiwer_does(shared_file: Callable[..., Path]) -> None:
     calls = []
     for name in ("ref", "speechmatics"):
-        with gzip.open(folder / f"{name}.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
+        packed = shared_file("open", "asr-earnings21", f"{name}.tsv.gz")
+        with gzip.open(packed, "rt", encoding="utf-8", newline="\n") as file:
             calls.append([row.rstrip("\n").split("\t", 1)[1] for row in file])
     many = list(align_all(*map(Texts.of_strings, calls)))
     theirs = jiwer.process_words(*calls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import tarfile
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,18 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.golden.task_rows import BLEU_ADD_K, BLEU_OF_ORDERS, BLEU_OF_TOKENIZERS, BOTH, SMALL_BLEU, SYSTEM
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.bleu import BLEU, BleuScore
 from lmgauge.tasks.texts import References, Texts
 
 Peer = pytest.importorskip("sacrebleu.metrics").BLEU
-
-SYSTEM = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]
-ONE = ["The dog bit the man.", "It was not unexpected.", "The man bit him first."]
-TWO = ["The dog had bit the man.", "No one was surprised.", "The man had bitten the dog."]
-"""The example of sacreBLEU's README."""
-BOTH = [list(pair) for pair in zip(ONE, TWO, strict=True)]
 
 SMOOTHINGS = [("exp", None), ("none", None), ("floor", None), ("floor", 0.01), ("add-k", None), ("add-k", 2.5)]
 OWN = ("13a", "none", "intl", "char", "zh")
@@ -70,10 +66,10 @@ def assert_agrees(metric: BLEU, hypotheses: list[str], streams: list[list[Any]])
     assert np.abs(metric.scores(rows.astype(np.float64)) - sentences).max(initial=0) < 1e-9
 
 
-def unpacked(shared_data: Path, pair: str, target: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def unpacked(shared_file: Callable[..., Path], pair: str, target: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """References and systems of a language pair of WMT 2022."""
     found: dict[str, dict[str, list[str]]] = {"ref": {}, "hyp": {}}
-    with tarfile.open(shared_data / "restricted" / "wmt22" / f"{pair}.tar.gz") as archive:
+    with tarfile.open(shared_file("restricted", "wmt22", f"{pair}.tar.gz")) as archive:
         for member in archive.getmembers():
             kind, _, rest = Path(member.name).name.partition(".")
             stream = archive.extractfile(member)
@@ -83,24 +79,18 @@ def unpacked(shared_data: Path, pair: str, target: str) -> tuple[dict[str, list[
 
 
 def test_the_readme_s_example() -> None:
-    """The figures of golden/mt.json."""
-    found = {tokenizer: measured(BLEU(tokenizer=tokenizer), SYSTEM, BOTH).score for tokenizer in ("13a", "none", "intl")}
-    assert found["13a"] == pytest.approx(48.530827009929865, abs=1e-9)
-    assert found["none"] == pytest.approx(49.1919566, abs=1e-7)
-    assert found["intl"] == pytest.approx(43.91623493, abs=1e-8)
-    orders = [round(measured(BLEU(order=n), SYSTEM, BOTH).score, 2) for n in range(1, 7)]
-    assert orders == [77.65, 60.5, 53.93, 48.53, 46.14, 43.28]
-    assert measured(BLEU(smoothing="add-k"), SYSTEM, BOTH).score == pytest.approx(52.70109002482467, abs=1e-9)
+    found = {tokenizer: measured(BLEU(tokenizer=tokenizer), SYSTEM, BOTH).score for tokenizer in BLEU_OF_TOKENIZERS}
+    assert found == pytest.approx(BLEU_OF_TOKENIZERS, abs=5e-8)
+    assert found["13a"] == pytest.approx(BLEU_OF_TOKENIZERS["13a"], abs=1e-9)
+    assert [round(measured(BLEU(order=n), SYSTEM, BOTH).score, 2) for n in range(1, 7)] == BLEU_OF_ORDERS
+    assert measured(BLEU(smoothing="add-k"), SYSTEM, BOTH).score == pytest.approx(BLEU_ADD_K, abs=1e-9)
 
 
 def test_small_cases_by_hand() -> None:
-    """GOLDEN.md, section 3."""
     small = BLEU(tokenizer="none", smoothing="floor", smoothing_value=0.01, effective_order=True)
-    found = {text: measured(small, [text], ["a test"]).score for text in ("test", "a test", "a little test", "none of it")}
-    assert found["test"] == pytest.approx(36.7879441171442, abs=1e-9)
-    assert found["a test"] == 100.0
-    assert found["a little test"] == pytest.approx(3.218297948685433, abs=1e-9)
-    assert found["none of it"] == 0.0
+    found = {text: measured(small, [text], ["a test"]).score for text in SMALL_BLEU}
+    assert found == pytest.approx(SMALL_BLEU, abs=1e-9)
+    assert (found["a test"], found["none of it"]) == (100.0, 0.0)
 
 
 def test_the_textbook_s_example() -> None:
@@ -123,8 +113,8 @@ def test_the_grid_on_small_texts(smoothing: tuple[str, Any], effective: bool, lo
 
 
 @pytest.mark.parametrize(("pair", "target", "usual"), PAIRS)
-def test_the_grid_on_real_systems(shared_data: Path, pair: str, target: str, usual: str) -> None:
-    references, systems = unpacked(shared_data, pair, target)
+def test_the_grid_on_real_systems(shared_file: Callable[..., Path], pair: str, target: str, usual: str) -> None:
+    references, systems = unpacked(shared_file, pair, target)
     streams = list(references.values())
     first, second = list(systems.values())[:2]
     assert_agrees(BLEU(tokenizer=usual), first, streams[:1])
@@ -137,9 +127,9 @@ def test_the_grid_on_real_systems(shared_data: Path, pair: str, target: str, usu
 @pytest.mark.parametrize(
     ("pair", "target", "tokenizer"), [("en-de", "de", "13a"), ("en-zh", "zh", "zh"), ("en-ja", "ja", "char")]
 )
-def test_official_scores_of_wmt22(shared_data: Path, pair: str, target: str, tokenizer: str) -> None:
-    references, systems = unpacked(shared_data, pair, target)
-    with open(shared_data / "restricted" / "wmt22" / "automatic-scores.tsv", encoding="utf-8") as file:
+def test_official_scores_of_wmt22(shared_file: Callable[..., Path], pair: str, target: str, tokenizer: str) -> None:
+    references, systems = unpacked(shared_file, pair, target)
+    with shared_file("restricted", "wmt22", "automatic-scores.tsv").open(encoding="utf-8") as file:
         official = {
             (row["system"], row["metric"]): float(row["score"])
             for row in csv.DictReader(file, delimiter="\t")

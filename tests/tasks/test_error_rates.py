@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.golden.task_rows import ERROR_CASES, ErrorCase
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.error_rates import CER, WER, ErrorRates
@@ -46,10 +47,11 @@ def assert_is_jiwers(found: ErrorRates, theirs: Any) -> None:
         assert (found.score, found.mer, found.wil, found.wip) == (theirs.wer, theirs.mer, theirs.wil, theirs.wip)
 
 
-def test_the_numbers_of_the_golden_file(shared_data: Path) -> None:
-    for case in json.loads((shared_data.parent / "golden" / "mt.json").read_text(encoding="utf-8"))["wer"]:
-        found = measured(WER(), [case["ref"]], [case["hyp"]])
-        assert (found.score, found.mer, found.wil) == (case["wer"], case["mer"], pytest.approx(case["wil"], abs=1e-15))
+@pytest.mark.parametrize("case", ERROR_CASES, ids=lambda case: f"{case.reference}/{case.hypothesis}")
+def test_small_cases(case: ErrorCase) -> None:
+    found = measured(WER(), [case.reference], [case.hypothesis])
+    assert (found.score, found.mer, found.wil) == (case.wer, case.mer, pytest.approx(case.wil, abs=1e-15))
+    assert (found.hits, found.substitutions, found.deletions, found.insertions) == case.counts
 
 
 @given(pairs)
@@ -135,15 +137,14 @@ def test_no_segments_at_all() -> None:
     assert WER().score(empty.sum(axis=0), 0).score == 0
 
 
-def transcripts(folder: Path, name: str) -> list[str]:
-    with gzip.open(folder / f"{name}.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
+def transcripts(shared_file: Callable[..., Path], name: str) -> list[str]:
+    with gzip.open(shared_file("open", "asr-earnings21", f"{name}.tsv.gz"), "rt", encoding="utf-8", newline="\n") as file:
         return [row.rstrip("\n").split("\t", 1)[1] for row in file]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_earnings_calls_have_jiwers_numbers(shared_data: Path, system: str) -> None:
-    folder = shared_data / "open" / "asr-earnings21"
-    references, hypotheses = transcripts(folder, "ref"), transcripts(folder, system)
+def test_earnings_calls_have_jiwers_numbers(shared_file: Callable[..., Path], system: str) -> None:
+    references, hypotheses = transcripts(shared_file, "ref"), transcripts(shared_file, system)
     assert len(references) == 22
     found = rows(WER(), references, hypotheses)
     for row, reference, hypothesis in zip(found.tolist(), references, hypotheses, strict=True):
@@ -152,15 +153,13 @@ def test_earnings_calls_have_jiwers_numbers(shared_data: Path, system: str) -> N
     assert_is_jiwers(measured(WER(), references, hypotheses), jiwer.process_words(references, hypotheses))
 
 
-def test_characters_of_earnings_calls(shared_data: Path) -> None:
-    folder = shared_data / "open" / "asr-earnings21"
-    references, hypotheses = transcripts(folder, "ref")[17:20], transcripts(folder, "google")[17:20]
+def test_characters_of_earnings_calls(shared_file: Callable[..., Path]) -> None:
+    references, hypotheses = transcripts(shared_file, "ref")[17:20], transcripts(shared_file, "google")[17:20]
     assert_is_jiwers(measured(CER(), references, hypotheses), jiwer.process_characters(references, hypotheses))
 
 
-def test_standardized_as_jiwer_does(shared_data: Path) -> None:
-    folder = shared_data / "open" / "asr-earnings21"
-    references, hypotheses = transcripts(folder, "ref"), transcripts(folder, "amazon")
+def test_standardized_as_jiwer_does(shared_file: Callable[..., Path]) -> None:
+    references, hypotheses = transcripts(shared_file, "ref"), transcripts(shared_file, "amazon")
     transform = jiwer.transformations.wer_standardize
     theirs = jiwer.process_words(references, hypotheses, transform, transform)
     assert_is_jiwers(measured(WER(standardize=True), references, hypotheses), theirs)
@@ -172,9 +171,9 @@ def utterances(text: str) -> dict[str, str]:
     return {match[2].lower(): match[1].strip() for match in found if match}
 
 
-def test_sclite_counts_the_same_where_utterances_are_plain(shared_data: Path) -> None:
+def test_sclite_counts_the_same_where_utterances_are_plain(shared_file: Callable[..., Path]) -> None:
     # sclite weighs a substitution 4 and the others 3, so that it may prefer another alignment; here it never does.
-    with tarfile.open(shared_data / "open" / "sctk" / "testdata.tar.gz") as archive:
+    with tarfile.open(shared_file("open", "sctk", "testdata.tar.gz")) as archive:
         members = {Path(member.name).name: member for member in archive if member.isfile()}
 
         def read(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -185,8 +185,52 @@ def test_only_newlines_end_a_line(tmp_path: Path) -> None:
     files = ParallelFiles([str(tmp_path / "r.txt")], [str(tmp_path / "h.txt")])
     references, hypotheses, _ = everything(files)
     assert references == [["one\u2028still one\x0cand\x85on"], ["two"]]
-    assert hypotheses == [["x", "y"]]
+    assert hypotheses == [["\ufeffx", "y"]]
     assert any("CRLF" in note for note in files.notes)
+
+
+def test_a_byte_order_mark_is_text_unless_it_is_not_to_be(tmp_path: Path) -> None:
+    (tmp_path / "r.txt").write_bytes(b"\xef\xbb\xbfa\nb\n")
+    (tmp_path / "h.jsonl").write_bytes(b'\xef\xbb\xbf{"text": "x"}\n{"text": "y"}\n')
+    files = ParallelFiles([str(tmp_path / "r.txt")], [str(tmp_path / "h.jsonl")])
+    references, hypotheses, _ = everything(files)
+    assert (references, hypotheses) == ([["\ufeffa"], ["b"]], [["x", "y"]])
+    told, of_records = files.notes
+    assert told.startswith(f"{tmp_path / 'r.txt'}: a byte order mark at the start is counted as text, as sacreBLEU")
+    assert r"sed -i '1s/^\xEF\xBB\xBF//'" in told
+    assert "byte order mark dropped" in of_records
+    references, _, _ = everything(
+        ParallelFiles([str(tmp_path / "r.txt")], [str(tmp_path / "h.jsonl")], Reading(keep_bom=False))
+    )
+    assert references == [["a"], ["b"]]
+
+
+def test_a_group_s_name_has_no_byte_order_mark(tmp_path: Path) -> None:
+    one = write(tmp_path / "one.txt", ["a", "b"])
+    (tmp_path / "groups").write_bytes(b"\xef\xbb\xbfnews\nnews\n")
+    _, _, groups = everything(ParallelFiles([one], [one], Reading(by=str(tmp_path / "groups"))))
+    assert groups == ["news", "news"]
+
+
+def test_ids_of_utterances_are_noticed(tmp_path: Path) -> None:
+    reference = write(tmp_path / "ref", ["utt-1 a b", "utt-2 c"])
+    ids, plain = write(tmp_path / "ids", ["utt-1 a b", "utt-2 d"]), write(tmp_path / "plain", ["a b", "d"])
+    files = ParallelFiles([reference, reference], [ids, plain])
+    everything(files)
+    (note,) = files.notes
+    assert note.startswith(f"every line of {reference} and {ids} begins with an id (utt-1)")
+    everything(files)  # each pass looks anew
+    assert len(files.notes) == 1
+
+
+def test_ids_of_utterances_in_folders_are_noticed_once(tmp_path: Path) -> None:
+    for folder, name in product(("refs", "outs"), ("1", "2", "3")):
+        write(tmp_path / folder / name, ["a (utt-1)", "b (utt-2)"])
+    files = ParallelFiles([str(tmp_path / "refs")], [str(tmp_path / "outs")])
+    everything(files)
+    assert [note.partition(" ends")[0] for note in files.notes] == [
+        f"every line of {tmp_path / 'refs' / '1'} and {tmp_path / 'outs' / '1'}"
+    ]
 
 
 def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:

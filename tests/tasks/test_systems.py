@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ NAMES = ("Online-B", "JDExploreAcademy", "Lan-Bridge")
 
 
 @pytest.fixture(scope="session")
-def outputs(shared_data: Path) -> tuple[list[list[str]], list[str]]:
+def outputs(shared_file: Callable[..., Path]) -> tuple[list[list[str]], list[str]]:
     """300 segments of three systems of WMT 22, English to German, and reference A."""
 
     def lines(archive: tarfile.TarFile, name: str) -> list[str]:
@@ -29,10 +30,7 @@ def outputs(shared_data: Path) -> tuple[list[list[str]], list[str]]:
         assert file is not None
         return file.read().decode().split("\n")[:300]
 
-    path = shared_data / "restricted" / "wmt22" / "en-de.tar.gz"
-    if not path.is_file():
-        pytest.skip(f"needs {path}")
-    with tarfile.open(path) as archive:
+    with tarfile.open(shared_file("restricted", "wmt22", "en-de.tar.gz")) as archive:
         return [lines(archive, f"hyp.{name}.de") for name in NAMES], lines(archive, "ref.A.de")
 
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.golden.task_rows import BOTH, ONE, SYSTEM
+from tests.golden.task_rows import TER as TER_OF_THE_README
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.metrics.reference_length import LENGTH_SCALE
 from lmgauge.tasks.ter import TER, TerScore
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
-
-SYSTEM = ["The dog bit the man.", "It wasn't surprising.", "The man had just bitten him."]
-ONE = ["The dog bit the man.", "It was not unexpected.", "The man bit him first."]
-TWO = ["The dog had bit the man.", "No one was surprised.", "The man had bitten the dog."]
-"""The example of sacreBLEU's README."""
 
 NAMES = ("normalized", "no_punct", "asian_support", "case_sensitive")
 GRID = [dict(zip(NAMES, chosen, strict=True)) for chosen in product([False, True], repeat=4)]
@@ -59,9 +57,8 @@ def archived(path: Path, names: list[str]) -> list[list[str]]:
     return found
 
 
-def test_the_number_of_the_golden_file() -> None:
-    both = [list(pair) for pair in zip(ONE, TWO, strict=True)]
-    assert measured(TER(), SYSTEM, both).score == pytest.approx(40.0, abs=1e-9)
+def test_the_readme_s_example() -> None:
+    assert measured(TER(), SYSTEM, BOTH).score == pytest.approx(TER_OF_THE_README, abs=1e-9)
 
 
 @pytest.mark.parametrize("options", GRID, ids=str)
@@ -84,20 +81,20 @@ def test_every_option_on_parallel_sentences(options: dict[str, bool], data: Path
         ("en-zh", {"normalized": True, "asian_support": True}),
     ],
 )
-def test_outputs_of_translation_systems(pair: str, options: dict[str, bool], shared_data: Path) -> None:
+def test_outputs_of_translation_systems(pair: str, options: dict[str, bool], shared_file: Callable[..., Path]) -> None:
     target = pair.rpartition("-")[2]
     names = [f"hyp.Online-B.{target}", f"ref.A.{target}", f"ref.B.{target}"]
     lines = 25 if target == "zh" else 150
     system, *references = (
-        found[:lines] for found in archived(shared_data / "restricted" / "wmt22" / f"{pair}.tar.gz", names)
+        found[:lines] for found in archived(shared_file("restricted", "wmt22", f"{pair}.tar.gz"), names)
     )
     assert_agrees(options, system, references[:1])
     assert_agrees(options, system, references)
 
 
-def test_captions_with_four_references(shared_data: Path) -> None:
+def test_captions_with_four_references(shared_file: Callable[..., Path]) -> None:
     names = [f"val.{k}.en" for k in range(1, 6)]
-    system, *references = archived(shared_data / "restricted" / "multi30k" / "task2.tar.gz", names)
+    system, *references = archived(shared_file("restricted", "multi30k", "task2.tar.gz"), names)
     assert_agrees({}, system[:100], [lines[:100] for lines in references])
 
 
@@ -112,6 +109,21 @@ def test_any_number_of_references(segments: list[tuple[str, list[str]]]) -> None
     expected = theirs.corpus_score([h for h, _ in segments], streams)
     assert found.score == pytest.approx(expected.score, abs=1e-9)
     assert found.num_edits == expected.num_edits
+
+
+any_text = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
+# White space of every kind, and what the rules of the normaliser look for.
+pieces = st.sampled_from([*"aB1.,-'&;!\"() \t\n\v\x1c\x85\u00a0\u2009\u2028\u3000", "'s", "'S", "&quot;", "ΑΣ", "一", "、"])
+awkward = st.lists(pieces, max_size=15).map("".join)
+
+
+@pytest.mark.parametrize("options", [options for options in GRID if options["normalized"]], ids=str)
+@given(segments=st.lists(st.tuples(any_text | awkward, any_text | awkward, awkward), min_size=1, max_size=4))
+@example(segments=[("the dog s bone", "the dog's\u00a0bone is here", "it's,\tand")])
+def test_normalized_texts_count_as_in_sacrebleu(options: dict[str, bool], segments: list[tuple[str, str, str]]) -> None:
+    """References are normalized twice; between the passes white space of any kind becomes a blank."""
+    hypotheses, one, two = (list(texts) for texts in zip(*segments, strict=True))
+    assert_agrees(options, hypotheses, [one, two])
 
 
 def test_threads_change_nothing(data: Path) -> None:

@@ -11,6 +11,7 @@ import lzma
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,6 +84,19 @@ def test_variants_of_a_text_are_the_same_text(tmp_path: Path, data: bytes, noted
     assert corpus.report.sha256 == hashlib.sha256(TEXT).hexdigest()
     assert corpus.report.characters == len(TEXT.decode())
     assert noted in "; ".join(corpus.report.notes())
+
+
+@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("unit", ["line", "document"])
+def test_a_byte_order_mark_is_kept_as_text_if_asked(tmp_path: Path, block_bytes: int, unit: Any) -> None:
+    path = write(tmp_path / "a.txt", b"\xef\xbb\xbf" + TEXT)
+    corpus = Corpus.from_files(path, keep_bom=True, block_bytes=block_bytes, unit=unit)
+    marked = "\ufeff" + TEXT.decode()
+    assert texts(corpus) == (marked.removesuffix("\n").split("\n") if unit == "line" else [marked])
+    assert (corpus.report.characters, corpus.report.bom, corpus.report.bom_kept) == (len(marked), 0, 1)
+    assert "byte order mark at the start is counted as text" in "; ".join(corpus.report.notes())
+    alone = Corpus.from_files(write(tmp_path / "b.txt", b"\xef\xbb\xbf"), keep_bom=True)
+    assert texts(alone) == ["\ufeff"]
 
 
 def test_only_newlines_end_lines(tmp_path: Path) -> None:

@@ -136,6 +136,8 @@ def _print(systems: Systems, options: dict[str, Any]) -> None:
         scale = 100.0 if systems.percent else 1.0
         for system in systems:
             click.echo(f"{scale * system.score.score:.{options['width']}f}")
+        for note in systems.notes:
+            _note(note)
     else:
         from lmgauge.report.tasks import print_systems
 
@@ -168,8 +170,10 @@ def _files(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _drawing(options: dict[str, Any]) -> dict[str, Any]:
-    test = None if options["test"] == "none" else options["test"]
-    return {"test": test, "resamples": options["resamples"], "seed": options["seed"]}
+    # Neither p-values nor intervals are shown beside the numbers alone.
+    drawn = options["test"] != "none" and not options["score_only"]
+    chosen = {"test": options["test"], "resamples": options["resamples"]} if drawn else {"test": None}
+    return chosen | {"seed": options["seed"]}
 
 
 def _print_segments(metric: TaskMetric, options: dict[str, Any]) -> None:
@@ -177,12 +181,19 @@ def _print_segments(metric: TaskMetric, options: dict[str, Any]) -> None:
     from lmgauge.task_scores import score_segments
 
     printer = SegmentPrinter(metric, as_json=options["as_json"], width=options["width"])
-    for block in score_segments(metric, **_files(options), threads=options["threads"]):
+    for block in score_segments(metric, **_files(options), threads=options["threads"], notes=_note):
         printer.write(block)
 
 
-def aligned(metric: EditRate, options: dict[str, Any]) -> Iterator[AlignedSegment]:
-    """The alignments of the segments of files, as `task_options` say."""
+def aligned(metric: EditRate, options: dict[str, Any], *, notes: bool = False) -> Iterator[AlignedSegment]:
+    """The alignments of the segments of files, as `task_options` say; with `notes`, what reading says goes to stderr."""
     from lmgauge.task_scores import align_files
 
-    return align_files(metric, **_files(options))
+    return align_files(metric, **_files(options), notes=_note if notes else None)
+
+
+def _note(note: str) -> None:
+    """Say what a reader must know where standard output is for rows or numbers alone."""
+    from lmgauge.report.terminal import readable
+
+    click.echo(f"lmgauge: {readable(note)}", err=True)

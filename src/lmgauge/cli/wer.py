@@ -38,7 +38,8 @@ def wer(align: bool, top: int, **options: Any) -> None:
 
     MER, WIL and the counts of errors come with it. REFERENCE and HYPOTHESES (one file a system, or folders) are plain
     or packed text with a segment on each line, JSONL, TSV or Parquet; - is standard input. Systems are held against
-    the first.
+    the first. White space of any kind splits words; jiwer splits them at blanks only, so that its digits differ where
+    a text has tabs or no-break spaces.
 
     \b
     lmgauge wer ref.txt hyp.txt --lowercase --remove-punctuation
@@ -83,7 +84,7 @@ def _run(metric: Any, align: bool, top: int, options: dict[str, Any]) -> None:
             raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only and --top")
         from lmgauge.report.alignments import print_alignments
 
-        print_alignments(aligned(metric, options), as_json=options["as_json"])
+        print_alignments(aligned(metric, options, notes=True), as_json=options["as_json"])
         return
     if top and (options["sentence"] or options["score_only"] or options["as_json"]):
         raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")

@@ -203,8 +203,8 @@ class EditRate:
 class WER(EditRate):
     """Word error rate: edits of words by words of the reference.
 
-    Words are what `str.split()` makes of a text: white space of any kind parts them. (jiwer parts them at blanks only, so
-    that "a<TAB>b" is one word there.)
+    Words are what `str.split()` makes of a text: white space of any kind splits them. (jiwer splits them at blanks only, so
+    that "a<TAB>b", or "a b" with a no-break space, is one word there.)
     """
 
     unit: ClassVar[Literal["word", "character"]] = "word"

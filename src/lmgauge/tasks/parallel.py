@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.tasks.utterance_ids import UtteranceIds
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, find_sources
@@ -52,6 +53,7 @@ class Reading:
         unit: "line", or "document": a whole file is one segment.
         format: "text", "jsonl", "tsv" or "parquet" for all files; None: by their names.
         errors: "fail" or "replace" what is not valid text.
+        keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
     """
 
     field: str = "text"
@@ -61,6 +63,7 @@ class Reading:
     unit: str = "line"
     format: str | None = None
     errors: Literal["fail", "replace"] = "fail"
+    keep_bom: bool = True
 
     def __post_init__(self) -> None:
         """Check the choices that files cannot.
@@ -73,7 +76,7 @@ class Reading:
 
     def corpus(self, path: str, *, name: str | None = None, group: str | None = None, lists: bool = False) -> Corpus:
         """The texts of one file."""
-        chosen: dict[str, Any] = {"unit": self.unit, "format": self.format, "errors": self.errors}
+        chosen: dict[str, Any] = {"unit": self.unit, "format": self.format, "errors": self.errors, "keep_bom": self.keep_bom}
         return Corpus.from_files(path, field=name or self.field, group=group, lists=lists, **chosen)
 
 
@@ -205,14 +208,22 @@ class ParallelFiles:
             return codes[name]
 
         self.group_names.clear()
+        noted = False
         for part in self._parts:
+            corpora = [*part.references, *part.hypotheses]
+            ids = UtteranceIds(len(part.hypotheses))
             if self._reading.id_field is not None:
                 yield _matched(part, self._reading, code)
             else:
-                yield from _in_step(part, self._reading, code)
-            corpora = [*part.references, *part.hypotheses]
+                for block in _in_step(part, self._reading, code):
+                    if all(corpus.sources[0].format == "text" for corpus in corpora):
+                        ids.add(block.references, block.hypotheses)
+                    yield block
             told = (f"{corpus.sources[0].name}: {note}" for corpus in corpora for note in corpus.report.notes())
             self.notes.extend(note for note in told if "final newline" not in note)
+            if not noted and (note := ids.note([corpora[0].sources[0].name, *(c.sources[0].name for c in part.hypotheses)])):
+                noted = True  # once: the other files of a folder are most likely the same
+                self.notes.append(note)
 
 
 def _checked(paths: Sequence[str], reading: Reading) -> list[Source]:

@@ -51,7 +51,7 @@ class Tercom:
     case_sensitive: bool = False
 
     def __call__(self, texts: Texts) -> Texts:
-        """The texts so prepared; words are what is between white space, of which there may be more than one blank."""
+        """Return the texts so prepared; words are what is between white space."""
         if self.case_sensitive and not self.normalized and not self.no_punct:
             return texts
         return texts.mapped_together(self._prepared)
@@ -69,7 +69,8 @@ class Tercom:
             text = _REMOVED.sub("", text)
             if self.asian_support:
                 text = _ASIAN_REMOVED.sub("", text)
-        return text
+        # References pass twice, and the second pass looks for a blank behind 's: white space of any kind becomes one.
+        return " ".join(text.split()) if self.normalized else text
 
 
 def _western(text: str) -> str:

@@ -63,21 +63,25 @@ def check_policy(errors: str) -> None:
         raise UsageError(f"unknown errors={errors!r}: choose one of {', '.join(ERROR_POLICIES)}")
 
 
-def strip_file_start(block: bytes, place: Place, report: TextReport) -> bytes:
-    """Drop a UTF-8 byte order mark from the first block of a file; refuse UTF-16 and compressed data.
+def strip_file_start(block: bytes, place: Place, report: TextReport, keep_bom: bool = False) -> bytes:
+    """Drop a UTF-8 byte order mark from the first block of a file, or keep it; refuse UTF-16 and compressed data.
 
     Args:
         block: at least the first line of the file.
         place: where it begins; its byte offset is moved past the mark.
-        report: `bom` is counted here.
+        report: `bom` or `bom_kept` is counted here.
+        keep_bom: leave the mark in the text.
 
     Returns:
-        The block without the mark.
+        The block, without the mark unless it is kept.
 
     Raises:
         InputError: the file is UTF-16 or compressed.
     """
     if block.startswith(_UTF8_BOM):
+        if keep_bom:
+            report.bom_kept += 1
+            return block
         report.bom += 1
         place.byte = len(_UTF8_BOM)
         return block[len(_UTF8_BOM) :]

@@ -75,6 +75,7 @@ class Corpus:
         sources: Iterable[Source] = (),
         settings: Mapping[str, Any] | None = None,
         lists: bool = False,
+        keep_bom: bool = False,
     ) -> None:
         """Keep what the class methods `from_files` and `from_strings` have checked; use those."""
         self.report = TextReport()
@@ -90,6 +91,7 @@ class Corpus:
         self._file_labels = file_labels
         self._one_shot = one_shot
         self._lists = lists
+        self._keep_bom = keep_bom
         self._used = False
 
     @classmethod
@@ -106,6 +108,7 @@ class Corpus:
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
         lists: bool = False,
+        keep_bom: bool = False,
     ) -> Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
@@ -126,6 +129,8 @@ class Corpus:
                 segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
             block_bytes: about how many bytes to hold at a time; changes nothing in the result.
             lists: a JSONL field may hold a list of strings; each is a segment with its record's line number.
+            keep_bom: count a byte order mark at the head of a text file as text, as sacreBLEU and jiwer do; otherwise it is
+                dropped.
 
         Returns:
             The corpus.
@@ -167,6 +172,7 @@ class Corpus:
                 "errors": errors,
             },
             lists=lists,
+            keep_bom=keep_bom,
         )
 
     @classmethod
@@ -232,9 +238,8 @@ class Corpus:
         groups, documents = Names(group_names), Names()
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by = numbers.source
-        reading = Reading(
-            self._field, self._label_fields, groups, documents, self._errors, self._block_bytes, report, self._lists
-        )
+        choices = (self._errors, self._block_bytes, report, self._lists, self._keep_bom)
+        reading = Reading(self._field, self._label_fields, groups, documents, *choices)
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)

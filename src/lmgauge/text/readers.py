@@ -38,6 +38,7 @@ class Reading:
         block_bytes: about how many bytes to hold at a time.
         report: counts what is read and changed.
         lists: a JSONL field may also hold a list of strings; each is a segment then, with its record's line number.
+        keep_bom: a byte order mark at the head of plain text is text.
     """
 
     field: str
@@ -48,6 +49,7 @@ class Reading:
     block_bytes: int
     report: TextReport
     lists: bool = False
+    keep_bom: bool = False
 
     def leave_out(self, problem: InputError, count: int = 1) -> None:
         """Count records that cannot be used.
@@ -72,8 +74,9 @@ def read_lines(source: Source, reading: Reading) -> Iterator[Segments]:
 def clean_blocks(source: Source, reading: Reading) -> Iterator[tuple[Segments, int]]:
     """Yield blocks of lines and their code points, newlines included."""
     place = Place(source.name)
+    keep_bom = reading.keep_bom and source.format == "text"
     for raw, newline_supplied in _line_blocks(source, reading.block_bytes):
-        block = strip_file_start(raw, place, reading.report) if place.byte == 0 else raw
+        block = strip_file_start(raw, place, reading.report, keep_bom) if place.byte == 0 else raw
         if newline_supplied:
             if block == b"\n":  # the file was a byte order mark alone: an empty text
                 return
@@ -114,7 +117,7 @@ def read_document(source: Source, reading: Reading) -> Iterator[Segments]:
     complete = not chunks or chunks[-1].endswith(b"\n")
     whole = b"".join(chunks if complete else [*chunks, b"\n"])
     chunks.clear()
-    text = strip_file_start(whole, place, reading.report)
+    text = strip_file_start(whole, place, reading.report, reading.keep_bom)
     if text in (b"", b"\n") and not (complete and text):
         return
     reading.report.missing_final_newline += not complete

@@ -19,8 +19,8 @@ from lmgauge.errors import UsageError
 class Segments:
     """Consecutive segments of a corpus, validated and normalised.
 
-    `data` is valid UTF-8 in every segment, without NUL, CRLF read as LF, a byte order mark removed. It may be
-    read-only. Segment i is `data[starts[i]:ends[i]]`, its terminator excluded.
+    `data` is valid UTF-8 in every segment, without NUL, CRLF read as LF, a byte order mark removed (unless it was to be
+    kept). It may be read-only. Segment i is `data[starts[i]:ends[i]]`, its terminator excluded.
 
     Attributes:
         data: uint8 [bytes], the bytes that hold the segments.
@@ -84,6 +84,7 @@ class TextReport:
         files: files (or streams) read.
         crlf_lines: line ends CRLF read as LF.
         bom: files whose UTF-8 byte order mark was dropped.
+        bom_kept: files whose UTF-8 byte order mark is part of the text.
         replaced: bytes replaced by U+FFFD (`errors="replace"`).
         skipped: segments dropped (`errors="skip"`).
         unusable: those of them that are records without a text: bad JSON, no such field, null.
@@ -101,6 +102,7 @@ class TextReport:
     files: int = 0
     crlf_lines: int = 0
     bom: int = 0
+    bom_kept: int = 0
     replaced: int = 0
     skipped: int = 0
     unusable: int = 0
@@ -128,6 +130,11 @@ class TextReport:
             lines.append(f"{self.crlf_lines:,} CRLF line ends read as LF")
         if self.bom:
             lines.append(f"byte order mark dropped from {self.bom:,} file{'s' if self.bom > 1 else ''}")
+        if self.bom_kept:
+            lines.append(
+                "a byte order mark at the start is counted as text, as sacreBLEU and jiwer count it; "
+                r"remove it with sed -i '1s/^\xEF\xBB\xBF//'"
+            )
         if self.missing_final_newline:
             lines.append(f"final newline supplied for {self.missing_final_newline:,} of {self.files:,} files")
         if self.replaced:

@@ -1,0 +1,105 @@
+"""Notice files of speech recognition whose lines hold the ids of utterances, which would be scored as words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from lmgauge.tasks.texts import References, Texts
+
+_LOOKED_AT = 1000
+
+
+class _Format(NamedTuple):
+    """A format of transcripts with ids: how an id is found in a line, and the script of sed that makes it TSV."""
+
+    name: str
+    id_of: Callable[[str], str | None]
+    where: str
+    sed: str
+
+
+def _first_word(line: str) -> str | None:
+    """Return the first word if it may be an id: 1089-134686-0000, spk1_utt2."""
+    word = (line.split(maxsplit=1) or [""])[0]
+    return word if word.isascii() and re.search("[0-9_]", word) else None
+
+
+def _last_in_brackets(line: str) -> str | None:
+    """Return what stands in round brackets at the end if it may be an id: (4T0C0201), (anna-take)."""
+    _, bracket, end = line.rstrip().rpartition("(")
+    word = end.removesuffix(")")
+    return word if bracket and word != end and re.search("[0-9_-]", word) and not re.search(r"[)\s]", word) else None
+
+
+_FORMATS = (
+    _Format("Kaldi text", _first_word, "begins", r"s/[[:blank:]]\{1,\}/\t/; t; s/$/\t/"),
+    _Format("sclite trn", _last_in_brackets, "ends", r"s/^\(.*\)(\([^()]*\))[[:blank:]]*$/\2\t\1/"),
+)
+
+
+_NONE = [None for _ in _FORMATS]
+
+
+class _File:
+    """The ids that the first lines of one file hold in each format.
+
+    Attributes:
+        lines: how many were looked at.
+        ids: of each format; None once a line has no id, or that of another line.
+    """
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.ids: list[set[str] | None] = [set() for _ in _FORMATS]
+
+    def add(self, texts: Texts) -> None:
+        looked_at = 0 if self.ids == _NONE else min(_LOOKED_AT - self.lines, len(texts))
+        for line in texts.part(0, looked_at).strings():
+            self.lines += 1
+            for k, known in enumerate(_FORMATS):
+                ids, found = self.ids[k], known.id_of(line)
+                if ids is None or found is None or found in ids:
+                    self.ids[k] = None
+                else:
+                    ids.add(found)
+
+    def found(self, k: int) -> set[str]:
+        """Return the ids in format `k`; none if a line has none, or there is but one line."""
+        return (self.ids[k] or set()) if self.lines > 1 else set()
+
+
+class UtteranceIds:
+    """Look at the first thousand lines of the references and of each system for ids.
+
+    Ids are there if every line has one of its own, and some are the same in the references and in the system's output.
+    """
+
+    def __init__(self, systems: int) -> None:
+        """Begin with nothing seen of the references and of so many systems."""
+        self._references = _File()
+        self._outputs = [_File() for _ in range(systems)]
+
+    def add(self, references: References, hypotheses: Sequence[Texts]) -> None:
+        """Look at further segments, in order; of several references at the first."""
+        self._references.add(references.texts.picked(references.offsets[:-1]))
+        for file, texts in zip(self._outputs, hypotheses, strict=True):
+            file.add(texts)
+
+    def note(self, names: Sequence[str]) -> str | None:
+        """Return a sentence that says which files hold ids, and what to do; None if there are none.
+
+        Args:
+            names: of the references' file, then of each system's.
+        """
+        for k, known in enumerate(_FORMATS):
+            ids = self._references.found(k)
+            with_ids = [name for file, name in zip(self._outputs, names[1:], strict=True) if ids & file.found(k)]
+            if with_ids:
+                return (
+                    f"every line of {' and '.join([names[0], *with_ids])} {known.where} with an id ({min(ids)}), as in "
+                    f"{known.name}, and ids are scored as words; make each file a TSV with "
+                    f"sed '{known.sed}', and score those with --field 2 --id 1"
+                )
+        return None

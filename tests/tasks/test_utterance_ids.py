@@ -1,0 +1,85 @@
+"""Ids of utterances in transcripts: noticed in the files that speech tools write, and not in sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.utterance_ids import UtteranceIds
+
+KALDI = ["utt-1 hello world", "utt-2 good\tbye", "utt-3"]
+TRN = ["hello world (s1-1)", "good (hm) bye (s1-2) ", "(s1-3)"]
+
+
+def note(references: list[str], *outputs: list[str], size: int = 2) -> str | None:
+    """What is said of lists of lines that come in blocks of `size` segments."""
+    ids = UtteranceIds(len(outputs))
+    for at in range(0, len(references), size):
+        texts = [Texts.of_strings(lines[at : at + size]) for lines in (references, *outputs)]
+        ids.add(References.single(texts[0]), texts[1:])
+    return ids.note(["ref", *(f"out{k}" for k in range(1, len(outputs) + 1))])
+
+
+def test_kaldi_and_trn_are_noticed() -> None:
+    kaldi, trn = note(KALDI, KALDI), note(TRN, TRN)
+    assert kaldi is not None
+    assert kaldi.startswith("every line of ref and out1 begins with an id (utt-1), as in Kaldi text")
+    assert trn is not None
+    assert trn.startswith("every line of ref and out1 ends with an id (s1-1), as in sclite trn")
+    assert kaldi.endswith("--field 2 --id 1")
+
+
+@pytest.mark.parametrize("lines", [KALDI, TRN])
+def test_so_they_are_in_another_order_and_beside_files_without(lines: list[str]) -> None:
+    assert note(lines, lines[::-1]) is not None
+    found = note(lines, ["hello world", "good bye", ""], lines)
+    assert found is not None
+    assert found.startswith("every line of ref and out2 ")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        KALDI[:1],  # one line tells too little
+        [*KALDI, ""],
+        [*KALDI, "utt-1 again"],
+        ["hello world", "good bye", "well"],
+        ["twenty-one of them", "well-known names"],
+        ["hello (laughter)", "bye (cough)"],
+        [*TRN, "no id"],
+        ["a (b) 1)", "c (d) 2)"],
+        ["2 a", "2 b"],
+    ],
+)
+def test_other_lines_are_not(lines: list[str]) -> None:
+    assert note(lines, lines) is None
+
+
+def test_references_or_outputs_alone_are_not() -> None:
+    assert note(KALDI, ["hello world", "good bye", ""]) is None
+    assert note(["hello world", "good bye", ""], KALDI) is None
+    assert note(KALDI, [line.replace("utt", "x") for line in KALDI]) is None
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 5000])
+def test_the_first_thousand_lines_decide(size: int) -> None:
+    ids = [f"id{i} word" for i in range(1000)]
+    assert note([*ids, "none"], [*ids, "none"], size=size) is not None
+    assert note([*ids[:-1], "none"], [*ids[:-1], "none"], size=size) is None
+
+
+@pytest.mark.parametrize("language", ["ar", "cs", "de", "en", "ko", "th", "tr", "zh-Hant"])
+def test_sentences_have_none(language: str, data: Path) -> None:
+    lines = (data / f"pud.{language}.txt").read_text("utf-8").split("\n")[:-1]
+    assert note(lines, lines) is None
+    assert all(note(lines[at : at + 2], lines[at : at + 2]) is None for at in range(0, len(lines) - 1, 2))
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), max_size=5))
+def test_any_text_can_be_looked_at(lines: list[str]) -> None:
+    assert (note(lines, lines) is None) == (note(lines, lines, size=1) is None)
