@@ -173,17 +173,7 @@ def print_evaluations(results: Sequence[Evaluation], title: str | None = None) -
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     """Sentences about bounds, zero probabilities and what reading changed; each once."""
     if any(result.bits_per_byte_is_bound for result in results):
-        why = []
-        if any(result.oov and result.oov_policy != "closed" for result in results):
-            why.append("unseen words are one event <unk>, cheaper to predict than they are")
-        if any(result.oov and result.oov_policy == "closed" for result in results):
-            why.append("unseen words are impossible")
-        if any(result.lossy_segments and result.unit == "word" for result in results):
-            why.append("the tokens do not give back all white space")
-        if not all(scores_first_tokens(result.context) for result in results):
-            why.append("what comes first in a context is not scored")
-        elif any(result.lossy_segments and result.unit != "word" for result in results):
-            why.append("the tokenizer alters the text")
+        why = dict.fromkeys(reason for result in results for reason in _bound_reasons(result))
         yield f"{sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
     for result in results:
         if result.zero_probability_events and result.group is None:
@@ -194,6 +184,21 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
                 "'ppl without' leaves them out."
             )
     yield from dict.fromkeys(note for result in results for note in result.notes)
+
+
+def _bound_reasons(result: Evaluation) -> Iterator[str]:
+    """Why bits per byte are a lower bound; nothing where they are exact."""
+    if result.oov:
+        cheaper = "unseen words are one event <unk>, cheaper to predict than they are"
+        yield "unseen words are impossible" if result.oov_policy == "closed" else cheaper
+    if not result.lossy_segments:
+        return
+    if not scores_first_tokens(result.context):
+        yield "what comes first in a context is not scored"
+    elif result.unit == "word":
+        yield "the tokens do not give back all white space"
+    else:
+        yield "the tokenizer alters some of the text, or reads it as special tokens"
 
 
 def print_pairs(pairs: Sequence[tuple[str, str]], title: str | None = None) -> None:
