@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+from lmgauge.cli.say import say
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.clean import SplitEvaluation
@@ -113,7 +114,7 @@ def overlap(
     else:
         print_overlap(found, split)
         if kept is not None:
-            click.echo(f"{write_clean}: {kept:,} of {found.segments:,} segments")
+            say(f"{write_clean}: {kept:,} of {found.segments:,} segments")
     if max_share is not None and found.touched_share > max_share:
         raise CheckFailedError(
             f"{100 * found.touched_share:.3g} % of the test's bytes are in the training text, more than the "

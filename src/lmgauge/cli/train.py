@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 
@@ -147,10 +148,10 @@ def train(
         return
     types = ", ".join(f"{n:,}" for n in model.types)
     events = model.settings.training["events"]
-    click.echo(
+    say(
         f"{output}: {kind}, order {model.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
         err=True,
     )
     for note in model.settings.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     sys.stderr.flush()

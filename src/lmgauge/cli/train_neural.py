@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from lmgauge.cli.options import corpus_of
+from lmgauge.cli.say import say
 from lmgauge.models.neural.training.presets import PRESET_NAMES
 from lmgauge.models.neural.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
@@ -241,7 +242,7 @@ def train_and_tell(
             )
     except (KeyboardInterrupt, SystemExit):
         if tells:
-            click.echo(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
+            say(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
         raise
     if tells:
         _tell(result, as_json)
@@ -255,10 +256,10 @@ def _tell(result: Any, as_json: bool) -> None:
         return
     best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:,.2f}"
     epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
-    click.echo(
+    say(
         f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
         f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}",
         err=True,
     )
     for note in result.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)

@@ -12,33 +12,34 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.history import scores_first_tokens
+from lmgauge.report.readable import readable as readable
+from lmgauge.report.readable import sign as sign
+from lmgauge.report.readable import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.table import Table
 
 
 def console() -> Console:
     """Standard output; wide enough for any table where it is no terminal, so that pipes see whole lines."""
     from rich.console import Console
+    from rich.segment import Segment
 
     class Quiet(Console):
-        """Leaves it to the command line what a reader that has gone means."""
+        """Leaves it to the command line what a reader that has gone means, and lets no text drive the terminal."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            # All that is printed comes through here, whoever wrote it; rich's own controls are marked as such.
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else visible(text, keep="\n"), style, control)
+
     terminal = sys.stdout.isatty()
     return Quiet(width=None if terminal else 240, highlight=False, markup=False, soft_wrap=not terminal)
-
-
-def sign(shown: str, plain: str) -> str:
-    """A sign, or plain letters where standard output cannot show it."""
-    try:
-        shown.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return plain
-    return shown
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -62,25 +63,6 @@ def p_value(value: float | None) -> str:
     if value is None:
         return number(None)
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-_SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
-
-
-def readable(text: str) -> str:
-    """A text on one line: control characters, which could also drive a terminal, as signs."""
-    if not text.isprintable():
-        text = "".join(_shown(character) for character in text)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    if character in _SHOWN:
-        return sign(_SHOWN[character], "?")
-    return " " if character.isspace() else sign("\N{REPLACEMENT CHARACTER}", "?")
 
 
 def _bounded(value: float | None, result: Evaluation) -> str:
@@ -145,7 +127,7 @@ def _table(
         table.add_column(name, justify="right", no_wrap=True)
     for result in results:
         names = [result.model] + ([result.group or "(all)"] if groups else [])
-        table.add_row(*(Text(cell) for cell in names), *(cell(result) for cell, _ in columns.values()))
+        table.add_row(*(Text(readable(cell)) for cell in names), *(cell(result) for cell, _ in columns.values()))
     return table
 
 
@@ -165,9 +147,9 @@ def print_evaluations(results: Sequence[Evaluation], title: str | None = None) -
     out = console()
     out.print(evaluation_table(results, title, out.width))
     for line in footnotes(results):
-        out.print(line, style="dim")
+        out.print(readable(line), style="dim")
     for result in results:
-        out.print(result.signature, style="cyan")
+        out.print(readable(result.signature), style="cyan")
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
@@ -210,7 +192,7 @@ def print_pairs(pairs: Sequence[tuple[str, str]], title: str | None = None) -> N
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(Text(name), Text(value))
+        table.add_row(Text(readable(name)), Text(visible(value, keep="\n")))
     console().print(table)
 
 
@@ -225,7 +207,9 @@ class _Live:
 
     def update(self, text: str) -> None:
         """Shows what is being done."""
-        self._status.update(f"{text} …")
+        from rich.text import Text
+
+        self._status.update(Text(f"{visible(text)} …"))
 
 
 class Speed:
