@@ -10,9 +10,11 @@ import click
 
 from lmgauge.cli.options import (
     NEURAL_OPTIONS,
+    TEXT_OPTIONS,
     corpus_of,
     json_option,
     neural_options,
+    refuse_given,
     refuse_unused,
     reserved_option,
     scoring_options,
@@ -118,6 +120,11 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
     for name in ("by", "output", "per_segment", "per_token", "columns"):
         if options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs models; a score table already is per token")
+    refuse_given((*NEURAL_OPTIONS, "reserved"), "is for models; a score table already has their log-probabilities")
+    if texts:
+        refuse_given(("group",), "is for models; a score table gives a row for the whole text only")
+    else:
+        refuse_given(TEXT_OPTIONS, "is about the text that was scored; name it after the options")
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
     description = origin_of(read_metadata(scores), name)
