@@ -108,13 +108,14 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
         raise click.UsageError("name models with -m, or a score table with --scores")
     results = _evaluate_table(scores, texts, options) if scores else _evaluate_models(texts, models, options)
     if as_json:
-        click.echo(to_json([result.to_dict() for result in results]))
+        click.echo(to_json(results.to_dict()))
     elif "-" not in (options["per_segment"], options["per_token"]):
         print_evaluations(results)
 
 
-def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
+def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
     from lmgauge.evaluation.evaluate import evaluate_scores, origin_of
+    from lmgauge.evaluation.results import Evaluations
     from lmgauge.scores import read_metadata, read_scores
 
     for name in ("by", "output", "per_segment", "per_token", "columns"):
@@ -128,11 +129,10 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
     description = origin_of(read_metadata(scores), name)
-    return [
-        evaluate_scores(
-            read_scores(scores), origin=description, corpus=corpus, seed=options["seed"], resamples=options["resamples"]
-        )
-    ]
+    result = evaluate_scores(
+        read_scores(scores), origin=description, corpus=corpus, seed=options["seed"], resamples=options["resamples"]
+    )
+    return Evaluations((result,))
 
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:

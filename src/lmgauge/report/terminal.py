@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.history import scores_first_tokens
 from lmgauge.report.readable import readable as readable
 from lmgauge.report.readable import sign as sign
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
     from rich.table import Table
+
+
+_FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
 
 
 def console() -> Console:
@@ -153,7 +158,7 @@ def print_evaluations(results: Sequence[Evaluation], title: str | None = None) -
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
-    """Sentences about bounds, zero probabilities and what reading changed; each once."""
+    """Sentences about bounds, zero probabilities, what reading changed and what may be compared; each once."""
     if any(result.bits_per_byte_is_bound for result in results):
         why = dict.fromkeys(reason for result in results for reason in _bound_reasons(result))
         yield f"{sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
@@ -166,6 +171,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
                 "'ppl without' leaves them out."
             )
     yield from dict.fromkeys(note for result in results for note in result.notes)
+    yield from comparison_notes(results)
 
 
 def _bound_reasons(result: Evaluation) -> Iterator[str]:
@@ -196,9 +202,31 @@ def print_pairs(pairs: Sequence[tuple[str, str]], title: str | None = None) -> N
     console().print(table)
 
 
-class _Silent:
+class _NowAndThen:
+    """Says what is being done in plain lines: nothing at first, so that short commands are quiet, then every so often."""
+
+    def __init__(self) -> None:
+        self._text, self._began, self._over = "working", time.monotonic(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
     def update(self, text: str) -> None:
-        """Says nothing."""
+        """Keep what is being done, until it is time to say so."""
+        self._text = text
+
+    def end(self) -> None:
+        """Say no more."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        wait = _FIRST_LINE_SECONDS
+        while not self._over.wait(wait):
+            wait = _NEXT_LINE_SECONDS
+            with contextlib.suppress(OSError, ValueError):  # nobody reads standard error
+                print(
+                    f"lmgauge: {visible(self._text)} ({time.monotonic() - self._began:.0f} s)", file=sys.stderr, flush=True
+                )
 
 
 class _Live:
@@ -226,10 +254,14 @@ class Speed:
 
 
 @contextmanager
-def progress() -> Iterator[_Silent | _Live]:
-    """A line on standard error that says what is being done; nothing where that is no terminal."""
+def progress() -> Iterator[_NowAndThen | _Live]:
+    """A line on standard error that says what is being done; where that is not a terminal, a new line now and then."""
     if not sys.stderr.isatty():
-        yield _Silent()
+        lines = _NowAndThen()
+        try:
+            yield lines
+        finally:
+            lines.end()
         return
     from rich.console import Console
 
