@@ -67,6 +67,16 @@ def test_what_is_missing_is_said(folder: Path) -> None:
     assert "calibration:" not in shown
 
 
+def test_training_text_that_holds_the_test_is_told(folder: Path, tmp_path: Path) -> None:
+    words = "% of the runs of 5 words are in the training text, too"
+    assert words not in printed("diagnose", folder / "run-kn2", "--train", folder / "train.txt", "--only", "slices")
+    both = tmp_path / "both.txt"
+    both.write_bytes((folder / "train.txt").read_bytes() + (folder / "test.txt").read_bytes())
+    shown = printed("diagnose", folder / "run-kn2", "--train", both, "--only", "slices")
+    assert f"100 {words}" in shown
+    assert "lmgauge overlap TRAIN TEST" in shown
+
+
 def test_events_of_probability_zero_are_shown_beside_the_slices(folder: Path) -> None:
     shown = printed("diagnose", folder / "run-mle2", "-m", folder / "mle2")
     assert re.search(r"events +bytes +bits/byte +perplexity +p = 0 +ppl without", shown)

@@ -311,3 +311,14 @@ def test_to_dict_and_str_and_pandas(model: NgramModel, held_out: Path) -> None:
     assert isinstance(frame, pandas.DataFrame)
     assert frame["events"].tolist() == [seen.events] * 2
     assert np.isclose(frame["bits_per_byte"][0], seen.bits_per_byte)
+
+
+def test_many_unseen_words_are_told(model: NgramModel, tmp_path: Path) -> None:
+    path = tmp_path / "other.txt"
+    path.write_text("zwei vier sechs the the\n" * 3)
+    seen = lmgauge.evaluate(model, path)
+    assert seen.oov_rate == 0.6
+    [note] = [note for note in seen.notes if "unseen" in note]
+    assert note.startswith("60 % of the tokens are unseen words, all one event <unk>")
+    path.write_text("and the and the and the and the and the and the zwei\n")
+    assert not any("unseen" in note for note in lmgauge.evaluate(model, path).notes)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.cli.options import (
+    NEURAL_OPTIONS,
     corpus_of,
     json_option,
     neural_options,
+    refuse_field,
+    refuse_given,
     refuse_unused,
     reserved_option,
     scored_text_option,
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
+_OF_MODEL = ("reserved", "contexts", "sum_tolerance", "proof_bytes", "exhaustive")
 
 
 @click.command(name="audit")
@@ -134,9 +138,11 @@ def _audit_model(
     scoring = scoring_options(options)
     model = load_model(path, scoring)
     refuse_unused(options, [model])
-    corpus = corpus_of(what, options) if run is None else run.corpus(list(options["texts"]) or None)
+    corpus = corpus_of(what, options, alone=False) if run is None else run.corpus(list(options["texts"]) or None)
     if corpus is None:
         raise click.UsageError(f"the text that {what[0]} scored is not where it was: name it with --text")
+    if not options["train"]:
+        refuse_field(corpus)
     if options["reserved"]:
         (model,) = with_reserved([model], options["reserved"])
     found = audit_model(
@@ -181,6 +187,7 @@ def _audit_run(what: tuple[str, ...], levels: list[str], options: dict[str, Any]
 
     if len(what) != 1 or what == ("-",):
         raise click.UsageError("name a model with -m and its TEXT, or one RUN")
+    refuse_given((*NEURAL_OPTIONS, *_OF_MODEL), "needs the model: name it with -m")
     run = open_run(what[0], check_seal=False)
     corpus = run.corpus(list(options["texts"]) or None)
     return audit_run(
@@ -202,5 +209,6 @@ def _overlap(corpus: Corpus, levels: list[str], options: dict[str, Any]) -> Over
 
     from lmgauge.verdicts import leak_source
 
-    train = corpus_of(options["train"], options)  # a file that is missing is told before the long work
+    train = corpus_of(options["train"], options, alone=False)  # a file that is missing is told before the long work
+    refuse_field(train, corpus)
     return leak_source(train, corpus, unit=options["overlap_unit"], threads=options["threads"])

@@ -10,6 +10,8 @@ from lmgauge.cli.options import (
     NEURAL_OPTIONS,
     json_option,
     neural_options,
+    refuse_given,
+    refuse_unused,
     scored_text_option,
     scoring_options,
     seed_option,
@@ -17,6 +19,7 @@ from lmgauge.cli.options import (
 )
 
 SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+_OF_MODEL = ("contexts", "exhaustive", "sample_tokens")
 
 
 @click.command(name="diagnose")
@@ -75,13 +78,18 @@ def diagnose(
     from lmgauge.report.terminal import progress
     from lmgauge.verdicts import diagnose as run_diagnosis
 
+    if model is None:
+        refuse_given((*NEURAL_OPTIONS, *_OF_MODEL), "needs the model: name it with -m")
     scoring = scoring_options(options)
     with progress() as status:
+        loaded = None if model is None else load_model(model, scoring)
+        if loaded is not None:
+            refuse_unused(options, [loaded])
         found = run_diagnosis(
             run,
             text=list(texts) or None,
             train=list(train) or None,
-            model=None if model is None else load_model(model, scoring),
+            model=loaded,
             only=only or SECTIONS,
             progress=status.update,
             **{name: value for name, value in options.items() if name not in NEURAL_OPTIONS},

@@ -10,9 +10,11 @@ import click
 
 from lmgauge.cli.options import (
     NEURAL_OPTIONS,
+    TEXT_OPTIONS,
     corpus_of,
     json_option,
     neural_options,
+    refuse_given,
     refuse_unused,
     reserved_option,
     scoring_options,
@@ -104,7 +106,7 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
         raise click.UsageError("name models with -m, or a score table with --scores")
     results = _evaluate_table(scores, texts, options) if scores else _evaluate_models(texts, models, options)
     if as_json:
-        click.echo(to_json([result.to_dict() for result in results]))
+        click.echo(to_json(results.to_dict()))
     elif "-" not in (options["per_segment"], options["per_token"]):
         print_evaluations(results)
     else:  # rows say nothing of what was changed or left out
@@ -112,21 +114,23 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
             click.echo(f"note: {note}", err=True)
 
 
-def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> list[Any]:
+def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
     from lmgauge.evaluation.evaluate import evaluate_scores, origin_of
+    from lmgauge.evaluation.results import Evaluations
     from lmgauge.scores import read_metadata, read_scores
 
     for name in ("by", "output", "per_segment", "per_token", "columns", "id"):
         if options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} needs models; a score table already is per token")
+    refuse_given((*NEURAL_OPTIONS, "reserved"), "is for models; a score table already has their log-probabilities")
+    if texts:
+        refuse_given(("group",), "is for models; a score table gives a row for the whole text only")
+    else:
+        refuse_given(TEXT_OPTIONS, "is about the text that was scored; name it after the options")
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
     description = origin_of(read_metadata(scores), name)
-    return [
-        evaluate_scores(
-            read_scores(scores), origin=description, corpus=corpus
-        )
-    ]
+    return Evaluations((evaluate_scores(read_scores(scores), origin=description, corpus=corpus),))
 
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:

@@ -47,6 +47,12 @@ COMMANDS = {
 INTERRUPTED = 130
 
 
+def _complain(message: str) -> None:
+    from lmgauge.cli.say import say
+
+    say(f"lmgauge: error: {message}", err=True)
+
+
 class _Failure(click.ClickException):
     """An error of ours, in click's clothes: one line on standard error and the right exit code."""
 
@@ -55,7 +61,7 @@ class _Failure(click.ClickException):
         self.__dict__["exit_code"] = exit_code  # click declares one for the class
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"lmgauge: error: {self.format_message()}", err=True)
+        _complain(self.format_message())
 
 
 class LazyGroup(click.Group):
@@ -80,6 +86,9 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command; our errors become one line."""
+        from lmgauge.cli.say import show_warnings
+
+        show_warnings()
         try:
             return super().invoke(ctx)
         except LmgaugeError as error:
@@ -112,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _interrupted()
     except click.UsageError as error:
         hint = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-        click.echo(f"lmgauge: error: {error.format_message()}{hint}", err=True)
+        _complain(f"{error.format_message()}{hint}")
         code = error.exit_code
     except click.ClickException as error:
         error.show()
@@ -147,7 +156,7 @@ def _output_failed(error: OSError) -> int:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if quiet:
         return 0
-    click.echo(f"lmgauge: error: cannot write: {error.strerror or error}", err=True)
+    _complain(f"cannot write: {error.strerror or error}")
     return 2
 
 

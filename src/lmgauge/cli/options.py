@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from lmgauge.models.neural.options import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS
 
@@ -14,6 +15,31 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def given_options() -> list[str]:
+    """Return the names of the options and arguments of the running command that the user gave."""
+    context = click.get_current_context()
+    of_user = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    return [name for name in context.params if context.get_parameter_source(name) in of_user]
+
+
+def refuse_given(names: Collection[str], reason: str) -> None:
+    """Refuse options that what was chosen does not take: none is ignored in silence.
+
+    Args:
+        names: of their parameters.
+        reason: what they are for, and what does not take them; follows the option's spelling.
+
+    Raises:
+        click.UsageError: the user gave one of them; the first is named.
+    """
+    context = click.get_current_context()
+    for name in given_options():
+        if name in names:
+            parameter = next(parameter for parameter in context.command.params if parameter.name == name)
+            off = context.params[name] is False and parameter.secondary_opts
+            raise click.UsageError(f"{(off or parameter.opts)[-1 if off else 0]} {reason}", context)
 
 
 unit_option = click.option(
@@ -73,11 +99,17 @@ def text_options(command: _F) -> _F:
     return command
 
 
-def corpus_of(texts: tuple[str, ...], options: dict[str, Any]) -> Corpus:
-    """The corpus that arguments and `text_options` name; standard input if there are none."""
+def corpus_of(texts: tuple[str, ...], options: dict[str, Any], *, alone: bool = True) -> Corpus:
+    """The corpus that arguments and `text_options` name; standard input if there are none.
+
+    Args:
+        texts: files, globs or -.
+        options: of the command.
+        alone: whether the options are for this corpus only; where several share them, call `refuse_field` with all.
+    """
     from lmgauge.text.documents import Corpus
 
-    return Corpus.from_files(
+    corpus = Corpus.from_files(
         list(texts) or ["-"],
         unit=options["unit"],
         field=options["field"],
@@ -87,6 +119,22 @@ def corpus_of(texts: tuple[str, ...], options: dict[str, Any]) -> Corpus:
         format=options["format_"],
         errors=options["errors"],
     )
+    if alone:
+        refuse_field(corpus)
+    return corpus
+
+
+def refuse_field(*corpora: Corpus | None) -> None:
+    """Refuse --field where no text has fields.
+
+    Raises:
+        click.UsageError: it was given, and all texts are plain.
+    """
+    sources = [source for corpus in corpora if corpus is not None for source in corpus.sources]
+    if all(source.format == "text" for source in sources):
+        refuse_given(
+            ("field",), "names a field of JSONL, TSV or Parquet, and the text is plain; leave it out, or add --format"
+        )
 
 
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+from lmgauge.cli.options import corpus_of, json_option, refuse_field, text_options, threads_option
+from lmgauge.cli.say import say
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.clean import SplitEvaluation
@@ -113,7 +114,7 @@ def overlap(
     else:
         print_overlap(found, split)
         if kept is not None:
-            click.echo(f"{write_clean}: {kept:,} of {found.segments:,} segments")
+            say(f"{write_clean}: {kept:,} of {found.segments:,} segments")
     if max_share is not None and found.touched_share > max_share:
         raise CheckFailedError(
             f"{100 * found.touched_share:.3g} % of the test's bytes are in the training text, more than the "
@@ -135,9 +136,9 @@ def _inputs(
         named, train_names = [texts[-1]], texts[:-1]
     if named.count("-") + train_names.count("-") > 1:
         raise UsageError("standard input (-) is named twice, but can be read only once")
-    train = corpus_of(train_names, options | {"group": None})
+    train = corpus_of(train_names, options | {"group": None}, alone=False)
     if named:
-        test = corpus_of(tuple(named), options)
+        test = corpus_of(tuple(named), options, alone=False)
     elif run is None:
         raise click.UsageError(
             f"{texts[0]} is one text: name the training text and the test, or a run of the test with --run"
@@ -147,6 +148,7 @@ def _inputs(
         if recalled is None:
             raise UsageError(f"{run.path}: the text it scored is not known, or not there any more: name it with --test")
         test = recalled
+    refuse_field(train, test)
     if run is not None:
         if not test.rereadable:
             raise UsageError("--run reads the test twice, and standard input can be read only once: save it in a file first")

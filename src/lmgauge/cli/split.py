@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from lmgauge.cli.say import say
+
 
 @click.command("split")
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
@@ -67,7 +69,7 @@ def split(
     corpus = Corpus.from_files(texts, group=group or "file", **reading)
     parts = write_split(corpus, output, shares, seed=seed, by_group=by_group or group is not None)
     for note in corpus.report.notes():
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     total = sum(part.segments for part in parts)
     if as_json:
         import json
@@ -85,7 +87,7 @@ def split(
         return
     for part in parts:
         share = part.segments / total
-        click.echo(f"{part.name:<10}  {part.segments:>12,} segments ({share:6.2%})  {part.bytes:>15,} bytes  {part.path}")
+        say(f"{part.name:<10}  {part.segments:>12,} segments ({share:6.2%})  {part.bytes:>15,} bytes  {part.path}")
     click.echo(f"seed {seed}, text {corpus.report.fingerprint}")
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, text_options, threads_option
+from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, refuse_given, text_options, threads_option
+from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 
@@ -132,10 +133,15 @@ def train(
     options = {name: value for name, value in options.items() if name not in NEURAL_ONLY}
     from lmgauge.api import train as run
     from lmgauge.cli.convert import save
+    from lmgauge.models.ngram.smoothing import ADDITIVE
     from lmgauge.models.ngram.training import read_word_list
     from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
 
+    if kind in ADDITIVE:
+        refuse_given(("interpolate",), f"is for smoothings that go to lower orders; {kind} does not")
+    if kind == "good-turing" and options["interpolate"]:
+        refuse_given(("interpolate",), "does not go with good-turing, which always backs off")
     corpus = corpus_of(texts, {name: options.pop(name) for name in TEXT_OPTIONS})
     with progress() as status:
         given = None if words is None else read_word_list(words)
@@ -147,10 +153,10 @@ def train(
         return
     types = ", ".join(f"{n:,}" for n in model.types)
     events = model.settings.training["events"]
-    click.echo(
+    say(
         f"{output}: {kind}, order {model.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
         err=True,
     )
     for note in model.settings.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     sys.stderr.flush()

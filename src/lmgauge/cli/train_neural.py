@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
-from lmgauge.cli.options import TEXT_OPTIONS, corpus_of
+from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, given_options, refuse_field
+from lmgauge.cli.say import say
 from lmgauge.models.neural.training.presets import PRESET_NAMES
 from lmgauge.models.neural.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
@@ -166,7 +166,7 @@ def refuse_others(ctx: click.Context, kind: str) -> None:
         click.UsageError: the first of them.
     """
     neural = kind in NEURAL_KINDS
-    for name in _given(ctx):
+    for name in given_options():
         if neural and (name in NGRAM_ONLY or (name == "order" and kind != "ffnn")):
             raise click.UsageError(f"{_spelled(ctx, name)} is for n-gram models; {kind} does not take it", ctx)
         if not neural and name in NEURAL_ONLY:
@@ -175,11 +175,6 @@ def refuse_others(ctx: click.Context, kind: str) -> None:
             raise click.UsageError(
                 f"{_spelled(ctx, name)} is for {', '.join(_OF_KINDS[name])}; {kind} does not take it", ctx
             )
-
-
-def _given(ctx: click.Context) -> Iterable[str]:
-    of_user = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-    return [name for name in ctx.params if ctx.get_parameter_source(name) in of_user]
 
 
 def _spelled(ctx: click.Context, name: str) -> str:
@@ -210,9 +205,10 @@ def train_and_tell(
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
     reading = {name: options[name] for name in TEXT_OPTIONS}
-    corpus = corpus_of(texts, reading)
-    valid = corpus_of(options["valid"], reading) if options["valid"] else None
-    given = set(_given(ctx))
+    corpus = corpus_of(texts, reading, alone=False)
+    valid = corpus_of(options["valid"], reading, alone=False) if options["valid"] else None
+    refuse_field(corpus, valid)
+    given = set(given_options())
     changes = {name: options[name] for name in _SETTINGS}
     changes |= {name: options[name] for name in ("order", "context") if name in given}
     shared = (
@@ -242,7 +238,7 @@ def train_and_tell(
             )
     except (KeyboardInterrupt, SystemExit):
         if tells:
-            click.echo(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
+            say(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
         raise
     if tells:
         _tell(result, as_json)
@@ -256,10 +252,10 @@ def _tell(result: Any, as_json: bool) -> None:
         return
     best = "" if result.valid_perplexity is None else f"; validation perplexity {result.valid_perplexity:,.2f}"
     epochs = "1 epoch" if result.epochs == 1 else f"{result.epochs} epochs"
-    click.echo(
+    say(
         f"{result.path}: {result.settings.kind}, {result.settings.preset}, {result.parameters:,} parameters, trained on "
         f"{result.events:,} events in {epochs} and {result.seconds:,.0f} s{best}",
         err=True,
     )
     for note in result.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)

@@ -32,6 +32,7 @@ Progress = Callable[[int], None]
 Ints = NDArray[np.int64]
 DEFAULT_SEED = 12345
 UNKNOWN_DOCUMENTS = "unknown"
+_MANY_UNSEEN = 0.1  # from this rate on a note says so
 
 
 _NOTHING = Denominators(0, 0, 0, 0)
@@ -183,7 +184,16 @@ class Evaluator:
             vocabulary_size=description.vocabulary_size,
             fingerprints=description.fingerprints | {"text": text_sha256},
             signature=_signature(description, events, tally, text_sha256, in_signature(interval)),
-            notes=[*notes, *caveats(interval)],
+            notes=[*notes, *caveats(interval), *(_unseen_words(tally) if group is None else ())],
+        )
+
+
+def _unseen_words(tally: Tally) -> Iterator[str]:
+    tokens = tally.events[TOKEN] + tally.events[OOV]
+    if tokens and tally.events[OOV] >= _MANY_UNSEEN * tokens and not tally.zeros[OOV]:
+        yield (
+            f"{100 * tally.events[OOV] / tokens:.0f} % of the tokens are unseen words, all one event <unk>: the perplexity "
+            "is in large part that of <unk>; look at perplexity_without_oov and bits per byte"
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.errors import MissingExtraError
 from lmgauge.evaluation.statistics import Interval
 from lmgauge.evaluation.tally import ZeroEvent
+from lmgauge.history import line_ends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,6 +91,45 @@ class Evaluation:
         )
 
 
+def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
+    """Say which perplexities of one table may not be compared, and which figure may; nothing where all may.
+
+    Args:
+        results: of models on one text; rows of groups are left out.
+    """
+    results = [result for result in results if result.group is None]
+    if len({result.fingerprints.get("text") for result in results}) != 1:
+        return []
+    alike: dict[tuple[Any, ...], list[Evaluation]] = {}
+    for result in results:
+        alike.setdefault(tuple(_events(result).values()), []).append(result)
+    if len(alike) < 2:
+        return []
+    firsts = [_events(members[0]) for members in alike.values()]
+    differ = [name for name in firsts[0] if len({first[name] for first in firsts}) > 1]
+    sizes = [f"{members[0].events:,} {members[0].unit}s" for members in alike.values()]
+    parts = [
+        f"{', '.join(result.model for result in members)} ({size})"
+        for members, size in zip(alike.values(), sizes, strict=True)
+    ]
+    note = f"perplexity may not be compared between {' | '.join(parts)}: {' and '.join(differ)} differ; "
+    ends = {line_ends(result.context) for result in results}
+    if "unscored" in ends and len(ends) > 1:
+        return [note + "nor may bits per byte, as not all models score the ends of lines"]
+    bounds = [result.model for result in results if result.bits_per_byte_is_bound]
+    return [note + "compare bits per byte" + (f", a lower bound for {', '.join(bounds)}" if bounds else "")]
+
+
+def _events(result: Evaluation) -> dict[str, object]:
+    """Return what has to agree for perplexities to be of the same events, by what it is called."""
+    return {
+        "events": (result.unit, result.events),
+        "vocabularies": result.fingerprints.get("vocabulary"),
+        "scored line ends": bool(result.sentence_ends),
+        "unseen words": result.oov_policy,
+    }
+
+
 @dataclass(frozen=True)
 class Evaluations(Sequence[Evaluation]):
     """Several evaluations, in order; prints as lines, turns into dicts and data frames."""
@@ -106,8 +146,12 @@ class Evaluations(Sequence[Evaluation]):
         return "\n".join(str(item) for item in self.items)
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """A dict an evaluation."""
-        return [item.to_dict() for item in self.items]
+        """A dict an evaluation; what is to be said of several is among the notes of each whole text."""
+        together = comparison_notes(self.items)
+        dicts = [item.to_dict() for item in self.items]
+        for plain in dicts:
+            plain["notes"] += together if plain["group"] is None else []
+        return dicts
 
     def to_pandas(self) -> pd.DataFrame:
         """A row an evaluation."""

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from lmgauge.report.terminal import console
+from lmgauge.report.json_text import safe
+from lmgauge.report.terminal import console, readable
 from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, error_counts
 
 
@@ -21,7 +22,7 @@ def print_alignments(segments: Iterable[AlignedSegment], *, as_json: bool) -> No
     width = None if as_json or not sys.stdout.isatty() else console().width
     for found in segments:
         if as_json:
-            sys.stdout.write(json.dumps(_object(found), ensure_ascii=False) + "\n")
+            sys.stdout.write(safe(json.dumps(_object(found), ensure_ascii=False)) + "\n")
         elif found.alignment.substitutions + found.alignment.deletions + found.alignment.insertions:
             sys.stdout.write(_block(found, width))
 
@@ -29,8 +30,8 @@ def print_alignments(segments: Iterable[AlignedSegment], *, as_json: bool) -> No
 def _block(found: AlignedSegment, width: int | None) -> str:
     counts = found.alignment
     head = (
-        f"segment {found.segment + 1:,} of {found.system}: {counts.substitutions} substituted, {counts.deletions} deleted, "
-        f"{counts.insertions} inserted, {counts.hits} right"
+        f"segment {found.segment + 1:,} of {readable(found.system)}: {counts.substitutions} substituted, "
+        f"{counts.deletions} deleted, {counts.insertions} inserted, {counts.hits} right"
     )
     return "\n".join([head, *("\n".join(rows) for rows in counts.lines(width))]) + "\n\n"
 
@@ -75,5 +76,5 @@ def print_error_counts(by_system: dict[str, ErrorCounts], count: int) -> None:
     """
     out = console()
     for system, counts in by_system.items():
-        out.print(f"\nMost frequent errors of {system}", style="bold", markup=False, highlight=False)
+        out.print(f"\nMost frequent errors of {readable(system)}", style="bold", markup=False, highlight=False)
         out.print(str(counts.most_frequent(count)) or "none", markup=False, highlight=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lmgauge.evaluation.divergence.divergence import Divergence, Figure
-from lmgauge.report.terminal import console, number
+from lmgauge.report.terminal import console, number, readable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,7 +20,7 @@ def print_divergence(result: Divergence) -> None:
     from rich.text import Text
 
     out = console()
-    out.print(Text(f"A = {result.a}, B = {result.b}", style="bold"))
+    out.print(Text(readable(f"A = {result.a}, B = {result.b}"), style="bold"))
     out.print(f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments")
     out.print(divergence_table(result))
     for line in _worst(result):
@@ -28,8 +28,8 @@ def print_divergence(result: Divergence) -> None:
     if result.independence:
         out.print(f"95 % intervals: {result.independence}.", style="dim")
     for note in result.notes:
-        out.print(note, style="dim")
-    out.print(result.signature, style="cyan", soft_wrap=True)
+        out.print(readable(note), style="dim")
+    out.print(readable(result.signature), style="cyan", soft_wrap=True)
 
 
 def divergence_table(result: Divergence) -> Table:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
+
+# JSON itself escapes those below U+0020.
+_CONTROLS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def plain(value: Any) -> Any:
@@ -22,4 +26,9 @@ def plain(value: Any) -> Any:
 
 def to_json(value: Any) -> str:
     """JSON text of a result."""
-    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return safe(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def safe(text: str) -> str:
+    """Return JSON text with the characters escaped that could drive a terminal: it says the same."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lmgauge.report.terminal import console, number
+from lmgauge.report.terminal import console, number, readable
 
 
 def print_mixture(name: str, components: Sequence[tuple[str, float, float | None]], perplexity: float | None) -> None:
@@ -21,10 +21,10 @@ def print_mixture(name: str, components: Sequence[tuple[str, float, float | None
 
     measured = perplexity is not None
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_footer=measured)
-    table.add_column("model", Text(name), style="bold", overflow="fold")
+    table.add_column("model", Text(readable(name)), style="bold", overflow="fold")
     table.add_column("weight", "1.0000", justify="right", no_wrap=True)
     if measured:
         table.add_column("held-out perplexity", number(perplexity, 3), justify="right", no_wrap=True)
     for component, weight, own in components:
-        table.add_row(Text(component), f"{weight:.4f}", *([number(own, 3)] if measured else []))
+        table.add_row(Text(readable(component)), f"{weight:.4f}", *([number(own, 3)] if measured else []))
     console().print(table)

@@ -24,7 +24,7 @@ def print_overlap(overlap: Overlap, split: SplitEvaluation | None = None) -> Non
     """
     print_pairs(list(_headline(overlap)))
     for note in overlap.notes:
-        console().print(note, style="dim")
+        console().print(readable(note), style="dim")
     if len(overlap.groups) > 1:
         _print_groups(overlap)
     _print_passages(overlap)
@@ -81,7 +81,7 @@ def _print_groups(overlap: Overlap) -> None:
     for group in groups[:_MOST_GROUPS]:
         bytes_share = group.touched_bytes / group.bytes if group.bytes else 0.0
         counts = [f"{group.segments:,}", f"{group.touched_segments:,}", f"{group.whole_duplicates:,}"]
-        table.add_row(Text(group.name), *counts, f"{100 * bytes_share:.2f} %", f"{100 * group.ngram_share:.2f} %")
+        table.add_row(Text(readable(group.name)), *counts, f"{100 * bytes_share:.2f} %", f"{100 * group.ngram_share:.2f} %")
     console().print()
     console().print(table)
     if len(groups) > _MOST_GROUPS:

@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.history import scores_first_tokens
+from lmgauge.report.readable import readable as readable
+from lmgauge.report.readable import sign as sign
+from lmgauge.report.readable import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.table import Table
+
+
+_FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
 
 
 def console() -> Console:
     """Standard output; wide enough for any table where it is no terminal, so that pipes see whole lines."""
     from rich.console import Console
+    from rich.segment import Segment
 
     class Quiet(Console):
-        """Leaves it to the command line what a reader that has gone means."""
+        """Leaves it to the command line what a reader that has gone means, and lets no text drive the terminal."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            # All that is printed comes through here, whoever wrote it; rich's own controls are marked as such.
+            for text, style, control in super().render(renderable, options):
+                yield Segment(text if control else visible(text, keep="\n"), style, control)
+
     terminal = sys.stdout.isatty()
     return Quiet(width=None if terminal else 240, highlight=False, markup=False, soft_wrap=not terminal)
-
-
-def sign(shown: str, plain: str) -> str:
-    """A sign, or plain letters where standard output cannot show it."""
-    try:
-        shown.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return plain
-    return shown
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -62,25 +68,6 @@ def p_value(value: float | None) -> str:
     if value is None:
         return number(None)
     return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-_SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
-
-
-def readable(text: str) -> str:
-    """A text on one line: control characters, which could also drive a terminal, as signs."""
-    if not text.isprintable():
-        text = "".join(_shown(character) for character in text)
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    if character in _SHOWN:
-        return sign(_SHOWN[character], "?")
-    return " " if character.isspace() else sign("\N{REPLACEMENT CHARACTER}", "?")
 
 
 def _bounded(value: float | None, result: Evaluation) -> str:
@@ -145,7 +132,7 @@ def _table(
         table.add_column(name, justify="right", no_wrap=True)
     for result in results:
         names = [result.model] + ([result.group or "(all)"] if groups else [])
-        table.add_row(*(Text(cell) for cell in names), *(cell(result) for cell, _ in columns.values()))
+        table.add_row(*(Text(readable(cell)) for cell in names), *(cell(result) for cell, _ in columns.values()))
     return table
 
 
@@ -165,25 +152,15 @@ def print_evaluations(results: Sequence[Evaluation], title: str | None = None) -
     out = console()
     out.print(evaluation_table(results, title, out.width))
     for line in footnotes(results):
-        out.print(line, style="dim")
+        out.print(readable(line), style="dim")
     for result in results:
-        out.print(result.signature, style="cyan")
+        out.print(readable(result.signature), style="cyan")
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
-    """Sentences about bounds, zero probabilities and what reading changed; each once."""
+    """Sentences about bounds, zero probabilities, what reading changed and what may be compared; each once."""
     if any(result.bits_per_byte_is_bound for result in results):
-        why = []
-        if any(result.oov and result.oov_policy != "closed" for result in results):
-            why.append("unseen words are one event <unk>, cheaper to predict than they are")
-        if any(result.oov and result.oov_policy == "closed" for result in results):
-            why.append("unseen words are impossible")
-        if any(result.lossy_segments and result.unit == "word" for result in results):
-            why.append("the tokens do not give back all white space")
-        if not all(scores_first_tokens(result.context) for result in results):
-            why.append("what comes first in a context is not scored")
-        elif any(result.lossy_segments and result.unit != "word" for result in results):
-            why.append("the tokenizer alters the text")
+        why = dict.fromkeys(reason for result in results for reason in _bound_reasons(result))
         yield f"{sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
     for result in results:
         if result.zero_probability_events and result.group is None:
@@ -196,6 +173,22 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     for told in dict.fromkeys(result.independence for result in results if result.independence and result.group is None):
         yield f"95 % interval: {told}."
     yield from dict.fromkeys(note for result in results for note in result.notes)
+    yield from comparison_notes(results)
+
+
+def _bound_reasons(result: Evaluation) -> Iterator[str]:
+    """Why bits per byte are a lower bound; nothing where they are exact."""
+    if result.oov:
+        cheaper = "unseen words are one event <unk>, cheaper to predict than they are"
+        yield "unseen words are impossible" if result.oov_policy == "closed" else cheaper
+    if not result.lossy_segments:
+        return
+    if not scores_first_tokens(result.context):
+        yield "what comes first in a context is not scored"
+    elif result.unit == "word":
+        yield "the tokens do not give back all white space"
+    else:
+        yield "the tokenizer alters some of the text, or reads it as special tokens"
 
 
 def print_pairs(pairs: Sequence[tuple[str, str]], title: str | None = None) -> None:
@@ -207,13 +200,35 @@ def print_pairs(pairs: Sequence[tuple[str, str]], title: str | None = None) -> N
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
-        table.add_row(Text(name), Text(value))
+        table.add_row(Text(readable(name)), Text(visible(value, keep="\n")))
     console().print(table)
 
 
-class _Silent:
+class _NowAndThen:
+    """Says what is being done in plain lines: nothing at first, so that short commands are quiet, then every so often."""
+
+    def __init__(self) -> None:
+        self._text, self._began, self._over = "working", time.monotonic(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
     def update(self, text: str) -> None:
-        """Says nothing."""
+        """Keep what is being done, until it is time to say so."""
+        self._text = text
+
+    def end(self) -> None:
+        """Say no more."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        wait = _FIRST_LINE_SECONDS
+        while not self._over.wait(wait):
+            wait = _NEXT_LINE_SECONDS
+            with contextlib.suppress(OSError, ValueError):  # nobody reads standard error
+                print(
+                    f"lmgauge: {visible(self._text)} ({time.monotonic() - self._began:.0f} s)", file=sys.stderr, flush=True
+                )
 
 
 class _Live:
@@ -222,7 +237,9 @@ class _Live:
 
     def update(self, text: str) -> None:
         """Shows what is being done."""
-        self._status.update(f"{text} …")
+        from rich.text import Text
+
+        self._status.update(Text(f"{visible(text)} …"))
 
 
 class Speed:
@@ -239,10 +256,14 @@ class Speed:
 
 
 @contextmanager
-def progress() -> Iterator[_Silent | _Live]:
-    """A line on standard error that says what is being done; nothing where that is no terminal."""
+def progress() -> Iterator[_NowAndThen | _Live]:
+    """A line on standard error that says what is being done; where that is not a terminal, a new line now and then."""
     if not sys.stderr.isatty():
-        yield _Silent()
+        lines = _NowAndThen()
+        try:
+            yield lines
+        finally:
+            lines.end()
         return
     from rich.console import Console
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.diagnosis.costs import UnseenWords
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, diagnose
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, _LongRuns, diagnose
 from lmgauge.evaluation.diagnosis.mutual_information import FEWEST_TOKENS, TokenStretches, information_curve, stretches_of
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.runs import Run, open_run
@@ -95,6 +95,19 @@ def by(found: Diagnosis, name: str) -> Slices:
 
 def sizes(slices: Slices) -> dict[str, int]:
     return {row.label: row.size for row in slices.rows}
+
+
+def test_runs_of_words_that_the_training_text_has() -> None:
+    runs = _LongRuns()
+    # Words 0 to 5 in one segment, the last of two ranges; 6 and 7 in the next, with white space (no word) between.
+    words = np.array([0, 1, 2, 3, 4, 5, 5, 6, -1, 7])
+    segments = np.array([0, 0, 0, 0, 0, 0, 0, 1, 1, 1])
+    longest = np.array([1, 2, 3, 4, 5, 2, 9, 9])
+    runs.add(words, segments, longest)
+    assert (runs.words, runs.seen) == (2, 1)  # words 4 and 5 have four before them
+    assert "50 % of the runs of 5 words" in next(runs.notes())
+    runs.add(words, segments, np.ones(8, np.int64))
+    assert list(runs.notes()) == []
 
 
 # --- slices -------------------------------------------------------------------------------------------------------------

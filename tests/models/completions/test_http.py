@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
+import threading
+import time
 
 import pytest
 from tests.models.completions.toy_server import ToyServer
 
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.completions import http as completions_http
-from lmgauge.models.completions.http import KEY_VARIABLE, Endpoint, ServerError
+from lmgauge.models.completions.http import (
+    KEY_VARIABLE,
+    OPENAI_ADDRESS_VARIABLE,
+    OPENAI_KEY_VARIABLE,
+    Endpoint,
+    ServerError,
+)
 
 
 @pytest.fixture(autouse=True)
 def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    for name in (KEY_VARIABLE, OPENAI_KEY_VARIABLE, OPENAI_ADDRESS_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
 
 
 class Pauses(list[float]):
@@ -95,6 +105,39 @@ def test_servers_that_stay_busy() -> None:
     assert len(pause) == 5
 
 
+def test_long_pauses_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    busy = (503, json.dumps({"error": {"message": "loading \x1b[31m\x07\u202ered"}}))
+    with ToyServer(failures=[busy] * 4).running() as toy:
+        ask(toy)
+        words = [record.getMessage() for record in caplog.records]
+        assert words == [f"{toy.url}: HTTP 503 loading [31m red; asking again in {n} s" for n in (2, 4)]
+
+
+def test_a_reply_that_comes_drop_by_drop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completions_http, "_REPLY_SECONDS", 0.3)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def drip() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            for _ in range(200):
+                try:
+                    connection.sendall(b" ")
+                except OSError:
+                    return
+                time.sleep(0.05)
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(ServerError, match="no answer in time"):
+        Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}/v1").get("/models")
+    assert time.monotonic() - began < 5
+    thread.join()
+    listening.close()
+
+
 def test_no_server() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -153,6 +196,55 @@ def test_keys_are_sent_and_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "sk-hidden" not in str(told.value)
         assert ask(toy)["object"] == "list"
         assert toy.requests[-1][1]["Authorization"] == "Bearer sk-hidden"
+
+
+def sent(url: str) -> str:
+    """The key that goes to an address."""
+    return Endpoint(url)._key
+
+
+def test_the_key_of_other_programs_goes_to_their_server_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OPENAI_KEY_VARIABLE, "sk-theirs")
+    assert sent("https://api.openai.com/v1#gpt") == "sk-theirs"
+    for other in (
+        "http://api.openai.com/v1",
+        "https://api.openai.com.example.org/v1",
+        "https://api.openai.com:8443/v1",
+        "https://example.org/v1",
+        "http://127.0.0.1:8000/v1",
+    ):
+        assert sent(other) == ""
+    monkeypatch.setenv(OPENAI_ADDRESS_VARIABLE, "https://Example.org:443/v1/")
+    assert sent("https://example.org/v1#a") == "sk-theirs"
+    monkeypatch.setenv(OPENAI_ADDRESS_VARIABLE, "http://127.0.0.1:8000/v1")
+    assert sent("http://127.0.0.1:8000/v1") == "sk-theirs"
+    monkeypatch.setenv(OPENAI_ADDRESS_VARIABLE, "http://example.org/v1")
+    assert sent("http://example.org/v1") == ""  # readable on the way
+    monkeypatch.setenv(OPENAI_ADDRESS_VARIABLE, "http://[1")
+    assert sent("https://example.org/v1") == ""
+    monkeypatch.setenv(KEY_VARIABLE, "sk-own")
+    assert sent("https://api.openai.com/v1") == sent("https://example.org/v1") == "sk-own"
+
+
+def test_a_key_sent_in_the_open_is_told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "sk-own")
+    for url in ("https://example.org/v1", "http://localhost:1/v1", "http://127.0.0.1:1/v1", "http://[::1]:1/v1"):
+        assert sent(url) == "sk-own"
+    assert caplog.records == []
+    assert sent("http://example.org/v1") == "sk-own"
+    [told] = caplog.records
+    assert told.levelno == logging.WARNING
+    assert told.getMessage().startswith(f"http://example.org/v1: the key in {KEY_VARIABLE} is sent over http")
+    assert "sk-own" not in told.getMessage()
+
+
+def test_a_key_that_was_not_sent_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OPENAI_KEY_VARIABLE, "sk-theirs")
+    words = rf"wants a key: set {KEY_VARIABLE} \({OPENAI_KEY_VARIABLE} goes only to https://api.openai.com"
+    with ToyServer(failures=[401]).running() as toy:
+        with pytest.raises(ServerError, match=words):
+            ask(toy)
+        assert "Authorization" not in toy.requests[-1][1]
 
 
 def test_keys_that_are_wanted_or_damaged(monkeypatch: pytest.MonkeyPatch) -> None:

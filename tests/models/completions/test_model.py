@@ -14,6 +14,7 @@ from tests.models.completions.toy_server import SPELLINGS, ToyServer, toy_scores
 
 import lmgauge
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.models.completions import model as completions
 from lmgauge.models.completions.http import KEY_VARIABLE, ServerError
 from lmgauge.models.completions.model import CompletionsModel, UnknownVocabulary, load_completions
@@ -181,6 +182,49 @@ def test_errors_say_which_segment(failure: object, words: str, lines: Path, monk
         toy.failures = [None, None, failure]
         with pytest.raises(ServerError, match=rf"lines.txt, {words}"):
             list(model.score(Corpus.from_files([lines])))
+
+
+@pytest.mark.parametrize("text", ["The cat sat on the mat, as cats do.", "Zwei große Bäume standen am Weg zu dem Haus"])
+@pytest.mark.parametrize("spelling", ["replaced", "dropped", "escaped"])
+@pytest.mark.parametrize("bos", ["shown", "none"])
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ({"drops": slice(-6, None)}, "tokens for only part of the prompt|no token for"),
+        ({"drops": slice(0, 6)}, "tokens for only part of the prompt|no token for"),
+        ({"shows": b"x"}, "tokens of another text than the prompt|no token for"),
+        ({"shows": b""}, "no token for the end of the prompt"),
+    ],
+)
+def test_tokens_that_do_not_cover_the_prompt_are_refused(
+    faults: dict[str, Any], words: str, bos: str, spelling: str, text: str
+) -> None:
+    with ToyServer(bos=bos, spelling=spelling).running() as toy:
+        model = load_completions(toy.url, ScoringOptions())
+        vars(toy).update(faults)
+        with pytest.raises(ServerError, match=rf"line 1: the server's reply has ({words})"):
+            list(model.score(Corpus.from_strings([text])))
+
+
+def test_a_server_that_cuts_prompts_is_refused_when_it_is_met() -> None:
+    with ToyServer(drops=slice(-2, None)).running() as toy, pytest.raises(ServerError, match=rf"{toy.url}: .* only part of"):
+        load_completions(toy.url, ScoringOptions())
+
+
+def test_the_true_reason_of_a_bound_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lower(ToyServer):
+        def _show(self, token: bytes) -> str:
+            return super()._show(token).lower()
+
+    with Lower().running() as toy:
+        model = load_completions(toy.url, ScoringOptions())
+        evaluated = evaluate([model], Corpus.from_strings(["The Café", "two", "a <unk> b"]))[0]
+        assert evaluated.notes == ["toy: in 1 segments the tokens show the text with changes"]
+        monkeypatch.setattr(completions, "_shown", lambda piece: "<unk>" if piece == " b" else piece)
+        evaluated = evaluate([model], Corpus.from_strings(["two", "a b"]))[0]
+        assert evaluated.notes == [
+            "toy: 1 segments hold names of special tokens (<unk>), which the server may read as those tokens"
+        ]
 
 
 def test_a_server_that_stops_giving_first_scores(lines: Path) -> None:

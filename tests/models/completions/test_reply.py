@@ -54,6 +54,15 @@ def test_prompt_logprobs() -> None:
         assert (found.pieces, found.logprob, found.echoes) == (["", " cat"], [None, -2.5], False)
 
 
+def test_integers_beyond_all_floats() -> None:
+    lowest = TOKENS | {"token_logprobs": [None, -(10**400)], "top_logprobs": [None, {" dog": -(10**400), " cat": -1}]}
+    found = read_echo(reply(lowest))
+    assert found is not None
+    assert (found.logprob, found.best) == ([None, -math.inf], [None, -1.0])
+    with pytest.raises(ServerError, match="gives inf for a log-probability, which cannot be above 0"):
+        read_echo(reply(TOKENS | {"token_logprobs": [None, 10**400]}))
+
+
 @pytest.mark.parametrize("logprobs", [None, {}, []])
 def test_replies_without_scores(logprobs: object) -> None:
     assert read_echo(reply(logprobs)) is None

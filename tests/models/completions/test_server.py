@@ -121,6 +121,15 @@ def test_models() -> None:
             meet(toy, "#any")
 
 
+def test_of_very_many_models_a_few_are_named() -> None:
+    with ToyServer(models=[f"model{i:06}" * 20 for i in range(1000)]).running() as toy:
+        with pytest.raises(UsageError, match=r"serves 1,000 models \(.*\.\.\. and 990 more\)") as told:
+            meet(toy)
+        assert len(str(told.value)) < 1200
+        with pytest.raises(ServerError, match=r"serves no model 'x'; there are: .* and 990 more"):
+            meet(toy, "#x")
+
+
 def test_identity_is_of_the_model_and_not_of_the_day() -> None:
     with ToyServer().running() as toy:
         first, second = (meet(toy) for _ in range(2))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.completions.toy_server import SPELLINGS
 
-from lmgauge.models.completions.spans import approximate, place
+from lmgauge.models.completions.spans import approximate, left_out, place
 
 # Without lone surrogates and NUL, which no text has.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
@@ -134,3 +134,45 @@ def test_other_texts_are_told(pieces: list[str], text: str) -> None:
 )
 def test_altered_text_still_tiles(pieces: list[str], text: str, ends: list[int]) -> None:
     assert approximate(pieces, text.encode()) == ends
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (["the", "cat"], "The  Cat"),
+        (["▁the", "▁cat"], "The Cat"),
+        (["ĠThe", "Ġcat"], "the  cat"),
+        (["caf", "é"], "Café"),
+        (["cafe"], "Café"),
+        (["caf", "", "", "!"], "CAFÉ!"),
+        (["1", "/", "2", '"'], "½”"),
+        (["the", "<unk>", "dog"], "The 日本 dog"),
+        (["<unk>"], "日本"),
+        (["the", "?", "dog"], "The CAT dog"),
+    ],
+)
+def test_what_tokenizers_do_leaves_nothing_out(pieces: list[str], text: str) -> None:
+    assert left_out(pieces, text.encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "words"),
+    [
+        (["the", "cat"], "The cat sat", "tokens for only part of the prompt (6 of 9 visible characters)"),
+        (["cat", "sat"], "The cat sat", "tokens for only part of the prompt (6 of 9 visible characters)"),
+        (["日", "本"], "日本語", "tokens for only part of the prompt (2 of 3 visible characters)"),
+        (["the", "sat"], "The cat sat", "no token for 'cat', which the prompt has before 'sat'"),
+        (["the", "", "sat"], "The cat sat", "no token for 'cat', which the prompt has before 'sat'"),
+        (["", "", ""], "The cat", "no token for the end of the prompt (6 of 6 visible characters)"),
+        (
+            ["bytes:\\xe6\\x97", "bytes:\\xa5", "j"],
+            "日J yes",
+            "tokens for only part of the prompt (1 of 5 visible characters)",
+        ),
+        (["x", "x", "x"], "The cat", "tokens of another text than the prompt ('x' for 'thecat')"),
+        (["the", "cat", "sat"], "The cat", "tokens that go on after the end of the prompt"),
+    ],
+)
+def test_what_is_left_out(pieces: list[str], text: str, words: str) -> None:
+    assert place(pieces, text.encode()) is None
+    assert left_out(pieces, text.encode()) == words

@@ -98,6 +98,8 @@ class ToyServer:
         misplaced: whether scores are of the place after the token's.
         models: names that `/models` lists; None for no such page.
         limit: most bytes of a prompt.
+        drops: tokens that are missing in each reply, as a slice of the text's.
+        shows: what every token of the text is shown as, instead of itself.
         failures: replies to the next requests instead: a status, (status, body), (status, body, headers), "reset" or "slow".
         before_reply: called with each prompt.
     """
@@ -111,6 +113,8 @@ class ToyServer:
     misplaced: bool = False
     models: list[str] | None = field(default_factory=lambda: ["toy"])
     limit: int = 1 << 20
+    drops: slice | None = None
+    shows: bytes | None = None
     failures: list[Any] = field(default_factory=list)
     before_reply: Callable[[str], None] = lambda prompt: None
     requests: list[tuple[str, dict[str, str], dict[str, Any]]] = field(default_factory=list)
@@ -207,6 +211,14 @@ class ToyServer:
             scores.append(toy_logprob(place, token))
             tops.append(toy_best(place))
             context += token
+        if self.drops is not None:
+            for part in (tokens, scores, tops):
+                end = part[len(part) - count :]
+                del part[len(part) - count :]
+                del part[self.drops]
+                part += end
+        if self.shows is not None:
+            tokens[: len(tokens) - count] = [self.shows] * (len(tokens) - count)
         if shown:
             tokens, scores, tops = [BOS, *tokens], [None, *scores], [None, *tops]
         scores[0] = tops[0] = None

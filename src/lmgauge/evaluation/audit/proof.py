@@ -37,7 +37,7 @@ LEVEL = "proof"
 RELATIVE_TOLERANCE = 0.001
 ABSOLUTE_TOLERANCE_BITS = 64
 _HEADER = 3
-_SHOWN_EVERY = 512
+_SHOWN_EVERY = 64
 _BITS_PER_LANE = 33_000  # what ending it costs then stays below the relative tolerance
 _MOST_LANES = 16
 
@@ -144,7 +144,8 @@ class _Work:
         if self._stop.is_set():
             raise NoCodeError("given up")
         if self._done % _SHOWN_EVERY == 0:
-            self._progress(f"{self._what} event {self._done:,} of {self._events:,}")
+            percent = 100 * self._done // max(1, self._events)
+            self._progress(f"{LEVEL}: {self._what} event {self._done:,} of {self._events:,} ({percent} %)")
         self._done += 1
 
     def run(self, work: Callable[[Any], Any], lanes: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 
 METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 AS_TEXT = "as text"
+ALTERED = "text altered by the tokenizer or read as special tokens"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
 WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
 
@@ -177,7 +178,7 @@ def bound_reasons(description: Description, tally: Tally) -> list[str]:
         if not scores_first_tokens(description.context):
             reasons.append("first tokens not scored")
         else:
-            reasons.append("white space lost" if description.unit == "word" else "text altered by the tokenizer")
+            reasons.append("white space lost" if description.unit == "word" else ALTERED)
     return reasons
 
 

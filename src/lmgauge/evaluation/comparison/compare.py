@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.comparison.comparability import (
+    ALTERED,
     EXACT_PART,
     NOTHING,
     SHARED_EVENTS,
@@ -56,6 +57,7 @@ from lmgauge.evaluation.slicing.slices import (
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.evaluation.statistics import UNKNOWN, Interval, Spread
+from lmgauge.history import scores_first_tokens
 from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -354,8 +356,10 @@ class _Pair:
         if self.part == NOTHING:
             for run in self.runs:
                 if run.description.lossy_segments and run.description.unit != "word":
+                    first = not scores_first_tokens(run.description.context)
+                    why = "first tokens not scored" if first else ALTERED
                     yield (
-                        f"{run.name}: its tokenizer alters {run.description.lossy_segments:,} segments; a score table does "
+                        f"{run.name}: {run.description.lossy_segments:,} segments are not exact ({why}); a score table does "
                         "not tell which, so no part of the text is known to be exact"
                     )
         if self.part == NOTHING and self.facts.same_lengths_shuffled:

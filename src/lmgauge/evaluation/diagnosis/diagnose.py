@@ -57,6 +57,8 @@ Progress = Callable[[str], None]
 SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 _KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
 _LONGEST_NGRAM = 16
+# Texts of one kind share fewer runs of so many words by chance.
+_LONG_RUN, _MUCH_SEEN = 5, 0.5
 
 
 def diagnose(
@@ -169,6 +171,7 @@ class _Reading:
         self.counts, self.longest, self.examples = counts, longest, examples
         self.slices: dict[str, SliceSums] = {}
         self.spans = True
+        self.long_runs = _LongRuns()
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
         self.worst, self.impossible, self.segments = (ExampleHeap(examples) for _ in range(3))
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
@@ -224,6 +227,7 @@ class _Reading:
             )
         if self.longest is not None:
             longest = np.minimum(np.asarray(self.longest(block), np.int64), _LONGEST_NGRAM)
+            self.long_runs.add(words, stretches.segment, longest)
             codes = np.zeros(len(words), np.int64)
             codes[words >= 0] = 1 + longest[words[words >= 0]]
             yield "longest n-gram seen in training", _seen_labels(int(codes.max(initial=0))), codes[of_event]
@@ -289,6 +293,7 @@ class _Reading:
             yield "the table does not tell its tokens: nothing is said about single tokens"
         elif information is None and "information" in self.only:
             yield f"mutual information needs {FEWEST_TOKENS} tokens or more"
+        yield from self.long_runs.notes()
         by_group = next((s for s in slices if s.name == "group"), None)
         if by_group is not None and self.corpus is not None:
             empty = set(self.corpus.group_names) - {row.label for row in by_group.rows}
@@ -333,6 +338,41 @@ def _number_labels(highest: int) -> list[str]:
 def _seen_labels(highest: int) -> list[str]:
     names = ["no word", "none: an unseen word", "the word alone", *(f"{n} words" for n in range(2, _LONGEST_NGRAM + 1))]
     return names[: highest + 1]
+
+
+class _LongRuns:
+    """How many words of the text end a run that the training text has, of those that could.
+
+    Attributes:
+        words: with enough words before them in their segment.
+        seen: of these, the ends of runs that the training text has.
+    """
+
+    def __init__(self) -> None:
+        self.words = self.seen = 0
+
+    def add(self, words: Ints, segments: Ints, longest: Ints) -> None:
+        """Add a block.
+
+        Args:
+            words: int64 [ranges], number of the word that each range of the text is in; -1 for none.
+            segments: int64 [ranges], in order.
+            longest: int64 [words], length of the longest run of the training text that ends with each word.
+        """
+        numbers, at = np.unique(words, return_index=True)
+        numbers, owners = numbers[numbers >= 0], segments[at][numbers >= 0]
+        before = np.arange(len(numbers)) - np.searchsorted(owners, owners)
+        able = before >= _LONG_RUN - 1
+        self.words += int(np.count_nonzero(able))
+        self.seen += int(np.count_nonzero(longest[numbers[able]] >= _LONG_RUN))
+
+    def notes(self) -> Iterator[str]:
+        """Say so where much of the text stands in the training text, too."""
+        if self.words and self.seen >= _MUCH_SEEN * self.words:
+            yield (
+                f"{100 * self.seen / self.words:.0f} % of the runs of {_LONG_RUN} words are in the training text, too: it "
+                "may contain the text that was scored, whose numbers then say little; see lmgauge overlap TRAIN TEST"
+            )
 
 
 def _curve(

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import ipaddress
 import json
+import logging
 import os
 import re
 import socket
 import time
 from collections.abc import Callable
-from threading import Lock
+from threading import Lock, Timer
 from typing import Any
 from urllib.parse import urlsplit
 
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.version import __version__
 
-KEY_VARIABLE = "OPENAI_API_KEY"
+KEY_VARIABLE = "LMGAUGE_API_KEY"
+"""Holds the key of whatever server is named."""
+OPENAI_KEY_VARIABLE, OPENAI_ADDRESS_VARIABLE = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+"""A key that other programs use too, and the server it is for; OpenAI's own if that is not set."""
+_OPENAI = "https://api.openai.com"
+_LOGGER = logging.getLogger(__name__)
 _CONNECT_SECONDS = 10.0
 _READ_SECONDS = 600.0
+_REPLY_SECONDS = 1200.0  # for all of a reply, as one that comes drop by drop never lets a read time out
 _TRIES = 6
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_TOLD_PAUSE = 2.0  # shorter ones nobody notices
 _BUSY = (408, 429, 502, 503, 504)
 _REFUSED_KEY = (401, 403)
 _LARGEST_REPLY = 1 << 28
@@ -72,13 +82,28 @@ class Endpoint:
         self._path, self._query = parts.path.rstrip("/"), f"?{parts.query}" if parts.query else ""
         self.url = f"{parts.scheme}://{parts.netloc}{self._path}{self._query}"
         self.model = parts.fragment
-        self._key = os.environ.get(KEY_VARIABLE, "")
-        if not self._key.isprintable() or not self._key.isascii():
-            raise UsageError(f"{KEY_VARIABLE} holds characters that no key has, a line end perhaps; set it again")
+        self._key, self._key_variable = self._find_key()
         self._idle: list[http.client.HTTPConnection] = []
         self._closed = 0  # how many times: a connection that was in use meanwhile is not kept
         self._lock = Lock()
         self._answered = False
+
+    def _find_key(self) -> tuple[str, str]:
+        """The key to send and the variable that holds it; empty where no variable has one for this server."""
+        encrypted = self._secure or _is_loopback(self._host)
+        variable = KEY_VARIABLE
+        if not os.environ.get(variable):
+            known = [_OPENAI, os.environ.get(OPENAI_ADDRESS_VARIABLE, "")]
+            if not encrypted or _origin(self.url) not in [_origin(url) for url in known if url]:
+                return "", ""
+            variable = OPENAI_KEY_VARIABLE
+        key = os.environ.get(variable, "")
+        if not key.isprintable() or not key.isascii():
+            raise UsageError(f"{variable} holds characters that no key has, a line end perhaps; set it again")
+        if key and not encrypted:
+            open_to_all = "is sent over http, where others on the network can read it; use https"
+            _LOGGER.warning("%s: the key in %s %s", self.url, variable, open_to_all)
+        return key, variable
 
     def get(self, path: str) -> dict[str, Any]:
         """The reply to a GET; raises as `post` does."""
@@ -124,9 +149,14 @@ class Endpoint:
                     return self._checked(status, reply)
                 told, wait = f"HTTP {status} {self._words(reply)}".strip(), max(pause, after)
             if left:
-                self._pause(min(wait, _LONGEST_PAUSE))
+                wait = min(wait, _LONGEST_PAUSE)
+                if wait >= _TOLD_PAUSE:
+                    _LOGGER.warning("%s: %s; asking again in %.0f s", self.url, _one_line(told), wait)
+                self._pause(wait)
                 pause *= 2
-        raise ServerError(f"{self.url}: no answer after {_TRIES} tries: {told}; try again later, or with fewer --threads")
+        raise ServerError(
+            f"{self.url}: no answer after {_TRIES} tries: {_one_line(told)}; try again later, or with fewer --threads"
+        )
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
         """Status, content, and the seconds that the server asks to wait."""
@@ -153,9 +183,10 @@ class Endpoint:
             if connection.sock is None:
                 connection.connect()
                 _set_timeout(connection.sock)
-            connection.request(method, f"{self._path}{path}{self._query}", body, headers)
-            response = connection.getresponse()
-            reply = response.read(_LARGEST_REPLY + 1)
+            with _Deadline(connection.sock):
+                connection.request(method, f"{self._path}{path}{self._query}", body, headers)
+                response = connection.getresponse()
+                reply = response.read(_LARGEST_REPLY + 1)
         except BaseException:
             connection.close()
             raise
@@ -172,8 +203,12 @@ class Endpoint:
     def _checked(self, status: int, reply: bytes) -> dict[str, Any]:
         """The JSON object of a reply that went well."""
         if status in _REFUSED_KEY:
-            hint = "the server refuses the key in" if self._key else "the server wants a key: set"
-            raise ServerError(f"{self.url}: HTTP {status}: {hint} {KEY_VARIABLE}. {self._words(reply)}".rstrip(), status)
+            hint = f"the server wants a key: set {KEY_VARIABLE}"
+            if self._key:
+                hint = f"the server refuses the key in {self._key_variable}"
+            elif os.environ.get(OPENAI_KEY_VARIABLE):
+                hint += f" ({OPENAI_KEY_VARIABLE} goes only to {_OPENAI} and, encrypted, to {OPENAI_ADDRESS_VARIABLE})"
+            raise ServerError(f"{self.url}: HTTP {status}: {hint}. {self._words(reply)}".rstrip(), status)
         words = self._words(reply)
         if status // 100 != 2:
             raise ServerError(f"{self.url}: HTTP {status}: {words or 'no reason given'}", status, words)
@@ -195,7 +230,7 @@ class Endpoint:
         while isinstance(told, dict):
             told = next((told[name] for name in ("error", "message", "detail") if told.get(name)), None)
         text = told if isinstance(told, str) else text
-        text = " ".join(text.split())
+        text = _one_line(text)
         if self._key:
             text = text.replace(self._key, "***")
         return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
@@ -203,6 +238,49 @@ class Endpoint:
     def _unreachable(self, error: BaseException) -> ServerError:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return ServerError(f"{self.url}: no server answers ({reason}); is it running, and are host and port right?")
+
+
+class _Deadline:
+    """Ends a conversation over a socket that takes too long in all, however often something arrives."""
+
+    def __init__(self, connected: socket.socket | None) -> None:
+        self._socket, self._passed = connected, False
+        self._timer = Timer(_REPLY_SECONDS, self._end)
+        self._timer.daemon = True
+
+    def _end(self) -> None:
+        self._passed = True
+        with contextlib.suppress(OSError, AttributeError):  # closed meanwhile
+            self._socket.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(self, *error: object) -> None:
+        self._timer.cancel()
+        if self._passed:
+            raise TimeoutError(f"its reply took over {_REPLY_SECONDS:.0f} s")
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None] | None:
+    """Return what two addresses of one server have in common; None of what is not an address."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _one_line(text: str) -> str:
+    """Return what a server says without control characters and without more white space than words need."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _set_timeout(connected: socket.socket | None) -> None:

@@ -32,6 +32,7 @@ from lmgauge.threads import map_in_order
 _AT_A_TIME = 4
 # Servers compute in sixteen bits and in batches of whoever asks: rows come out a little different the next time.
 _TOLERANCE = 0.1
+_MOST_NAMES = 5
 _SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
 
 
@@ -136,6 +137,7 @@ class CompletionsModel:
         self.progress: Callable[[int], None] = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which none of a later batch may get.
         self._strings: list[TokenStrings] = []
+        self._altered, self._special = 0, list[str]()
         self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
         self.vocabulary: Vocabulary = UnknownVocabulary(self._identity)
         self.tokenizer = ServerTokenizer(self.vocabulary.fingerprint[:6])
@@ -151,6 +153,20 @@ class CompletionsModel:
         """What each prediction sees, for signatures."""
         return str(self.policy)
 
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about the text scored last: why its bits are a bound."""
+        found = []
+        if self._altered:
+            found.append(f"{self.label}: in {self._altered:,} segments the tokens show the text with changes")
+        if self._special:
+            names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
+            found.append(
+                f"{self.label}: {len(self._special):,} segments hold names of special tokens ({names}), which the server "
+                "may read as those tokens"
+            )
+        return found
+
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """One batch of the score table for each block of segments, in order.
 
@@ -163,12 +179,15 @@ class CompletionsModel:
             ServerError: the server fails, or refuses a segment: which one is told.
         """
         at_a_time = max(threads or 0, _AT_A_TIME)
+        self._altered, self._special = 0, []
         try:
             for block in segments:
                 rows = []
                 for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
                     self.progress(len(scored.logprob))
                     rows.append(scored)
+                    self._altered += scored.altered
+                    self._special += [scored.special] * bool(scored.special)
                 batch = _batch(block, rows, spans=spans)
                 self._strings.append(batch.strings)
                 yield batch
@@ -226,8 +245,9 @@ class CompletionsModel:
         ends[-1:] = length
         strings = [_shown(piece) for piece in found.pieces[first:]]
         # Servers read the name of a special token in the text as that token, not as the text it is.
-        bound = bool(first) or not found.exact or any(map(_SPECIAL.fullmatch, strings))
-        return _Scored(strings, np.array(found.logprob[first:], np.float64), ends, bound)
+        special = next(filter(_SPECIAL.fullmatch, strings), "")
+        bound = bool(first) or not found.exact or bool(special)
+        return _Scored(strings, np.array(found.logprob[first:], np.float64), ends, bound, not found.exact, special)
 
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.policy})"
@@ -235,12 +255,14 @@ class CompletionsModel:
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The events of a segment; `bound`: not all of its text is in them."""
+    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else."""
 
     strings: list[str]
     logprob: NDArray[np.float64]
     ends: NDArray[np.int64]
     bound: bool
+    altered: bool = False
+    special: str = ""
 
 
 def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
@@ -293,6 +315,10 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
             )
         policy = ContextPolicy(running=False, context=None, stride=None, first_token=scored, end=end)
         return CompletionsModel(server, policy)
+    except ServerError as error:
+        if str(error).startswith(endpoint.url):
+            raise
+        raise ServerError(f"{endpoint.url}: {error}", error.status, error.reason) from error
     finally:
         endpoint.close()
 

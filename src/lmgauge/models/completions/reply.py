@@ -18,6 +18,7 @@ from lmgauge.models.completions.spans import Piece
 _LOWEST = -9999.0
 # The softmax of a server may round a certain event to a little more than probability one.
 _ROUNDING = 1e-4
+_SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +127,34 @@ def _number(value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _strange(f"{value!r} stands where a log-probability should")
-    if math.isnan(value):
+        raise _strange(f"{repr(value)[:_SHOWN]} stands where a log-probability should")
+    found = _float(value)
+    if math.isnan(found):
         raise ServerError("gives NaN for a log-probability; the model is damaged, or its precision too low")
-    if value > _ROUNDING:
-        raise ServerError(f"gives {value} for a log-probability, which cannot be above 0")
-    return -math.inf if value <= _LOWEST else min(float(value), 0.0)
+    if found > _ROUNDING:
+        raise ServerError(f"gives {found} for a log-probability, which cannot be above 0")
+    return -math.inf if found <= _LOWEST else min(found, 0.0)
+
+
+def _float(value: int | float) -> float:
+    """Return a number of JSON, where integers have no limit, as a float."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _best(top: object) -> float | None:
     if not isinstance(top, Mapping):
         return None
-    values = [value for value in top.values() if isinstance(value, (int, float)) and not math.isnan(value)]
-    return max(values, default=None)
+    values = [_float(value) for value in top.values() if isinstance(value, (int, float))]
+    return max((value for value in values if not math.isnan(value)), default=None)
 
 
 def _generated(reply: Mapping[str, Any]) -> int | None:
     usage = reply.get("usage")
     count = usage.get("completion_tokens") if isinstance(usage, Mapping) else None
-    return count if isinstance(count, int) else None
+    return count if isinstance(count, int) and count >= 0 else None
 
 
 def _strange(what: str) -> ServerError:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from lmgauge.errors import UsageError
 from lmgauge.models.completions.http import Endpoint, ServerError
 from lmgauge.models.completions.reply import PromptTokens, read_echo, read_prompt_logprobs
-from lmgauge.models.completions.spans import Piece, approximate, place
+from lmgauge.models.completions.spans import Piece, approximate, left_out, place
 
 Asking = Literal["echo", "prompt_logprobs"]
 PROBE = "The quick brown fox jumps over the lazy dog.\nÄpfel, 1984: naïve cafés – 東京!\n"
@@ -25,6 +25,7 @@ _SAME_NATS = 0.05
 # None is always refused or taken for "as many as fit" by some server; one is understood by all.
 _ADDED = 1
 _MOST_ADDED = 4
+_MOST_NAMES, _LONGEST_NAME = 10, 80
 _TELLING = ("id", "root", "parent", "max_model_len", "meta")  # of a model's entry: what stays the same from day to day
 _NEEDED = "scoring needs a server that answers `echo` with `logprobs` for the prompt, such as vLLM's or llama-cpp-python's"
 
@@ -184,7 +185,8 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
         before: what is set before it.
 
     Raises:
-        ServerError: a token is partly before the text and partly in it, or one after the first has no log-probability.
+        ServerError: a token is partly before the text and partly in it, one after the first has no log-probability, or the
+            tokens do not show all of the text.
     """
     # A first token without a score that is no text of the segment is the model's BOS token.
     firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)
@@ -201,7 +203,7 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
 
 
 def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
-    """The same where the tokens do not give the text back."""
+    """The same where the tokens do not give the text back, but show all of it as a tokenizer may alter it."""
     added = _added_first(tokens)[0]
     last = len(tokens.pieces) - added
     first = int(tokens.logprob[:1] == [None] and _stands_alone(tokens.pieces[0], before + text))
@@ -211,6 +213,12 @@ def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
         if first < 0:
             raise _joined()
     pieces = tokens.pieces[first:last]
+    wrong = left_out(pieces, text)
+    if wrong is not None:
+        raise ServerError(
+            f"the server's reply has {wrong}; does the server cut long prompts, or leave tokens out? Cut the text into "
+            "shorter segments, or score the model itself: -m FOLDER or -m FILE.gguf"
+        )
     return Located(pieces, tokens.logprob[first:last], approximate(pieces, text), False, added)
 
 
@@ -226,7 +234,7 @@ def _stands_alone(piece: Piece, text: bytes) -> bool:
 def _checked(found: Located) -> Located:
     if None in found.logprob[1:]:
         place_ = found.logprob.index(None, 1)
-        raise ServerError(f"gives no log-probability for token {place_ + 1}, {found.pieces[place_]!r}")
+        raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(found.pieces[place_]))}")
     return found
 
 
@@ -238,6 +246,11 @@ def _added_first(tokens: PromptTokens) -> Sequence[int]:
     # Some go on until a character is whole, and some do not show the last.
     tried = dict.fromkeys((told, max(0, told - 1), *range(_MOST_ADDED + 1)))
     return [count for count in tried if count <= len(tokens.pieces)]
+
+
+def _cut(text: str) -> str:
+    """Return as much of a server's words as a message has room for."""
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
 
 
 def _choose_model(endpoint: Endpoint) -> tuple[str, Mapping[str, Any]]:
@@ -256,10 +269,12 @@ def _choose_model(endpoint: Endpoint) -> tuple[str, Mapping[str, Any]]:
         raise
     entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
     by_name = {str(entry["id"]): entry for entry in entries if entry.get("id")}
-    names = ", ".join(sorted(by_name)) or "none"
+    names = ", ".join(_cut(name) for name in sorted(by_name)[:_MOST_NAMES]) or "none"
+    if len(by_name) > _MOST_NAMES:
+        names += f" and {len(by_name) - _MOST_NAMES:,} more"
     if not endpoint.model:
         if len(by_name) != 1:
-            raise UsageError(f"{endpoint.url}: serves {len(by_name)} models ({names}); name one: {endpoint.url}#NAME")
+            raise UsageError(f"{endpoint.url}: serves {len(by_name):,} models ({names}); name one: {endpoint.url}#NAME")
         return next(iter(by_name.items()))
     if endpoint.model in by_name or not by_name:
         return endpoint.model, by_name.get(endpoint.model, {})

@@ -8,6 +8,7 @@ before a word. So the source text is what counts, and a token string is only a w
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -22,6 +23,8 @@ _ESCAPED = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _ESCAPES_FOLLOW = "bytes:"
 _SENTENCEPIECE_SPACE = "▁"
 _LOOKAHEAD = 64  # bytes by which a tokenizer that alters the text may be off
+_MOST_CUT, _MOST_HIDDEN = 4, 6  # bytes of a character cut by two tokens; of its end and another's beginning in one token
+_SPECIAL_NAME = re.compile(r"</?\w+>|<\|[^\s|<>]+\|>|\[[A-Z]+\]")
 
 
 def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
@@ -72,6 +75,86 @@ def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
     return ends
 
 
+def left_out(pieces: Sequence[Piece], text: bytes) -> str | None:
+    """Say what is wrong with tokens that do not give a text back, beyond what a tokenizer does that alters it.
+
+    Compared are the characters that can be seen, without case, accents and white space, which tokenizers do alter.
+
+    Args:
+        pieces: the tokens.
+        text: the text, UTF-8.
+
+    Returns:
+        None where the tokens show all of the text: each character of it is shown, or belongs to a token that shows another
+        (such as `<unk>`) or nothing.
+
+    >>> left_out(["the", "cat"], b"The  Cat"), left_out(["The", " c"], b"The cat sat")
+    (None, 'tokens for only part of the prompt (4 of 9 visible characters)')
+    """
+    folded = [(shown, character.isascii()) for character in text.decode() for shown in _folded(character)]
+    whole = "".join(shown for shown, _ in folded)
+    shown = [_folded_spellings(piece) for piece in pieces]
+    wrong = _left_out(pieces, shown, folded, whole)
+    for spelling in (0, -1) if wrong else ():
+        together = "".join(spellings[spelling] for spellings in shown)
+        if together and together in whole:
+            return f"tokens for only part of the prompt ({len(together):,} of {len(whole):,} visible characters)"
+    return wrong
+
+
+def _left_out(
+    pieces: Sequence[Piece], shown: Sequence[tuple[str, ...]], folded: Sequence[tuple[str, bool]], whole: str
+) -> str | None:
+    """Go along the text; `folded` says of each visible character whether it is one of ASCII, `shown` what tokens show."""
+    at = seen = foreign = hiding = 0
+    unknown = False  # a token before here shows what the text has not, and may stand for what it has here
+    for piece, spellings in zip(pieces, shown, strict=True):
+        if not any(spellings) or _SPECIAL_NAME.fullmatch(piece if isinstance(piece, str) else ""):
+            unknown |= any(spellings)
+            hiding += not any(spellings)
+            continue
+        found = [(whole.find(s, at, at + len(s) + _LOOKAHEAD), len(s)) for s in spellings if s]
+        begin, length = min((place for place in found if place[0] >= 0), default=(-1, 0))
+        if begin < 0:
+            if at == len(whole):
+                return "tokens that go on after the end of the prompt"
+            unknown, foreign = True, foreign + 1
+            continue
+        if not (unknown or _may_hide(folded[at:begin], hiding)):
+            next_ = whole[begin : begin + length]
+            return f"no token for {_beginning(whole[at:begin])!r}, which the prompt has before {_beginning(next_)!r}"
+        at, unknown, hiding, seen = begin + length, False, 0, seen + length
+    if not (unknown or _may_hide(folded[at:], hiding)):
+        return f"no token for the end of the prompt ({len(whole) - at:,} of {len(whole):,} visible characters)"
+    if foreign and 2 * seen < len(whole):
+        return f"tokens of another text than the prompt ({_beginning(shown[0][0])!r} for {_beginning(whole)!r})"
+    return None
+
+
+def _folded_spellings(piece: Piece) -> tuple[str, ...]:
+    spellings = _spellings(piece)
+    if isinstance(piece, str) and (piece.startswith(_ESCAPES_FOLLOW) or _BYTE_TOKEN.fullmatch(piece)):
+        spellings = spellings[-1:]  # what it spells out is not text
+    return tuple(dict.fromkeys(_folded(spelling.decode("utf-8", "ignore")) for spelling in spellings))
+
+
+def _folded(text: str) -> str:
+    """What tokenizers leave of a text, however much they alter it."""
+    if text.isascii() and text.isalnum():
+        return text.lower()
+    told = unicodedata.normalize("NFKD", text.casefold()).casefold()
+    return "".join(c for c in told if c != "\ufffd" and unicodedata.category(c)[0] not in "MZC")
+
+
+def _may_hide(folded: Sequence[tuple[str, bool]], tokens: int) -> bool:
+    """Return True if so many tokens that show nothing can stand for some characters: parts of ones that are not ASCII."""
+    return len(folded) <= _MOST_HIDDEN * tokens and not any(is_ascii for _, is_ascii in folded)
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= 20 else text[:20] + "..."
+
+
 class _Walk:
     """Goes along a text token by token.
 
@@ -88,6 +171,7 @@ class _Walk:
         self._text, self._least, self._none = text, least, 0 if loose else None
         self._at = 0  # where what comes next begins, hidden bytes left aside
         self._hidden = self._none  # least count of bytes hidden from there on; None if none may be
+        self._most = _MOST_CUT  # and the highest: else what a server leaves out of a reply would pass for hidden
         self._open = 0  # tokens whose end is not known yet
         self.ends: list[int] = []
 
@@ -99,7 +183,7 @@ class _Walk:
         """
         for i, part in enumerate(parts):
             if part is None:
-                self._hidden = (self._hidden or 0) + 1
+                self._hide(1)
                 continue
             found = self._find(part)
             if found is None:
@@ -107,9 +191,9 @@ class _Walk:
             self._close(found[0])
             if i == 0 and self.ends:
                 self.ends[-1] = found[0]  # what the token before hid at its end
-            self._at, self._hidden = found[1], self._none
+            self._at, self._hidden, self._most = found[1], self._none, _MOST_CUT
         if not parts:
-            self._hidden = (self._hidden or 0) + self._least
+            self._hide(self._least)
         if not parts or parts[-1] is None:
             self._open += 1
         else:
@@ -119,7 +203,7 @@ class _Walk:
     def finish(self) -> bool:
         """Whether the tokens reach the end of the text."""
         end = len(self._text)
-        if self._hidden is None:
+        if self._hidden is None or self._most == _MOST_CUT:  # no token is left to hide anything
             return self._at == end
         fits = end - self._at >= self._hidden and self._run_end() == end
         self._close(end)
@@ -127,6 +211,11 @@ class _Walk:
             return self._at == end
         self.ends[-1] = end
         return fits
+
+    def _hide(self, least: int) -> None:
+        """A token, or a part of one, that shows nothing of so many bytes at least."""
+        self._hidden = (self._hidden or 0) + least
+        self._most += _MOST_HIDDEN
 
     def _close(self, begin: int) -> None:
         """Ends the tokens that hid the bytes before `begin`."""
@@ -155,9 +244,10 @@ class _Walk:
         return None
 
     def _run_end(self) -> int:
-        """Where the bytes that are not ASCII end, from here on."""
+        """Where the bytes that are not ASCII, and that may be hidden, end from here on."""
         end = self._at
-        while end < len(self._text) and self._text[end] >= _FIRST_NOT_ASCII:
+        last = min(len(self._text), self._at + self._most)
+        while end < last and self._text[end] >= _FIRST_NOT_ASCII:
             end += 1
         return end
 
