@@ -4,49 +4,74 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from lmgauge.errors import InputError, LmgaugeError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 
 class OutputError(LmgaugeError, OSError):
-    """Raised when a file or folder cannot be written: the disk is full, no permission, or something is in the way."""
+    """Raised when a file or folder cannot be written: the disk is full, no permission, or something is in the way.
+
+    Attributes:
+        path: what could not be written, where that is known.
+    """
+
+    path: Path | None = None
 
 
-def _explain(path: Path, error: OSError) -> OutputError:
-    if error.errno == errno.ENOSPC:
-        return OutputError(f"{path}: the disk is full; nothing was left behind. Free some space or write elsewhere")
-    return OutputError(f"{path}: cannot be written: {error.strerror or error}")
+@contextmanager
+def _explained(path: Path, temporaries: list[Path]) -> Iterator[None]:
+    """Turn errors of the operating system into one that names `path`, and never one of the temporaries it is made in."""
+    try:
+        yield
+    except OSError as error:
+        elsewhere = isinstance(error, OutputError) and not any(
+            error.path is not None and error.path.is_relative_to(temporary) for temporary in temporaries
+        )
+        if elsewhere or isinstance(error, BrokenPipeError):
+            raise
+        cause = error.__cause__ if isinstance(error, OutputError) and isinstance(error.__cause__, OSError) else error
+        if cause.errno == errno.ENOSPC:
+            text = f"{path}: the disk is full; nothing was left behind. Free some space or write elsewhere"
+        else:
+            text = f"{path}: cannot be written: {cause.strerror or cause}"
+        explained = OutputError(text)
+        explained.path = path
+        raise explained from cause
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary file that appears under `path` when the block ends well, and not at all when it does not.
 
+    A link stays, and what it names is written; a pipe or a device is written to as the block goes.
+
     Raises:
         OutputError: the file cannot be written.
     """
-    target = Path(path)
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            yield file
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-        temporary = None
-    except OSError as error:
-        if isinstance(error, (LmgaugeError, BrokenPipeError)):
-            raise
-        raise _explain(target, error) from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+    given = Path(path)
+    with _explained(given, []):
+        if given.exists() and not given.is_file():
+            with given.open("wb") as file:
+                yield file
+            return
+        target = _destination(given)
+        with _temporary(target, folder=False) as temporary:
+            with temporary.open("wb") as file:
+                yield file
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, target)
 
 
 @contextmanager
@@ -54,48 +79,129 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
     """A folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced.
 
     Args:
-        path: where; folders that lead there are made.
+        path: where; folders that lead there are made. A link stays, and the folder it names is replaced.
         is_ours: whether an existing folder is of this kind; any other that is not empty is left alone.
 
     Raises:
         InputError: something else is in the way.
         OutputError: the folder cannot be written.
     """
-    target = Path(path)
-    if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
-        raise InputError(f"{target}: exists and is no such folder of lmgauge's; choose another name")
-    temporary: Path | None = None
+    given = Path(path)
+    temporaries: list[Path] = []
+    with _explained(given, temporaries):
+        target = _destination(given)
+        if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
+            raise InputError(f"{given}: exists and is no such folder of lmgauge's; choose another name")
+        with _parents(target), _temporary(target, folder=True) as temporary:
+            temporaries.append(temporary)
+            yield temporary
+            os.chmod(temporary, 0o777 & ~_umask())
+            if target.exists():
+                _exchange(temporary, target)
+            else:
+                os.replace(temporary, target)
+
+
+def _destination(given: Path) -> Path:
+    """Return where a path leads: a link is followed, so that what is written does not take the link's own place.
+
+    Raises:
+        OutputError: the link leads nowhere.
+    """
+    if not given.is_symlink():
+        return given
+    if not given.exists():
+        raise OutputError(f"{given}: is a link to {os.readlink(given)}, which does not exist; remove the link, or make that")
+    return Path(os.path.realpath(given))
+
+
+@contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """Make the folders that lead to a target; those made are removed again if the block fails and nothing is in them."""
+    made = [folder for folder in target.parents if not folder.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent))
-        yield temporary
-        os.chmod(temporary, 0o777 & ~_umask())
-        if target.exists():
-            _exchange(temporary, target)
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _temporary(target: Path, *, folder: bool, suffix: str = ".tmp") -> Iterator[Path]:
+    """A new file or folder beside a target; removed at the end if it is still there under its name.
+
+    It is locked while its writer lives: what a killed writer left is known by that, and removed by the next one.
+    """
+    _remove_leftovers(target)
+    prefix = f".{target.name}."
+    while True:
+        if folder:
+            path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=target.parent))
         else:
-            os.replace(temporary, target)
-        temporary = None
-    except OSError as error:
-        if isinstance(error, (LmgaugeError, BrokenPipeError)):
-            raise
-        raise _explain(target, error) from error
+            handle, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=target.parent)
+            os.close(handle)
+            path = Path(name)
+        lock = _lock(path, wait=True)
+        if path.exists():
+            break
+        if lock is not None:  # before it was locked, another run took it for a leftover
+            os.close(lock)
+    try:
+        yield path
     finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        if folder:
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(path: Path, *, wait: bool) -> int | None:
+    """Return a descriptor that holds the lock of a file or folder until it is closed; None where it cannot be had."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # another run has it, or this file system has no locks
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what runs that were killed left beside a target; what a living run writes is locked, and stays."""
+    ours = re.compile(re.escape(f".{target.name}.") + r"[a-z0-9_]{8}\.(tmp|old)")
+    with suppress(OSError):  # a folder that cannot be listed
+        for path in target.parent.iterdir():
+            match = ours.fullmatch(path.name)
+            # A killed run may have put the old folder aside and not yet the new one in its place: it is all there is then.
+            if match is None or (match[1] == "old" and not target.exists()):
+                continue
+            lock = _lock(path, wait=False)
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                with suppress(OSError):
+                    path.unlink()
+                os.close(lock)
 
 
 def _exchange(fresh: Path, target: Path) -> None:
     """Puts a folder in the place of another; that one stays where the new one cannot take its place."""
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-    try:
+    with _temporary(target, folder=True, suffix=".old") as aside:
         os.rename(target, aside / "old")
         try:
             os.replace(fresh, target)
         except BaseException:
             os.rename(aside / "old", target)
             raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _umask() -> int:

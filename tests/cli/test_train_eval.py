@@ -18,10 +18,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.cli.commands import ok, run
+from tests.cli.commands import ok, refused, run
 from tests.programs import running
 
 import lmgauge
+from lmgauge import Corpus
 from lmgauge.cli.main import COMMANDS
 
 KEYS = {
@@ -426,6 +427,34 @@ def test_a_full_output_is_an_error_not_a_traceback(folder: Path) -> None:
         done = subprocess.run(command, stdout=sink, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
+
+
+@POSIX
+def test_standard_error_that_cannot_be_written_changes_no_exit_code(folder: Path, tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full")
+    for texts, code in ((folder / "one.txt", 0), (folder / "missing.txt", 2)):
+        command = [sys.executable, "-m", "lmgauge", "train", "mle", str(texts), "-o", str(tmp_path / "model")]
+        with full.open("wb") as sink:
+            assert subprocess.run(command, stderr=sink, check=False).returncode == code
+        reader, writer = os.pipe()
+        os.close(reader)  # `2> >(true)`
+        with os.fdopen(writer, "wb") as sink:
+            assert subprocess.run(command, stderr=sink, check=False).returncode == code
+    assert lmgauge.load_model(tmp_path / "model").label == "mle3"
+
+
+def test_advice_where_memory_does_not_suffice_fits_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhaust(*arguments: object, **options: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Corpus, "__iter__", exhaust)
+    text = folder / "one.txt"
+    assert "try a lower order, --cutoffs or" in refused("train", "mle", text, "-o", folder / "never")
+    evaluated = refused("eval", "-m", folder / "kn3", text)
+    assert "try fewer --resamples, fewer --threads, shorter lines or a smaller text" in evaluated
+    assert "--resamples" not in refused("split", text, "-o", folder / "never")
 
 
 # -- what a hostile first user met ---------------------------------------------------------------------------------------

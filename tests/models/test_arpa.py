@@ -295,10 +295,15 @@ def read_text(folder: Path, text: str | bytes) -> NgramModel:
         lambda t: "some notes\nof the author\n" + t,
         lambda t: t + "\nanything behind the end\n",
         lambda t: t.replace("-99\t<s>", "-inf\t<s>"),
+        lambda t: "\ufeff" + t,
+        lambda t: "\ufeff\n" + t,
         lambda t: t.replace("-0.7000000", "-7e-1").replace("-0.8000000", "-.8"),
     ],
-    ids=["plain", "spaces", "mixed", "crlf", "header", "no-newline", "preamble", "appendix", "inf", "exponents"],
-)
+    ids=[
+        "plain", "spaces", "mixed", "crlf", "header", "no-newline", "preamble", "appendix", "inf", "bom", "bom-line",
+        "exponents",
+    ],
+)  # fmt: skip
 def test_srilm_style_files_read(tmp_path: Path, change: Callable[[str], str]) -> None:
     """SRILM leaves out back-off weights of zero and n-grams that longer ones end in (here "a d")."""
     model = read_text(tmp_path, change(SRILM))
@@ -313,6 +318,34 @@ def test_kenlm_agrees_on_an_srilm_style_file(tmp_path: Path) -> None:
     text = SRILM.replace("ngram 1=6", "ngram 1=7").replace("-99\t<s>", "-2\t<unk>\n-99\t<s>")
     model = read_text(tmp_path, text)
     np.testing.assert_allclose(log10s(model, SENTENCES), kenlm_log10s(tmp_path / "file.arpa", SENTENCES), rtol=0, atol=LOG10)
+
+
+CAPITALS = (
+    SRILM.replace("ngram 1=6", "ngram 1=7").replace("ngram 2=5", "ngram 2=7")
+    .replace("-99\t<s>", "-2\t<UNK>\t-0.3\n-99\t<s>").replace("-0.3500000\tb c", "-0.6\ta <UNK>\n-0.7\t<UNK> b\n-0.35\tb c")
+)  # fmt: skip
+
+
+def test_the_unknown_word_in_capitals_is_the_unknown_word(tmp_path: Path) -> None:
+    """As KenLM has it; other toolkits write it so."""
+    model = read_text(tmp_path, CAPITALS)
+    assert not model.vocabulary.closed
+    assert "<UNK>" not in model.vocabulary
+    assert [note for note in model.settings.notes if "<UNK>" in note] == [
+        "the file calls the unknown word <UNK>; here it is <unk>"
+    ]
+    sentences = [*SENTENCES, "a <UNK> b", "<UNK>"]
+    found = log10s(model, sentences)
+    assert min(found) > -10
+    np.testing.assert_allclose(found, kenlm_log10s(tmp_path / "file.arpa", sentences), rtol=0, atol=LOG10)
+    assert log10s(read_text(tmp_path, CAPITALS.replace("<UNK>", "<unk>")), sentences) == found
+
+
+def test_beside_the_unknown_word_capitals_are_a_word(tmp_path: Path) -> None:
+    both = SRILM.replace("ngram 1=6", "ngram 1=8").replace("-99\t<s>", "-2\t<unk>\n-3\t<UNK>\n-99\t<s>")
+    model = read_text(tmp_path, both)
+    assert "<UNK>" in model.vocabulary
+    assert not any("<UNK>" in note for note in model.settings.notes)
 
 
 def test_what_was_missing_is_not_written(tmp_path: Path) -> None:
@@ -433,24 +466,48 @@ def test_a_long_line_and_a_binary_file_are_errors(tmp_path: Path) -> None:
             read_text(tmp_path, text)
 
 
+def test_a_line_without_end_is_refused_before_memory_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lmgauge.models.ngram import arpa_sections
+
+    monkeypatch.setattr(arpa_sections, "READ_BYTES", 1000)
+    monkeypatch.setattr(arpa_sections, "MAX_LINE_BYTES", 5000)
+    endless = b"x" * 100_000
+    head, words = SRILM.encode().split(b"-0.9000000")
+    for text, line in (
+        (endless, 1),
+        (b"\\data\\\n" + endless, 2),
+        (head + endless + words, 12),
+        (SRILM.encode().removesuffix(b"\\end\\\n") + endless, 27),
+    ):
+        with pytest.raises(ModelFileError, match=rf"line {line}: the line has more than 5,000 bytes"):
+            read_text(tmp_path, text)
+
+
+def test_a_million_blank_lines_take_no_time_to_speak_of(tmp_path: Path) -> None:
+    """Each used to copy all that followed: this took minutes."""
+    blank = "\n" * 1_000_000
+    model = read_text(tmp_path, SRILM.replace("\\data\\\n", "\\data\\\n" + blank).replace("\\end", blank + "\\end"))
+    assert model.types == [5, 5, 3]
+
+
 def test_orders_beyond_reason_are_an_error(tmp_path: Path) -> None:
     orders = 400
     header = "\\data\\\nngram 1=2\n" + "".join(f"ngram {k}=0\n" for k in range(2, orders + 1))
     sections = "\n\\1-grams:\n-0.3 a\n-0.3 </s>\n" + "".join(f"\n\\{k}-grams:\n" for k in range(2, orders + 1))
-    with pytest.raises(ModelFileError):
+    with pytest.raises(ModelFileError, match="has n-grams up to order 400; orders up to 64 can be read"):
         read_text(tmp_path, header + sections + "\n\\end\\\n")
 
 
 def test_pieces_of_any_size_give_the_same_model(
     lines: tuple[list[str], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lmgauge.models.ngram import arpa
+    from lmgauge.models.ngram import arpa, arpa_sections
 
     model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(lines[0][:60]), order=3)
     path = written(model, tmp_path)
     expected = lmgauge.read_arpa(path).fingerprint
     for size in (7, 64, 1000, 4099):
-        monkeypatch.setattr(arpa, "_READ_BYTES", size)
+        monkeypatch.setattr(arpa_sections, "READ_BYTES", size)
         assert lmgauge.read_arpa(path).fingerprint == expected
     for rows in (1, 7, 100):
         monkeypatch.setattr(arpa, "_WRITE_ROWS", rows)

@@ -10,6 +10,9 @@ import json
 import lzma
 import os
 import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.text import readers
 from lmgauge.text.documents import Corpus, Segments, count_characters, count_words
 
 TEXT = "erste Zeile\n\nдве строки\n三行目\n".encode()
@@ -35,6 +39,16 @@ def write(path: Path, data: bytes) -> Path:
 def zstd(data: bytes) -> bytes:
     zstandard = pytest.importorskip("zstandard")
     return bytes(zstandard.ZstdCompressor().compress(data))
+
+
+@contextmanager
+def tracked_memory() -> Iterator[Callable[[], int]]:
+    """The most bytes that Python held at a time within the block."""
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd}
@@ -132,6 +146,30 @@ def test_a_very_long_line(tmp_path: Path) -> None:
     assert corpus.report.characters == len(line) + 5
 
 
+@pytest.mark.parametrize("unit", ["line", "document"])
+@pytest.mark.parametrize("before", [b"", b"a line\n"])
+def test_a_nul_is_refused_before_the_line_ends(tmp_path: Path, unit: str, before: bytes) -> None:
+    """A file of zeros, such as /dev/zero, may have no end."""
+    path = write(tmp_path / "a.txt", before + bytes(1 << 20))
+    corpus = Corpus.from_files(path, unit=unit, block_bytes=16)
+    with tracked_memory() as peak, pytest.raises(InputError, match=rf"byte {len(before)}: NUL"):
+        list(corpus)
+    assert peak() < 1 << 19
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "MAX_LINE_BYTES", 1000)
+    packed = gzip.compress(b"a b " * (1 << 18))
+    for name, data in (("a.txt", b"x" * 2000), ("a.txt.gz", packed), ("b.jsonl", b'{"text": "' + b"x" * 2000)):
+        with pytest.raises(InputError, match=rf"{name}: there is no newline within 1,000 bytes.*newlines"):
+            list(Corpus.from_files(write(tmp_path / name, data), block_bytes=100, errors="replace"))
+    assert texts(Corpus.from_files(write(tmp_path / "c.txt", b"x" * 900 + b"\n"), block_bytes=100)) == ["x" * 900]
+    assert len(texts(Corpus.from_files(tmp_path / "a.txt", unit="document", block_bytes=100))[0]) == 2001
+    path = parquet(tmp_path / "d.parquet", text=["a", "x" * 2000])
+    with pytest.raises(InputError, match=r"d\.parquet, row 2: column 'text' holds 2,000 bytes in one cell"):
+        list(Corpus.from_files(path))
+
+
 def test_documents(tmp_path: Path) -> None:
     first, second = write(tmp_path / "a.txt", TEXT), write(tmp_path / "b.txt", TEXT[:-1].replace(b"\n", b"\r\n"))
     corpus = Corpus.from_files([first, second], unit="document", block_bytes=7)
@@ -174,6 +212,25 @@ def test_a_damaged_file_is_an_error(tmp_path: Path, suffix: str) -> None:
     packed[middle : middle + 64] = bytes(255 - byte for byte in packed[middle : middle + 64])
     with pytest.raises(InputError, match=rf"a\.txt\{suffix}"):
         list(Corpus.from_files(write(tmp_path / f"a.txt{suffix}", bytes(packed))))
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_what_follows_a_complete_stream_is_a_stream_or_an_error(tmp_path: Path, suffix: str) -> None:
+    packed = PACKERS[suffix](TEXT)
+    for rest in (b"\xfe" + packed[1:], b"rubbish", packed[:-1], packed[:2]):
+        with pytest.raises(InputError, match=rf"a\.txt\{suffix}: .*(damaged|ends too early)"):
+            list(Corpus.from_files(write(tmp_path / f"a.txt{suffix}", packed + rest)))
+
+
+def test_padding_of_xz_streams(tmp_path: Path) -> None:
+    """Zero bytes, a multiple of four, after any stream (section 2.2 of the .xz format)."""
+    packed = lzma.compress(TEXT)
+    for zeros in (4, 8, 1 << 17):
+        path = write(tmp_path / "a.txt.xz", packed + bytes(zeros) + packed + bytes(zeros))
+        assert texts(Corpus.from_files(path)) == LINES * 2
+    for wrong in (packed + bytes(3), packed + bytes(6) + packed):
+        with pytest.raises(InputError, match=r"a\.txt\.xz.*damaged: \d zero bytes follow"):
+            list(Corpus.from_files(write(tmp_path / "a.txt.xz", wrong)))
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -376,6 +433,14 @@ def test_parquet(tmp_path: Path, kind: str, block_bytes: int) -> None:
     assert corpus.report.sha256 == same.report.sha256
 
 
+def two_columns_of_one_name(path: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"]), path)
+    return path
+
+
 def test_parquet_errors(tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet", text=["a", None], n=[1, 2])
     with pytest.raises(InputError, match=r"a\.parquet, row 2: column 'text' holds null"):
@@ -384,6 +449,8 @@ def test_parquet_errors(tmp_path: Path) -> None:
         list(Corpus.from_files(path, field="body"))
     with pytest.raises(InputError, match=r"column 'n' holds int64"):
         list(Corpus.from_files(path, field="n"))
+    with pytest.raises(InputError, match=r"c\.parquet: several columns are called 'text'"):
+        list(Corpus.from_files(two_columns_of_one_name(tmp_path / "c.parquet")))
     with pytest.raises(InputError, match=r"b\.parquet: not a readable Parquet file"):
         list(Corpus.from_files(write(tmp_path / "b.parquet", path.read_bytes()[:-9])))
 

@@ -267,5 +267,37 @@ def test_a_file_that_is_no_tokenizer(tmp_path: Path) -> None:
         assert "\n" not in str(error.value)
 
 
+def test_a_tokenizer_without_the_unknown_token_that_it_names(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1}, unk_token="[UNK]"))
+    words.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = make_tokenizer(tmp_path)
+    assert by_segment(tokenizer.tokenize(segments_of("a"))) == [["a"]]
+    with pytest.raises(InputError, match=r"tokenizer\.json: not a usable tokenizer\.json: .*\[UNK\]") as error:
+        tokenizer.tokenize(segments_of("unseen"))
+    assert "\n" not in str(error.value)
+
+
+def test_a_panic_of_the_library_is_an_error_of_the_file(byte_level: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rust code that panics raises a BaseException by this name, which no module exports."""
+
+    class PanicException(BaseException):
+        pass
+
+    class Broken:
+        def encode_batch(self, texts: list[str], add_special_tokens: bool) -> None:
+            raise failure
+
+    tokenizer = make_tokenizer(byte_level)
+    monkeypatch.setattr(tokenizer, "_tokenizer", Broken())
+    failure: BaseException = PanicException("index out of bounds\nnote: run with RUST_BACKTRACE=1")
+    with pytest.raises(InputError, match="index out of bounds") as error:
+        tokenizer.tokenize(segments_of("a"))
+    assert "\n" not in str(error.value)
+    for failure in (KeyboardInterrupt(), MemoryError()):
+        with pytest.raises(type(failure)):
+            tokenizer.tokenize(segments_of("a"))
+
+
 def test_detokenize_keeps_strings_it_does_not_know(byte_level: Path) -> None:
     assert make_tokenizer(byte_level).detokenize(["T", "<unk>", "Ġ", "p"]) == "T<unk> p"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import signal
 import sys
@@ -94,9 +95,17 @@ class LazyGroup(click.Group):
         except LmgaugeError as error:
             raise _Failure(" ".join(str(error).split("\n")), error.exit_code) from error
         except MemoryError as error:
-            raise _Failure(
-                "there is not enough memory for this; try a lower order, --cutoffs or a smaller text", 2
-            ) from error
+            raise _Failure(f"there is not enough memory for this; try {self._memory_advice(ctx)}", 2) from error
+
+    def _memory_advice(self, ctx: click.Context) -> str:
+        """Return what makes the command that ran out of memory need less of it."""
+        name = ctx.invoked_subcommand or ""
+        if name == "train":
+            return "a lower order, --cutoffs or a smaller text"
+        command = self.get_command(ctx, name)
+        options = {option for parameter in command.params for option in parameter.opts} if command else set()
+        fewer = [f"fewer {option}" for option in ("--resamples", "--threads") if option in options]
+        return ", ".join([*fewer, "shorter lines"]) + " or a smaller text"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -137,8 +146,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+class _LosingFile(io.FileIO):
+    """A file that loses what cannot be written to it: its disk is full, its reader has gone."""
+
+    def write(self, data: Any, /) -> int:
+        """Write bytes, or lose them."""
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return memoryview(data).nbytes
+
+
 def _prepare_streams() -> None:
-    """A closed standard output swallows what is written; one that cannot show a character shows another; SIGTERM tidies."""
+    """Make the standard streams safe to write to, and let SIGTERM tidy up.
+
+    A closed stream swallows what is written; one that cannot show a character shows another. Standard error only says how
+    the work goes: where it cannot be written, the work and the exit code are what they are without it.
+    """
+    if (own := sys.__stderr__) is not None and sys.stderr is own:  # not what a test or a notebook has put in its place
+        raw = _LosingFile(own.fileno(), "wb", closefd=False)
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(raw), encoding=own.encoding, line_buffering=True)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -23,8 +23,6 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
-
-_HALF_WRITTEN = "half-written"
 
 
 def environment() -> dict[str, str]:
@@ -132,7 +130,6 @@ class RunFolders:
         if not any(isinstance(model, KeepsFinished) for model in models):
             return
         self._lock()
-        self._clear_up()
         for number, model in enumerate(models):
             if isinstance(model, KeepsFinished) and (work := model.keep_finished(self._unfinished / f"{number}.scores")):
                 self._kept.append(work)
@@ -152,16 +149,6 @@ class RunFolders:
         except OSError as error:
             raise UsageError(f"{self._targets[0]}: another run is writing there; wait, or name another folder") from error
 
-    def _clear_up(self) -> None:
-        """Removes the half-written folders of a killed run, which it noted down, and notes down those of this one."""
-        note = self._unfinished / _HALF_WRITTEN
-        if note.exists():
-            for name in note.read_text(encoding="utf-8").splitlines():
-                for target in self._targets:
-                    if Path(name).name == name and name.startswith(f".{target.name}.") and name.endswith(".tmp"):
-                        shutil.rmtree(target.parent / name, ignore_errors=True)
-        note.write_text("".join(f"{folder.name}\n" for folder in self._folders), encoding="utf-8")
-
     @property
     def kept(self) -> int:
         """Events whose scores are kept for a run that goes on from here."""
@@ -176,9 +163,6 @@ class RunFolders:
         for work in self._kept:
             work.close()
         handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
-        if error[0] is not None and len(self._targets) > 1:
-            with suppress(OSError):
-                self._targets[0].parent.rmdir()  # made for the folders in it, if it is empty
         if error[0] is None or not self.kept:
             shutil.rmtree(self._unfinished, ignore_errors=True)
         return handled

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -125,11 +126,9 @@ class HuggingFaceTokenizer:
             import tokenizers
         except ImportError as error:
             raise MissingExtraError("tokenizers", extra="tokenizers") from error
-        try:
+        self._source = source
+        with self._library_errors():
             self._tokenizer = tokenizers.Tokenizer.from_str(json.decode())
-        except Exception as error:  # the library raises nothing more special than Exception
-            reason = str(error).partition("\n")[0]
-            raise InputError(f"{source}: not a usable tokenizer.json: {reason}") from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
@@ -138,6 +137,21 @@ class HuggingFaceTokenizer:
         self.name = self.PREFIX + self._sha256[:6]
         self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
         self._pieces = _spelled(self._strings, self._bounds, byte_level=b'"ByteLevel"' in json)
+
+    @contextmanager
+    def _library_errors(self) -> Iterator[None]:
+        """Turn what the library raises into an InputError that names the file.
+
+        It raises nothing more special than Exception and, where its Rust code panics, a BaseException of its own.
+        """
+        try:
+            yield
+        except BaseException as error:
+            panicked = type(error).__name__ == "PanicException"
+            if not panicked and (isinstance(error, MemoryError) or not isinstance(error, Exception)):
+                raise
+            reason = str(error).partition("\n")[0]
+            raise InputError(f"{self._source}: not a usable tokenizer.json: {reason}") from error
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> HuggingFaceTokenizer:
@@ -152,9 +166,10 @@ class HuggingFaceTokenizer:
     def tokenize(self, segments: Segments) -> Tokens:
         """Return the subwords of `segments`."""
         texts = [segments.text(i).decode() for i in range(len(segments))]
-        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        sequences = [encoding.ids for encoding in encodings]
-        decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
+        with self._library_errors():
+            encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+            sequences = [encoding.ids for encoding in encodings]
+            decoded = self._tokenizer.decode_batch(sequences, skip_special_tokens=False)
         lossy = np.array([text != back for text, back in zip(texts, decoded, strict=True)], bool)
         counts = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
         ids = np.fromiter((i for ids in sequences for i in ids), dtype=np.int64, count=int(counts.sum()))
@@ -183,14 +198,15 @@ class HuggingFaceTokenizer:
         """Return the text that the tokenizer's decoder makes; strings not in its vocabulary stand as they are."""
         pieces: list[str] = []
         known: list[int] = []
-        for token in tokens:
-            number = self._tokenizer.token_to_id(token)
-            if number is not None:
-                known.append(number)
-                continue
-            pieces += [self._tokenizer.decode(known, skip_special_tokens=False), token]
-            known = []
-        return "".join([*pieces, self._tokenizer.decode(known, skip_special_tokens=False)])
+        with self._library_errors():
+            for token in tokens:
+                number = self._tokenizer.token_to_id(token)
+                if number is not None:
+                    known.append(number)
+                    continue
+                pieces += [self._tokenizer.decode(known, skip_special_tokens=False), token]
+                known = []
+            return "".join([*pieces, self._tokenizer.decode(known, skip_special_tokens=False)])
 
     def settings(self) -> dict[str, object]:
         """Return the name, and the file with its SHA-256."""

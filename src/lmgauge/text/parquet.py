@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
 from lmgauge.text.labels import DOCUMENT, GROUP, ID, Names
-from lmgauge.text.readers import Reading, gaps, read_records
+from lmgauge.text.readers import MAX_LINE_BYTES, Reading, gaps, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, file_errors
 
@@ -46,6 +46,8 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterat
         if column not in file.schema_arrow.names:
             found = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
             raise InputError(f"{source.name}: no column {column!r}; the columns are {found}: name one of them")
+        if file.schema_arrow.names.count(column) > 1:
+            raise InputError(f"{source.name}: several columns are called {column!r}: give each a name of its own")
     row = 1
     for batch in file.iter_batches(_rows_per_batch(file, reading), columns=sorted(set(columns))):
         numbers = np.arange(row, row + len(batch), dtype=np.int64)
@@ -125,6 +127,13 @@ def _segments(
 ) -> Iterator[Segments]:
     """Yield a batch as segments over Arrow's own buffer if all of it is clean, else record by record."""
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    lengths = np.diff(offsets)
+    longest = int(np.argmax(lengths))
+    if lengths[longest] > MAX_LINE_BYTES:
+        raise InputError(
+            f"{source.name}, row {row + longest}: column {reading.field!r} holds {lengths[longest]:,} bytes in one cell; "
+            f"at most {MAX_LINE_BYTES:,} are read: cut the text into more rows"
+        )
     buffer = texts.buffers()[2]
     data = np.frombuffer(buffer if buffer is not None else b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
     whole = data.tobytes()  # a copy of its own: checked as bytes, and kept after Arrow frees the batch

@@ -22,6 +22,9 @@ from lmgauge.text.streams import Source, read_chunks
 Labels = Mapping[str, Sequence[str]]
 """The names of the groups and documents of some records, and their ids; only what is asked for."""
 
+MAX_LINE_BYTES = 1 << 30
+"""The longest line, or cell of a Parquet file, that is read: whole corpora that stand on one line are shorter."""
+
 _ZERO = np.zeros(1, dtype=np.int64)
 
 
@@ -75,7 +78,7 @@ def clean_blocks(source: Source, reading: Reading) -> Iterator[tuple[Segments, i
     """Yield blocks of lines and their code points, newlines included."""
     place = Place(source.name)
     keep_bom = reading.keep_bom and source.format == "text"
-    for raw, newline_supplied in _line_blocks(source, reading.block_bytes):
+    for raw, newline_supplied in _line_blocks(source, reading):
         block = strip_file_start(raw, place, reading.report, keep_bom) if place.byte == 0 else raw
         if newline_supplied:
             if block == b"\n":  # the file was a byte order mark alone: an empty text
@@ -93,13 +96,22 @@ def clean_blocks(source: Source, reading: Reading) -> Iterator[tuple[Segments, i
         place.byte = (place.byte or 0) + len(block)
 
 
-def _line_blocks(source: Source, block_bytes: int) -> Iterator[tuple[bytes, bool]]:
-    """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end."""
+def _line_blocks(source: Source, reading: Reading) -> Iterator[tuple[bytes, bool]]:
+    """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end.
+
+    Raises:
+        InputError: a line is longer than `MAX_LINE_BYTES`.
+    """
     waiting: list[bytes] = []
-    for chunk in read_chunks(source, block_bytes):
+    for chunk in _chunks_to_nul(source, reading):
         cut = chunk.rfind(b"\n") + 1
         if cut == 0:  # a line longer than a chunk: keep the pieces, join them once
             waiting.append(chunk)
+            if sum(map(len, waiting)) > MAX_LINE_BYTES:
+                raise InputError(
+                    f"{source.name}: there is no newline within {MAX_LINE_BYTES:,} bytes, and a line is read as a whole: "
+                    "is this a text of lines? Put newlines in it, e.g. with fold -s"
+                )
             continue
         block = b"".join([*waiting, memoryview(chunk)[:cut]])
         waiting = [chunk[cut:]] if cut < len(chunk) else []
@@ -110,10 +122,18 @@ def _line_blocks(source: Source, block_bytes: int) -> Iterator[tuple[bytes, bool
         yield last, True
 
 
+def _chunks_to_nul(source: Source, reading: Reading) -> Iterator[bytes]:
+    """Yield the chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more."""
+    for chunk in read_chunks(source, reading.block_bytes):
+        yield chunk
+        if reading.errors == "fail" and b"\0" in chunk:
+            return
+
+
 def read_document(source: Source, reading: Reading) -> Iterator[Segments]:
     """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file."""
     place = Place(source.name)
-    chunks = list(read_chunks(source, reading.block_bytes))
+    chunks = list(_chunks_to_nul(source, reading))
     complete = not chunks or chunks[-1].endswith(b"\n")
     whole = b"".join(chunks if complete else [*chunks, b"\n"])
     chunks.clear()

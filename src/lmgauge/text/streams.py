@@ -25,6 +25,8 @@ _RECORD_SUFFIXES = dict.fromkeys(_JSONL_SUFFIXES, "jsonl") | {".tsv": "tsv", ".p
 _TEXT_SUFFIXES = (".txt", ".text", *_RECORD_SUFFIXES)
 # A zstd stream gives at most 128 KiB for 4 bytes read, so this bounds what one call can return (at 128 MiB).
 _ZSTD_READ_BYTES = 1 << 12
+_PACKED_BYTES = 1 << 16  # of .bz2 and .xz at a time, and what may come out of them at a time
+_UNPACKED_BYTES = 1 << 20
 _ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; the library refuses more than 2**27 untold
 
 
@@ -198,31 +200,57 @@ def _decompressed(stream: BufferedReader, source: Source, chunk_bytes: int) -> I
     if source.compression == ".zst":
         yield from _gather(_zstd_pieces(stream, source), chunk_bytes)
         return
-    if source.compression == ".xz":
-        yield from _xz_chunks(stream, source, chunk_bytes)
+    if source.compression in (".bz2", ".xz"):
+        yield from _gather(_stream_pieces(stream, source), chunk_bytes)
         return
     opened: BinaryIO = stream
     if source.compression == ".gz":
         import gzip
 
         opened = cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))
-    elif source.compression == ".bz2":
-        import bz2
-
-        opened = cast(BinaryIO, bz2.BZ2File(stream))
     while chunk := opened.read(chunk_bytes):
         yield chunk
 
 
-def _xz_chunks(stream: BufferedReader, source: Source, chunk_bytes: int) -> Iterator[bytes]:
+def _stream_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:
+    """Yield decompressed pieces of one or more .bz2 or .xz streams.
+
+    Python's own readers ignore whatever follows a complete stream: half a text would be left out in silence.
+    """
+    import bz2
     import lzma
 
+    xz = source.compression == ".xz"
+    decompressor = lzma.LZMADecompressor() if xz else bz2.BZ2Decompressor()
+    packed = stream.read(_PACKED_BYTES)
     try:
-        opened = lzma.LZMAFile(stream)  # noqa: SIM115
-        while chunk := opened.read(chunk_bytes):
-            yield chunk
+        while packed:
+            while not decompressor.eof:
+                piece = decompressor.decompress(packed, _UNPACKED_BYTES)
+                if piece:
+                    yield piece
+                packed = b""
+                if decompressor.needs_input and not (packed := stream.read(_PACKED_BYTES)):
+                    raise EOFError
+            packed = decompressor.unused_data or stream.read(_PACKED_BYTES)
+            packed = _after_padding(stream, packed) if xz else packed
+            decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ) if xz else bz2.BZ2Decompressor()
     except lzma.LZMAError as error:
         raise InputError(f"{source.name}: the .xz file is damaged: {error}") from error
+
+
+def _after_padding(stream: BufferedReader, packed: bytes) -> bytes:
+    """Return what follows the padding that the .xz format allows after a stream: zero bytes, a multiple of four."""
+    zeros = 0
+    while packed:
+        rest = packed.lstrip(b"\0")
+        zeros += len(packed) - len(rest)
+        packed = rest or stream.read(_PACKED_BYTES)
+        if rest:
+            break
+    if zeros % 4:
+        raise OSError(f"{zeros} zero bytes follow a stream; padding is a multiple of four")
+    return packed
 
 
 def _zstd_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:

@@ -6,10 +6,6 @@ Words that cannot stand in the file's columns (characters and bytes that are whi
 from __future__ import annotations
 
 import gzip
-import re
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -19,79 +15,35 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.files import writing
-from lmgauge.models.ngram.counting import MAX_ORDER, Table, new_table
+from lmgauge.models.ngram.arpa_sections import (
+    ArpaReader,
+    expect_end,
+    expect_section,
+    linear,
+    opened,
+    read_header,
+    read_pieces,
+)
+from lmgauge.models.ngram.counting import Table, new_table
 from lmgauge.models.ngram.lookup import NgramTables, columns, parents_and_words
 from lmgauge.models.ngram.model import NgramModel, NgramSettings
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
-_READ_BYTES = 1 << 24
 _WRITE_ROWS = 1 << 18
 _GIVEN_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: tokens found here, no name is special
-_ZERO = -99.0  # SRILM's log10 of zero
-_SMALLEST = -37.5
-_REASONS = {
-    1: "a number that cannot be read",
-    2: "the wrong number of columns",
-    3: "a value out of range (log10 of a probability is not above 0, and never NaN)",
-}
+_CAPITAL_UNK = "<UNK>"  # what other toolkits, KenLM among them, read as <unk>
 _ESCAPED = {chr(c): f"<0x{c:02X}>" for c in (9, 10, 11, 12, 13, 32)}
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            if packed:
-                with gzip.open(raw) as file:
-                    yield file  # type: ignore[misc]
-            else:
-                yield raw
-    except (OSError, EOFError, zlib.error) as error:
-        if isinstance(error, (InputError, ModelFileError)):
-            raise
-        raise ModelFileError(f"{path}: cannot be read: {error}") from error
 
 
 def is_arpa(path: Path) -> bool:
     """Whether a file looks like an ARPA model: `\\data\\` within its first lines."""
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             return b"\\data\\" in file.read(4096)
     except ModelFileError:
         return False
-
-
-class _Reader:
-    """The file in large pieces, with the position for messages."""
-
-    def __init__(self, file: IO[bytes], path: Path) -> None:
-        self.file, self.path = file, path
-        self.buffer, self.line, self.ended = b"", 0, False
-
-    def fill(self) -> bool:
-        piece = self.file.read(_READ_BYTES)
-        if not piece:
-            if not self.ended and self.buffer and not self.buffer.endswith(b"\n"):
-                self.buffer += b"\n"
-            self.ended = True
-            return False
-        self.buffer += piece
-        return True
-
-    def next_line(self) -> bytes | None:
-        while b"\n" not in self.buffer:
-            if not self.fill() and b"\n" not in self.buffer:
-                return None
-        text, self.buffer = self.buffer.split(b"\n", 1)
-        self.line += 1
-        return text.strip()
-
-    def fail(self, what: str, line: int | None = None) -> ModelFileError:
-        return ModelFileError(f"{self.path}, line {line or self.line}: {what}; the ARPA file is damaged")
 
 
 def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") -> NgramModel:
@@ -106,16 +58,19 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
     """
     path = Path(path)
     chosen = make_tokenizer(tokenizer)
-    with _opened(path) as file:
-        reader = _Reader(file, path)
-        counts = _read_header(reader)
-        vocabulary, unigrams = _read_unigrams(reader, counts[0], escaped=chosen.unit == "character")
+    with opened(path) as file:
+        reader = ArpaReader(file, path)
+        counts = read_header(reader)
+        spellings = {escape: c for c, escape in _ESCAPED.items()} if chosen.unit == "character" else {}
+        vocabulary, unigrams = _read_unigrams(reader, counts[0], spellings)
         total = float(np.sum(unigrams[:, 0], dtype=np.float64))
-        builder = _TableBuilder(reader, vocabulary, unigrams, escaped=chosen.unit == "character")
+        builder = _TableBuilder(reader, vocabulary, unigrams, spellings)
+        if _CAPITAL_UNK in spellings:
+            builder.notes.append(f"the file calls the unknown word {_CAPITAL_UNK}; here it is <unk>")
         for order, count in enumerate(counts[1:], 2):
-            _expect_section(reader, order)
+            expect_section(reader, order)
             builder.add_order(order, count, last=order == len(counts))
-        _expect_end(reader)
+        expect_end(reader)
         if abs(total - 1) > 1e-3:
             builder.notes.append(
                 f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its numbers are no measure"
@@ -126,101 +81,27 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
     )
 
 
-def _read_header(reader: _Reader) -> list[int]:
-    while (line := reader.next_line()) is not None and line != b"\\data\\":
-        if reader.line > 1000:
-            break
-    if line != b"\\data\\":
-        raise ModelFileError(f"{reader.path}: is no ARPA file, as there is no \\data\\ line")
-    counts: list[int] = []
-    while (line := reader.next_line()) is not None and line != b"\\1-grams:":
-        if not line:
-            continue
-        match = re.fullmatch(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,18})", line)
-        if match is None or int(match[1]) != len(counts) + 1:
-            raise reader.fail(
-                f"expected 'ngram {len(counts) + 1}=<count>' or '\\1-grams:', found {line[:60].decode('utf-8', 'replace')!r}"
-            )
-        counts.append(int(match[2]))
-    if line is None or not counts:
-        raise reader.fail("the header ends without \\1-grams:")
-    if len(counts) > MAX_ORDER or sum(counts) >= 2**40:
-        raise reader.fail(f"the header promises {sum(counts):,} n-grams up to order {len(counts)}, beyond all reason")
-    return counts
-
-
-def _expect_section(reader: _Reader, order: int) -> None:
-    line = reader.next_line()
-    while line == b"":
-        line = reader.next_line()
-    if line != f"\\{order}-grams:".encode():
-        raise reader.fail(
-            f"expected \\{order}-grams:, found {(line or b'the end of the file')[:60].decode('utf-8', 'replace')!r}"
-        )
-
-
-def _expect_end(reader: _Reader) -> None:
-    line = reader.next_line()
-    while line == b"":
-        line = reader.next_line()
-    if line != b"\\end\\":
-        raise reader.fail(
-            "there is no \\end\\ after the last section: it is longer than the header says, or the file was cut off"
-        )
-
-
-_Section = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
-
-
-def _read_pieces(reader: _Reader, order: int, count: int) -> Iterator[_Section]:
-    """Rows of one section: log10 probabilities and weights, and where their words are in the text."""
-    left = count
-    while left:
-        if b"\n" not in reader.buffer and not reader.fill() and not reader.buffer:
-            raise reader.fail(f"the file ends {left:,} lines before the {count:,} {order}-grams its header promises")
-        data = np.frombuffer(reader.buffer, np.uint8)
-        rows = min(left, reader.buffer.count(b"\n"))
-        p, b = np.empty(rows), np.empty(rows)
-        starts, ends = np.empty(rows * order, np.int64), np.empty(rows * order, np.int64)
-        lines, consumed, fault, reason = _native.parse_arpa_lines(data, order, p, b, starts, ends)
-        if fault >= 0:
-            raise reader.fail(_REASONS[reason], reader.line + 1 + lines)
-        if lines:
-            yield p[:lines], b[:lines], data, starts[: lines * order], ends[: lines * order]
-        elif rows or not reader.fill():
-            raise reader.fail(
-                f"section \\{order}-grams: ends {left:,} lines before the {count:,} its header promises",
-                reader.line + 1,
-            )
-        reader.buffer = reader.buffer[consumed:]
-        reader.line += lines
-        left -= lines
-
-
-def _linear(log10: NDArray[np.float64], reader: _Reader) -> NDArray[np.float32]:
-    """Probabilities or weights from log10; SRILM's -99 is zero. Their lines were the last ones read."""
-    low = np.flatnonzero((log10 > _ZERO) & (log10 < _SMALLEST))
-    if len(low):
-        line = reader.line + 1 + int(low[0])
-        raise reader.fail(f"{log10[low[0]]:g} is too small for a single-precision probability (-99 means zero)", line)
-    return np.where(log10 <= _ZERO, 0.0, np.power(10.0, log10)).astype(np.float32)
-
-
-def _read_unigrams(reader: _Reader, count: int, *, escaped: bool) -> tuple[Vocabulary, NDArray[np.float32]]:
+def _read_unigrams(
+    reader: ArpaReader, count: int, spellings: dict[str, str]
+) -> tuple[Vocabulary, NDArray[np.float32]]:
+    """Read the first section; `spellings` (what a word of the file is called here) learns a `<UNK>` that means `<unk>`."""
     tokens: list[str] = []
     values: list[NDArray[np.float32]] = []
-    back = {escape: c for c, escape in _ESCAPED.items()} if escaped else {}
-    for p, b, data, starts, ends in _read_pieces(reader, 1, count):
+    for p, b, data, starts, ends in read_pieces(reader, 1, count):
         whole = data.tobytes()
         try:
             found = [whole[s:e].decode() for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
         except UnicodeDecodeError as error:
             raise reader.fail(f"a word is not valid UTF-8 ({error.reason})") from error
-        tokens += [back.get(token, token) for token in found] if back else found
-        values.append(np.stack((_linear(p, reader), _linear(b, reader)), axis=1))
+        tokens += found
+        values.append(np.stack((linear(p, reader), linear(b, reader)), axis=1))
     if not values:
         raise reader.fail("there are no unigrams")
     table = np.concatenate(values)
+    if _CAPITAL_UNK in tokens and "<unk>" not in tokens:
+        spellings[_CAPITAL_UNK] = "<unk>"
+    if spellings:
+        tokens = [spellings.get(token, token) for token in tokens]
     ordinary = [i for i, token in enumerate(tokens) if token not in SPECIAL_TOKENS]
     special = {token: i for i, token in enumerate(tokens) if token in SPECIAL_TOKENS}
     if len(ordinary) + len(special) != len(tokens):
@@ -244,9 +125,10 @@ def _read_unigrams(reader: _Reader, count: int, *, escaped: bool) -> tuple[Vocab
 class _TableBuilder:
     """Tables made from sections, order after order, closed under beginnings and ends."""
 
-    def __init__(self, reader: _Reader, vocabulary: Vocabulary, unigrams: NDArray[np.float32], *, escaped: bool) -> None:
-        self.reader, self.vocabulary, self.unigrams = reader, vocabulary, unigrams
-        self.unescaped = {escape: c for c, escape in _ESCAPED.items()} if escaped else {}
+    def __init__(
+        self, reader: ArpaReader, vocabulary: Vocabulary, unigrams: NDArray[np.float32], spellings: dict[str, str]
+    ) -> None:
+        self.reader, self.vocabulary, self.unigrams, self.spellings = reader, vocabulary, unigrams, spellings
         self.words: list[NDArray[np.uint32]] = []
         self.values: list[NDArray[np.float32]] = []
         self.notes: list[str] = []
@@ -255,10 +137,10 @@ class _TableBuilder:
         """Reads the lines of a section."""
         words = [np.zeros((0, order), np.uint32)]
         values = [np.zeros((0, 2), np.float32)]
-        for p, b, data, starts, ends in _read_pieces(self.reader, order, count):
+        for p, b, data, starts, ends in read_pieces(self.reader, order, count):
             words.append(self._ids(data, starts, ends, order).reshape(-1, order))
-            weights = np.ones(len(p), np.float32) if last else _linear(b, self.reader)
-            values.append(np.stack((_linear(p, self.reader), weights), axis=1))
+            weights = np.ones(len(p), np.float32) if last else linear(b, self.reader)
+            values.append(np.stack((linear(p, self.reader), weights), axis=1))
         self.words.append(np.concatenate(words))
         self.values.append(np.concatenate(values))
 
@@ -282,7 +164,7 @@ class _TableBuilder:
         ids = ids[: len(starts)]
         for j in np.flatnonzero(ids == 0).tolist():
             token = data[starts[j] : ends[j]].tobytes().decode("utf-8", "replace")
-            token = self.unescaped.get(token, token)
+            token = self.spellings.get(token, token)
             if token not in self.vocabulary:
                 line = self.reader.line + 1 + j // order
                 raise self.reader.fail(f"an n-gram holds the word {token!r}, which is no unigram of the file", line)
