@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
+from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.clean import SplitEvaluation
@@ -93,6 +94,8 @@ def overlap(
     from lmgauge.text.overlap.find import write_clean as write
 
     run, train, test = _inputs(texts, tests, run_path, options)
+    read = [source.path for corpus in (train, test) for source in corpus.sources]
+    refuse_replacing({"--write-clean": write_clean}, [*read, *([run_path] if run_path else [])])
     with progress() as status:
         found = find_overlap(
             train,

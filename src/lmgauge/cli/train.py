@@ -9,6 +9,7 @@ import click
 
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
+from lmgauge.files import refuse_replacing
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 
 KINDS = [
@@ -137,6 +138,7 @@ def train(
     from lmgauge.report.terminal import progress
 
     corpus = corpus_of(texts, {name: options.pop(name) for name in ("unit", "field", "group", "format_", "errors")})
+    refuse_replacing({"-o": output}, [*(source.path for source in corpus.sources), *([words] if words else [])])
     with progress() as status:
         given = None if words is None else read_word_list(words)
         model = run(kind, corpus, words=given, progress=status.update, **options)  # type: ignore[arg-type]

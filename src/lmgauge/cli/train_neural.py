@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from lmgauge.cli.options import corpus_of
+from lmgauge.files import refuse_replacing
 from lmgauge.models.neural.training.presets import PRESET_NAMES
 from lmgauge.models.neural.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
@@ -211,6 +212,8 @@ def train_and_tell(
     reading = {name: options[name] for name in ("unit", "field", "group", "format_", "errors")}
     corpus = corpus_of(texts, reading)
     valid = corpus_of(options["valid"], reading) if options["valid"] else None
+    read = [source.path for text in (corpus, valid) if text is not None for source in text.sources]
+    refuse_replacing({"-o": output}, read)
     given = set(_given(ctx))
     changes = {name: options[name] for name in _SETTINGS}
     changes |= {name: options[name] for name in ("order", "context") if name in given}
