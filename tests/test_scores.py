@@ -188,6 +188,8 @@ GOOD = {"segment": 0, "start": 0, "end": 1, "token": "a", "logprob": -1.0, "kind
         ([{**GOOD, "context": "a"}], "wrong type"),
         ([{**GOOD, "context": -1}], "'context' holds -1"),
         ([{**GOOD, "rank": 0}], "'rank' holds 0"),
+        ([{**GOOD, "end": -5}], "'end' holds -5"),
+        ([{**GOOD, "start": -(2**63)}], "'start' holds -9"),
         ([GOOD | {"rank": 1}, GOOD | {"rank": None}], "rank"),
         ([{**GOOD, "entropy": "a"}], "wrong type"),
         ([GOOD, {**GOOD, "token": None}], "token"),
@@ -203,6 +205,51 @@ def test_bad_tables_are_errors(tmp_path: Path, rows: list[Any], message: str) ->
     with pytest.raises(InputError, match=message) as raised:
         lmgauge.evaluate_scores(jsonl(tmp_path, rows))
     assert "\n" not in str(raised.value)
+
+
+def test_a_kind_that_only_some_rows_of_json_have_counts(tmp_path: Path) -> None:
+    """Programs write the kinds that are rare; the first row decides nothing, nor does the first lot of 65,536."""
+    few = [{"segment": 0, "logprob": -5, "token": "a"}, {"segment": 0, "logprob": -1, "token": "</s>", "kind": "eos"}]
+    seen = lmgauge.evaluate_scores(jsonl(tmp_path, few))
+    assert (seen.tokens, seen.sentence_ends) == (1, 1)
+    assert seen.perplexity_without_eos == pytest.approx(math.exp(5))
+    rows = [{"segment": i // 2, "logprob": -1.0} for i in range(1 << 17)]
+    for i in range((1 << 16) - 1, 1 << 17, 2):
+        rows[i]["kind"] = "eos"
+    rows[-2]["kind"] = "oov"
+    seen = lmgauge.evaluate_scores(jsonl(tmp_path, rows))
+    assert (seen.sentence_ends, seen.oov, seen.events) == ((1 << 15) + 1, 1, 1 << 17)
+    for row in rows[: 1 << 16]:
+        row.setdefault("kind", "token")
+    assert lmgauge.evaluate_scores(jsonl(tmp_path, rows)).sentence_ends == (1 << 15) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "at"), [("start", 1), ("end", 1 << 16), ("token", 1), ("entropy", 2), ("context", 1), ("logprob", 1)]
+)
+def test_other_columns_are_in_every_row_of_json_or_in_none(tmp_path: Path, name: str, at: int) -> None:
+    whole = GOOD | {"entropy": 1.0, "context": 1}
+    lacking = {key: value for key, value in whole.items() if key != name}
+    with pytest.raises(InputError, match=f"line {at + 1}: no '{name}', which line 1 has"):
+        list(read_scores(jsonl(tmp_path, [*[whole] * at, lacking])))
+    if name != "logprob":
+        with pytest.raises(InputError, match=f"line 1: no '{name}', which line {at + 1} has"):
+            list(read_scores(jsonl(tmp_path, [*[lacking] * at, whole])))
+
+
+def test_two_columns_of_one_name_are_an_error(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([0]), pa.array([0]), pa.array([-1.0])], ["segment", "segment", "logprob"])
+    pq.write_table(table, tmp_path / "two.parquet")
+    with pytest.raises(InputError, match="2 columns called 'segment'"):
+        list(read_scores(tmp_path / "two.parquet"))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, -0.001])
+def test_values_that_are_not_entropies_are_errors(tmp_path: Path, value: float) -> None:
+    path = parquet(tmp_path, segment=[0, 7], logprob=[-1.0, -1.0], entropy=[0.0, value])
+    with pytest.raises(InputError, match=r"entropy is .* in segment 7"):
+        list(read_scores(path))
+    assert list(read_scores(parquet(tmp_path, segment=[0], logprob=[-1.0], entropy=[-1e-16])))  # rounding
 
 
 @pytest.mark.parametrize("value", [math.nan, 0.1, math.inf])
@@ -318,6 +365,14 @@ def test_spans_that_stand_apart_are_counted_over_batches(tmp_path: Path) -> None
     assert [batch.spans_apart for batch in read_scores(parquet(tmp_path, **columns))] == [0, 1]
 
 
+def test_ends_alone_tell_of_spans_that_fall(tmp_path: Path) -> None:
+    sound, fallen = ([{"segment": 0, "end": end, "logprob": -1.0} for end in ends] for ends in ((1, 2, 2, 4), (2, 1, 2, 4)))
+    assert [batch.spans_apart for batch in read_scores(jsonl(tmp_path, sound))] == [0]
+    assert [batch.spans_apart for batch in read_scores(jsonl(tmp_path, fallen))] == [1]
+    told = lmgauge.evaluate_scores(jsonl(tmp_path, fallen), Corpus.from_strings(["abcd"])).notes
+    assert any("do not begin where the one before ended" in note for note in told)
+
+
 # -- a table and its text -----------------------------------------------------------------------------------------------
 
 
@@ -329,6 +384,8 @@ def test_a_table_of_another_text_is_an_error(tmp_path: Path) -> None:
     path = jsonl(tmp_path, spans((0, 0, 3), (1, 0, 9)))
     with pytest.raises(InputError, match="the same text"):
         lmgauge.evaluate_scores(path, Corpus.from_strings(["abc", "def"]))
+    with pytest.raises(InputError, match="the same text"):
+        lmgauge.evaluate_scores(jsonl(tmp_path, spans((0, 0, 9), (0, 9, 3))), Corpus.from_strings(["abc"]))
     with pytest.raises(InputError, match="the same text"):
         lmgauge.evaluate_scores(jsonl(tmp_path, spans((0, 0, 3), (5, 0, 3))), Corpus.from_strings(["abc", "def"]))
 

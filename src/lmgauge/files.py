@@ -7,12 +7,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from lmgauge.errors import InputError, LmgaugeError
+from lmgauge.errors import InputError, LmgaugeError, UsageError
+
+STANDARD_STREAM = "-"
 
 try:
     import fcntl
@@ -49,6 +51,48 @@ def _explained(path: Path, temporaries: list[Path]) -> Iterator[None]:
         explained = OutputError(text)
         explained.path = path
         raise explained from cause
+
+
+def refuse_replacing(
+    outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | os.PathLike[str]]
+) -> None:
+    """Refuse outputs that would replace what the same command reads, or each other.
+
+    Args:
+        outputs: files and folders to write, by the words that name them in a message; None and `-` are not files.
+        inputs: files and folders to read; `-` is standard input, and what is not there, such as an address, is ignored.
+
+    Raises:
+        UsageError: an output is an input, is a file in an input folder, is a folder that holds an input, or is or holds
+            another output.
+    """
+    targets = [(name, Path(path)) for name, path in outputs.items() if path is not None and str(path) != STANDARD_STREAM]
+    read = [os.fspath(path) for path in inputs]
+    for number, (name, target) in enumerate(targets):
+        for source in read:
+            piped = source == STANDARD_STREAM
+            nested = _holds(target, source) or (target.is_file() and _holds(source, target))
+            if _same_file(target, 0 if piped else source) or (nested and not piped):
+                what = "standard input" if piped else source
+                raise UsageError(f"{name} {target} would replace what this command reads ({what}); choose another name")
+        for other, earlier in targets[:number]:
+            first, second = Path(os.path.realpath(earlier)), Path(os.path.realpath(target))
+            if first == second or first in second.parents or second in first.parents or _same_file(target, earlier):
+                raise UsageError(f"{other} {earlier} and {name} {target} would replace each other; choose another name")
+
+
+def _same_file(target: Path, other: str | os.PathLike[str] | int) -> bool:
+    try:
+        return os.path.samestat(os.stat(target), os.stat(other))
+    except (OSError, ValueError):  # one of them is not there, or its name cannot be one
+        return False
+
+
+def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool:
+    """Return True if both are there, and the second is somewhere in the first."""
+    if not (os.path.isdir(folder) and os.path.exists(path)):
+        return False
+    return Path(os.path.realpath(folder)) in Path(os.path.realpath(path)).parents
 
 
 @contextmanager

@@ -118,6 +118,14 @@ class ScoreBatch:
         starts[firsts[firsts < len(starts)]] = 0
         return starts
 
+    def reach(self) -> NDArray[np.int64]:
+        """Return int64 [s], the furthest byte that a span of each segment ends at; 0 without rows or spans."""
+        reach = np.zeros(len(self.segments), np.int64)
+        scored = self.segment_events > 0
+        if len(self.ends):
+            reach[scored] = np.maximum.reduceat(self.ends, (np.cumsum(self.segment_events) - self.segment_events)[scored])
+        return reach
+
     def of_segments(self, begin: int, end: int) -> ScoreBatch:
         """The rows of segments number `begin` to `end` (not included) of this batch."""
         bounds = np.concatenate(([0], np.cumsum(self.segment_events)))
@@ -204,7 +212,8 @@ class ScoreWriter:
 def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
     """Reads a score table: Parquet as written here, or JSON lines with at least `segment` and `logprob`.
 
-    Foreign tables may leave out `start`, `end`, `token` and `kind` (all rows are then tokens).
+    Foreign tables may leave out `start`, `end`, `token` and `kind`. A row of JSON lines without `kind` is a token; any other
+    column is in every row or in none.
 
     Raises:
         InputError: the file cannot be read, or a row breaks the rules of the table.
@@ -292,6 +301,7 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
+    first, names = 0, frozenset[str]()
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -304,15 +314,29 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
                     row["logprob"] = -float("inf")
             except (ValueError, AttributeError, RecursionError) as error:
                 raise InputError(f"{path}, line {number}: cannot be read as a row of a score table: {error}") from error
+            if not first:
+                _require_columns(path, list(row))
+            row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
+            here = _COLUMNS & row.keys()
+            if not first:
+                first, names = number, here
+            if here != names:
+                name = min(here ^ names)
+                has, lacks = (first, number) if name in names else (number, first)
+                raise InputError(
+                    f"{path}, line {lacks}: no {name!r}, which line {has} has; write it in every row, or in none"
+                )
             rows.append(row)
             if len(rows) == _JSON_ROWS:
-                yield pa.RecordBatch.from_pylist(rows)
+                yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
                 rows = []
     if rows:
-        yield pa.RecordBatch.from_pylist(rows)
+        yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
+_COLUMNS = frozenset((*_INTEGERS, "logprob", "token", "kind", "entropy"))
+_ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 
 def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> ScoreBatch:
@@ -321,11 +345,11 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     import pyarrow.compute as pc
 
     names = rows.schema.names
-    for name in ("segment", "logprob"):
-        if name not in names:
-            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names)}")
-    for name in (*_INTEGERS, "logprob", "token", "kind", "entropy"):
-        if name in names and rows[name].null_count:
+    _require_columns(path, names)
+    for name in sorted(_COLUMNS & set(names)):
+        if names.count(name) > 1:
+            raise InputError(f"{path}: the score table has {names.count(name)} columns called {name!r}; leave one")
+        if rows[name].null_count:
             raise InputError(f"{path}: column {name!r} of the score table has rows without a value")
     try:
         logprob = np.array(rows["logprob"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
@@ -343,7 +367,14 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         raise InputError(
             f"{path}: logprob is {logprob[row]} in segment {row_segments[row]}; it must be the natural log of a probability"
         )
-    for name, lowest in (("segment", 0), ("context", 0), ("rank", 1)):
+    entropy = extra.get("entropy", np.zeros(0))
+    impossible = np.flatnonzero(~((entropy >= -_ROUNDING) & (entropy < np.inf)))
+    if len(impossible):
+        raise InputError(
+            f"{path}: entropy is {entropy[impossible[0]]} in segment {row_segments[impossible[0]]}; "
+            "an entropy is 0 or more and finite, in nats"
+        )
+    for name, lowest in (("segment", 0), ("start", 0), ("end", 0), ("context", 0), ("rank", 1)):
         if name in integers and len(logprob) and integers[name].min() < lowest:
             raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
     segments, counts = _runs(row_segments)
@@ -354,11 +385,11 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     )
     strings = Strings([""] if token is None else token.dictionary.to_pylist())
     batch = ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
-    if "start" in names and len(ends):
-        starts = integers["start"]
+    if len(ends):
         expected = batch.starts()
         if row_segments[0] == last:
             expected[0] = reach
+        starts = integers.get("start", expected)
         apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
         batch = replace(batch, spans_apart=apart)
     return batch
@@ -377,6 +408,12 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
     numbers = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int64)
     of_row: NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
     return of_row
+
+
+def _require_columns(path: Path, names: Sequence[str]) -> None:
+    for name in ("segment", "logprob"):
+        if name not in names:
+            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}")
 
 
 def _kinds(column: pa.Array) -> NDArray[np.uint8]:

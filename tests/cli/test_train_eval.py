@@ -508,7 +508,7 @@ def test_an_older_split_is_not_mixed_with_a_new_one(folder: Path, tmp_path: Path
     ok("split", folder / "train.txt", "-o", tmp_path / "parts")
     result = run("split", folder / "train.txt", "--fractions", "1,0,0", "-o", tmp_path / "parts")
     assert result.exit_code == 2
-    assert "of an older split" in result.stderr
+    assert "already has a validation.txt of another split" in result.stderr
 
 
 def test_reserved_words_may_be_told_apart_when_evaluating(folder: Path, tmp_path: Path) -> None:

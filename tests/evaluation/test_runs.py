@@ -158,7 +158,10 @@ def sealed(folder: Path, **settings: Any) -> None:
     write(folder, changed)
 
 
-@pytest.mark.parametrize("how", [{"paths": ["x"], "colour": 1}, "text.txt", {"paths": ["text.txt"], "unit": "x"}])
+@pytest.mark.parametrize(
+    "how",
+    [{"paths": ["x"], "colour": 1}, "text.txt", {"paths": ["text.txt"], "unit": "x"}, {"paths": [1.0]}, {"paths": "x"}],
+)
 def test_settings_this_version_does_not_know(folder: Path, how: Any) -> None:
     sealed(folder, text=how)
     run = open_run(folder)

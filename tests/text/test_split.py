@@ -103,6 +103,15 @@ def test_nothing_half_written(tmp_path: Path) -> None:
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("train.txt", "old\n")]
 
 
+@pytest.mark.parametrize("name", ["test.txt", "train.jsonl"])
+def test_no_file_that_is_there_is_replaced(tmp_path: Path, name: str) -> None:
+    """Nothing tells the part of an older split from a text that somebody made by hand."""
+    (tmp_path / name).write_text("somebody's\n")
+    with pytest.raises(UsageError, match=f"already has a {name} of another split"):
+        write_split(Corpus.from_files(NOVEL), tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "somebody's\n")]
+
+
 def test_a_text_that_changes_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("a\nb\nc\n")
@@ -132,7 +141,7 @@ def test_errors(tmp_path: Path) -> None:
         write_split(Corpus.from_files("-"), tmp_path)
     own = tmp_path / "train.txt"
     own.write_text("a\nb\n")
-    with pytest.raises(UsageError, match="would be replaced"):
+    with pytest.raises(UsageError, match="would replace what this command reads"):
         write_split(Corpus.from_files(own), tmp_path)
     with pytest.raises(UsageError, match="cannot write the parts"):
         write_split(corpus, own)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmgauge.files import refuse_replacing
+
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
 
@@ -50,6 +52,7 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> N
     from lmgauge.models.registry import load_model
     from lmgauge.report.terminal import progress
 
+    refuse_replacing({"TARGET": target}, [source])
     with progress() as status:
         status.update(f"reading {source}")
         path = Path(source)

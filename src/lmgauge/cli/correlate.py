@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from lmgauge.cli.options import json_option, seed_option, threads_option
+from lmgauge.files import refuse_replacing
 
 
 @click.command(name="correlate")
@@ -64,6 +66,8 @@ def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
         raise click.UsageError("name PERPLEXITIES or a model with -m, not both")
     if options["as_json"] and options["rows"] == "-":
         raise click.UsageError("standard output takes one of --json and --rows -")
+    read = [scores, perplexities, options["model"], *_files(options["outputs"])]
+    refuse_replacing({"--rows": options["rows"]}, [path for path in read if path])
     found = correlate_tables(
         scores,
         perplexities,
@@ -84,3 +88,10 @@ def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
         click.echo(to_json(found.to_dict()))
     elif options["rows"] != "-":
         print_correlation(found)
+
+
+def _files(outputs: Sequence[str]) -> list[str]:
+    """The files that paths and globs stand for."""
+    from lmgauge.text.streams import find_sources
+
+    return [source.path for source in find_sources(outputs)] if outputs else []

@@ -22,6 +22,7 @@ from lmgauge.cli.options import (
     text_options,
     threads_option,
 )
+from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
@@ -139,6 +140,10 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
     from lmgauge.report.terminal import progress
 
     corpus = corpus_of(texts, options)
+    outputs = {"--per-segment": options["per_segment"], "--per-token": options["per_token"]}
+    if len(paths) == 1:  # several models have folders of their own in it
+        outputs["-o"] = options["output"]
+    refuse_replacing(outputs, [*paths, *(source.path for source in corpus.sources)])
     scoring = scoring_options(options)
     with ExitStack() as stack:
         status = stack.enter_context(progress())

@@ -17,6 +17,7 @@ from lmgauge.cli.options import (
     text_options,
     threads_option,
 )
+from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
     from lmgauge.models.interpolation import MixtureFit
@@ -76,6 +77,8 @@ def mix(
     if output.endswith(_ARPA_NAMES):
         raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a mixture is a folder")
     given = None if weights is None else _numbers(weights)
+    held_out = corpus_of(texts, options) if texts or given is None else None
+    refuse_replacing({"-o": output}, [*models, *(source.path for source in (held_out.sources if held_out else ()))])
     with progress() as status:
         status.update("loading")
         components = [load_model(path, scoring_options(options)) for path in models]
@@ -85,10 +88,12 @@ def mix(
         show_speed(components, status)
         fit: MixtureFit | None = None
         shared: dict[str, Any] = {"threads": options["threads"], "names": models, "progress": status.update}
-        if given is None:
-            fit = estimate_weights(components, corpus_of(texts, options), **shared)
-        elif texts:
-            fit = measure_weights(components, given, corpus_of(texts, options), **shared)
+        if held_out is not None:
+            fit = (
+                estimate_weights(components, held_out, **shared)
+                if given is None
+                else measure_weights(components, given, held_out, **shared)
+            )
         found = given if fit is None else fit.weights
         mixture = MixtureModel(components, found or (), estimation=None if fit is None else fit.to_dict(), names=models)
         status.update(f"saving {output}")

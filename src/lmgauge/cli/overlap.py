@@ -8,6 +8,7 @@ import click
 
 from lmgauge.cli.options import corpus_of, json_option, refuse_field, text_options, threads_option
 from lmgauge.cli.say import say
+from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.clean import SplitEvaluation
@@ -94,6 +95,8 @@ def overlap(
     from lmgauge.text.overlap.find import write_clean as write
 
     run, train, test = _inputs(texts, tests, run_path, options)
+    read = [source.path for corpus in (train, test) for source in corpus.sources]
+    refuse_replacing({"--write-clean": write_clean}, [*read, *([run_path] if run_path else [])])
     with progress() as status:
         found = find_overlap(
             train,

@@ -10,6 +10,7 @@ import click
 from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, refuse_given, text_options, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
+from lmgauge.files import refuse_replacing
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 
 KINDS = [
@@ -143,6 +144,7 @@ def train(
     if kind == "good-turing" and options["interpolate"]:
         refuse_given(("interpolate",), "does not go with good-turing, which always backs off")
     corpus = corpus_of(texts, {name: options.pop(name) for name in TEXT_OPTIONS})
+    refuse_replacing({"-o": output}, [*(source.path for source in corpus.sources), *([words] if words else [])])
     with progress() as status:
         given = None if words is None else read_word_list(words)
         model = run(kind, corpus, words=given, progress=status.update, **options)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ import click
 
 from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, given_options, refuse_field
 from lmgauge.cli.say import say
+from lmgauge.files import refuse_replacing
 from lmgauge.models.neural.training.presets import PRESET_NAMES
 from lmgauge.models.neural.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
@@ -208,6 +209,8 @@ def train_and_tell(
     corpus = corpus_of(texts, reading, alone=False)
     valid = corpus_of(options["valid"], reading, alone=False) if options["valid"] else None
     refuse_field(corpus, valid)
+    read = [source.path for text in (corpus, valid) if text is not None for source in text.sources]
+    refuse_replacing({"-o": output}, read)
     given = set(given_options())
     changes = {name: options[name] for name in _SETTINGS}
     changes |= {name: options[name] for name in ("order", "context") if name in given}

@@ -418,8 +418,9 @@ class _Extent:
             self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
             return
         self.apart += batch.spans_apart
-        last = np.cumsum(batch.segment_events) - 1
-        self.ends.update(zip(batch.segments.tolist(), batch.ends[last].tolist(), strict=True))
+        segments, reach = batch.segments.tolist(), batch.reach().tolist()
+        reach[0] = max(reach[0], self.ends.get(segments[0], 0))  # it may have begun in the batch before
+        self.ends.update(zip(segments, reach, strict=True))
 
     def compare(self, block: Segments) -> None:
         lengths = (block.ends - block.starts).tolist()

@@ -71,6 +71,8 @@ class Run:
         known = self.settings.get("text", {})
         how = dict(known) if isinstance(known, dict) else {"text": known}
         remembered_paths = how.pop("paths", [])
+        if not isinstance(remembered_paths, list) or not all(isinstance(path, str) for path in remembered_paths):
+            raise InputError(f"{self.path}: {EVALUATION_FILE} does not name the files of the text; evaluate again")
         if document is not None:
             how["document"] = document
         paths = self._found(remembered_paths) if texts is None else list(texts)
@@ -304,9 +306,7 @@ def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:
             f"{name}: has no rows for segment {block.first + missing[0]}, which the text has; is it the same text?"
         )
     if len(table.ends):
-        scored = np.flatnonzero(table.segment_events)
-        last = table.ends[np.cumsum(table.segment_events)[scored] - 1]
-        wrong = scored[last > lengths[scored]]
+        wrong = np.flatnonzero(table.reach() > lengths)
         if len(wrong):
             raise InputError(
                 f"{name}: the spans of segment {block.first + wrong[0]} reach beyond the {lengths[wrong[0]]} bytes it has "

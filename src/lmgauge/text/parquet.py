@@ -131,7 +131,7 @@ def _segments(
     longest = int(np.argmax(lengths))
     if lengths[longest] > MAX_LINE_BYTES:
         raise InputError(
-            f"{source.name}, row {row + longest}: column {reading.field!r} holds {lengths[longest]:,} bytes in one cell; "
+            f"{source.name}, row {numbers[longest]}: column {reading.field!r} holds {lengths[longest]:,} bytes in one cell; "
             f"at most {MAX_LINE_BYTES:,} are read: cut the text into more rows"
         )
     buffer = texts.buffers()[2]

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from filecmp import cmp
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.files import refuse_replacing
 from lmgauge.text.documents import Corpus, Segments
 
 PARTS = ("train", "validation", "test")
@@ -171,8 +173,8 @@ def write_split(
         The parts written.
 
     Raises:
-        UsageError: as in `split_corpus`; the corpus can be read only once; a part would replace a file of the input;
-            the directory cannot be written to.
+        UsageError: as in `split_corpus`; the corpus can be read only once; a part would replace a file of the input, or
+            one that is there and is not the same; the directory cannot be written to.
         InputError: the text cannot be used, or changed between the two readings.
     """
     if not corpus.rereadable:
@@ -181,14 +183,13 @@ def write_split(
     suffix = ".jsonl" if split.records else ".txt"
     folder = Path(directory)
     paths = [folder / (name + suffix) if share else None for name, share in zip(PARTS, split.fractions, strict=True)]
-    for path in paths:
-        if path is not None and any(_same_file(path, source.path) for source in corpus.sources):
-            raise UsageError(f"{path} is a file of the input and would be replaced: write to another directory")
-    stale = [name + end for name in PARTS for end in (".txt", ".jsonl") if (folder / (name + end)).exists()]
-    stale = [name for name in stale if folder / name not in paths]
-    if stale or (folder / "config.json").exists():
-        what = f"holds {stale[0]} of an older split" if stale else "is the folder of a model"
-        raise UsageError(f"{folder} {what}: write to another directory, or remove it first")
+    outputs = {f"the {name} part": path for name, path in zip(PARTS, paths, strict=True)}
+    refuse_replacing(outputs, [source.path for source in corpus.sources])
+    for stale in (folder / (name + end) for name in PARTS for end in (".txt", ".jsonl")):
+        if stale not in paths and stale.exists():
+            raise _already_there(stale)  # it would be mixed with the new parts
+    if (folder / "config.json").exists():
+        raise UsageError(f"{folder} is the folder of a model: write to another directory")
     segments = [0] * len(PARTS)
     written = [0] * len(PARTS)
     with _complete_or_nothing(paths) as files:
@@ -212,8 +213,10 @@ def write_split(
     ]
 
 
-def _same_file(path: Path, other: str) -> bool:
-    return path.exists() and os.path.exists(other) and os.path.samefile(path, other)
+def _already_there(path: Path) -> UsageError:
+    return UsageError(
+        f"{path.parent} already has a {path.name} of another split, or of yours: name another directory, or remove it"
+    )
 
 
 def _lines(part: Segments, chosen: NDArray[np.bool_]) -> bytes:
@@ -238,6 +241,10 @@ def _complete_or_nothing(paths: Sequence[Path | None]) -> Iterator[list[BinaryIO
                 folder.mkdir(parents=True)
             yield [None if name is None else stack.enter_context(open(name, "wb")) for name in temporary]
         with _write_errors():
+            for name, path in zip(temporary, paths, strict=True):
+                # Nothing tells the part of an older split from a text that somebody made by hand: only the same is replaced.
+                if name is not None and path is not None and path.exists() and not cmp(name, path, shallow=False):
+                    raise _already_there(path)
             for name, path in zip(temporary, paths, strict=True):
                 if name is not None and path is not None:
                     os.replace(name, path)

@@ -137,6 +137,7 @@ def swapped(rows: Rows) -> Rows:
         (swapped, "spans", "segment 1: spans end at byte 21, but it has only 18 bytes"),
         (lambda rows: [r for r in rows if r["segment"] != 1], "segments", "segment 2, 'that  is the question', has no rows"),
         (lambda rows: [*rows, {**rows[-1], "segment": 77}], "segments", "segment 78 is in no text"),
+        (lambda rows: [*rows, {**rows[-1], "segment": 10**15}], "segments", f"segment {10**15 + 1:d} is in no text"),
         (with_value(1, end=3), "spans", "does not begin where"),
         (lambda rows: rows[:3] + rows[4:], "spans", "does not begin where"),
         (with_value(1, token="bee"), "spelling", "'bee' spans ' be'"),

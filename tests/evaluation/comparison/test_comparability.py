@@ -25,6 +25,7 @@ from lmgauge.evaluation.comparison.comparability import (
     gather_facts,
     verdicts,
 )
+from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.runs import Run, about, open_run
 
 TRAIN = ["the cat sat", "the dog sat on the cat", "a dog", "on a mat"]
@@ -258,6 +259,18 @@ def test_spans_that_do_not_tile_the_text_are_no_bits(shop: Workshop, starts_and_
     assert not found["bits_per_byte"].comparable
     assert any(reason.startswith("bad.jsonl: not exact") for reason in found["bits_per_byte"].reasons)
     assert part == NOTHING
+
+
+def test_a_span_that_ends_behind_its_segment_is_told_of_the_run_that_has_it(shop: Workshop) -> None:
+    """Beside it the sound run seems to end too early; only the text tells which of the two is wrong."""
+    good, bad = shop.run(PLAIN), shop.foreign(PLAIN)
+    rows = [json.loads(line) for line in bad.path.read_text(encoding="utf-8").splitlines()]
+    rows[10]["end"] += 3
+    rows[11] |= {"start": rows[11]["start"] + 3, "end": rows[11]["end"] + 3}
+    bad.path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for runs in ((good, bad), (bad, good)):
+        with pytest.raises(lmgauge.InputError, match=f"{bad.name}: the spans of segment 0 reach beyond the 11 bytes"):
+            compare(runs, corpus=Corpus.from_files(shop.text(PLAIN)))
 
 
 def test_a_long_segment_in_two_batches_is_no_gap(tmp_path: Path) -> None:

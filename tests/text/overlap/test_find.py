@@ -307,7 +307,7 @@ def test_write_clean_leaves_out_what_was_found(tmp_path: Path) -> None:
     assert found.segment_near.tolist() == [True, False, False, True, False, False]
     assert write_clean(found, tmp_path / "clean.txt") == 3
     assert (tmp_path / "clean.txt").read_bytes() == b"new words stand here\n\nline\n"
-    with pytest.raises(UsageError, match="would be replaced"):
+    with pytest.raises(UsageError, match="would replace what this command reads"):
         write_clean(found, tmp_path / "test.txt")
 
 

@@ -120,11 +120,10 @@ class Coverage:
             if rows.segment < expected:
                 self.faults["segments"].note(f"segment {rows.segment + 1} comes twice, or after a later one")
                 continue
-            while expected < rows.segment:
-                self._miss(feed, expected)
-                expected += 1
+            while expected < rows.segment and self._miss(feed, expected):
+                expected += 1  # to the end of the text at most: the number of a foreign segment may be any
             found = feed.find(rows.segment, pull=self._pull)
-            expected += 1
+            expected = rows.segment + 1
             if found is None:
                 self.faults["segments"].note(f"segment {rows.segment + 1} is in no text")
                 continue
@@ -170,11 +169,13 @@ class Coverage:
         self.claimed += claimed
         self.counted += plain
 
-    def _miss(self, feed: _Feed, segment: int) -> None:
+    def _miss(self, feed: _Feed, segment: int) -> bool:
+        """Notes that a segment has no rows, unless it is empty; returns whether the text has such a segment at all."""
         found = feed.find(segment, pull=self._pull)
         if found is not None and found[0].text(found[1]):
             text = found[0].text(found[1])[:40].decode(errors="replace")
             self.faults["segments"].note(f"segment {segment + 1}, {text!r}, has no rows")
+        return found is not None
 
     def _check(self, rows: Rows, block: Segments, place: int) -> None:
         self.scored += 1

@@ -14,6 +14,7 @@ from lmgauge.evaluation.slicing.ranges import extents
 from lmgauge.evaluation.tally import Tally
 from lmgauge.history import line_ends, scores_first_tokens
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.text.documents import Corpus
 
 METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 AS_TEXT = "as text"
@@ -58,7 +59,7 @@ class Facts:
         same_counts: every segment has as many events in both.
         spans: both have byte spans.
         same_lengths_shuffled: the segments end at the same bytes, but in another order.
-        apart: of each, spans that do not begin where the one before ended, and segments that end before the other's do.
+        apart: of each, spans that do not begin where the one before ended, and segments that end before the text does.
         span_bytes: bytes that the first scores, line ends left out.
     """
 
@@ -71,23 +72,34 @@ class Facts:
     span_bytes: int = 0
 
 
-def gather_facts(first: Run, second: Run) -> Facts:
+def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts:
     """Reads both tables once, side by side.
 
+    Args:
+        first, second: the runs.
+        corpus: a text at hand. If it is the one that both scored, the spans are held against it; if not, all that can be
+            seen is that one table's segments end before the other's.
+
     Raises:
-        InputError: a table breaks its rules.
+        InputError: a table breaks its rules, lacks a segment of the text, or has a span that ends behind its segment.
     """
     facts = Facts((Tally(), Tally()))
     runs, apart = (first, second), [0, 0]
     reach: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+    lengths: list[NDArray[np.int64]] = []
+    same_text = bool(first.text_sha256) and first.text_sha256 == second.text_sha256
+    if not same_text or (corpus is not None and corpus.report.sha256 != first.text_sha256):
+        corpus = None
 
     def counted(k: int) -> Iterator[ScoreBatch]:
         for batch in runs[k].batches():
             apart[k] += batch.spans_apart
             yield batch
 
-    for _, tables in lockstep([counted(0), counted(1)], None, [run.name for run in runs]):
+    for block, tables in lockstep([counted(0), counted(1)], corpus, [run.name for run in runs]):
         a, b = tables
+        if block is not None:
+            lengths.append(block.ends - block.starts)
         for k, table in enumerate(tables):
             facts.totals[k].add(table)
             reach[k].append(extents(table) if len(table.ends) else np.zeros(len(table.segments), np.int64))
@@ -99,8 +111,9 @@ def gather_facts(first: Run, second: Run) -> Facts:
     facts.same_lengths_shuffled = not np.array_equal(first_ends, second_ends) and np.array_equal(
         np.sort(first_ends), np.sort(second_ends)
     )
-    if facts.spans and first.text_sha256 and first.text_sha256 == second.text_sha256:
-        apart = [apart[0] + int((first_ends < second_ends).sum()), apart[1] + int((second_ends < first_ends).sum())]
+    if facts.spans and same_text:
+        whole = np.concatenate(lengths) if lengths else np.maximum(first_ends, second_ends)
+        apart = [apart[0] + int((first_ends < whole).sum()), apart[1] + int((second_ends < whole).sum())]
     facts.apart = (apart[0], apart[1])
     return facts
 

@@ -99,10 +99,11 @@ def compare(
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
     at_hand = corpus or remembered(runs[0])
-    facts = [gather_facts(runs[0], run) for run in runs[1:]]
+    texts = [at_hand or remembered(runs[0], run) for run in runs[1:]]
+    facts = [gather_facts(runs[0], run, text) for run, text in zip(runs[1:], texts, strict=True)]
     items = []
-    for run, fact in zip(runs[1:], facts, strict=True):
-        pair = _Pair((runs[0], run), fact, at_hand or remembered(runs[0], run), counts, examples)
+    for run, fact, text in zip(runs[1:], facts, texts, strict=True):
+        pair = _Pair((runs[0], run), fact, text, counts, examples)
         items.append(pair.compare(resamples, seed, threads, level=1 - SIGNIFICANT / len(facts)))
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]

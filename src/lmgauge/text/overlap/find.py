@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import writing
+from lmgauge.files import refuse_replacing, writing
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
 from lmgauge.text.overlap.near_duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair
@@ -333,9 +333,7 @@ def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
         OutputError: the file cannot be written.
     """
     test, target = overlap.text, Path(path)
-    for name in test.sources:
-        if target.exists() and os.path.exists(name) and os.path.samefile(target, name):
-            raise UsageError(f"{target} is a file of the test and would be replaced: give another name")
+    refuse_replacing({"the clean test": target}, test.sources)
     clean = ~overlap.segment_leaked
     with writing(target) as file:
         for block in test.blocks():
