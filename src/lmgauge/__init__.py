@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
     from lmgauge.text.vocabulary import Vocabulary
-    from lmgauge.verdicts import audit, audit_run, compare, diagnose, divergence, mix, overlap
+    from lmgauge.verdicts import audit, audit_run, compare, compare_recipes, diagnose, divergence, mix, overlap
 
 _HOMES = {
     "Accumulator": "lmgauge.tasks.accumulator",
@@ -100,6 +100,7 @@ _HOMES = {
     "cer": "lmgauge.task_scores",
     "chrf": "lmgauge.task_scores",
     "compare": "lmgauge.verdicts",
+    "compare_recipes": "lmgauge.verdicts",
     "correlate": "lmgauge.tasks.correlation",
     "correlate_tables": "lmgauge.task_scores",
     "diagnose": "lmgauge.verdicts",
@@ -166,6 +167,7 @@ __all__ = [
     "cer",
     "chrf",
     "compare",
+    "compare_recipes",
     "correlate",
     "correlate_tables",
     "diagnose",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -21,6 +21,8 @@ from lmgauge.evaluation.audit.leak import NothingToCompareError, OverlapSource
 from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE
 from lmgauge.evaluation.comparison.compare import WordCounts
 from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.recipes import RecipeComparison
+from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
 from lmgauge.evaluation.diagnosis.diagnose import SECTIONS
@@ -89,6 +91,27 @@ def compare(
             return seen.of(block)[0]
 
     return _compare(opened, corpus=corpus, counts=counts, resamples=resamples, seed=seed, threads=threads, examples=examples)
+
+
+def compare_recipes(
+    recipes: Mapping[str, Sequence[PathLike]], *, text: Text | None = None, document: str | None = None
+) -> tuple[RecipeComparison, ...]:
+    """Say whether recipes differ, from several runs of each: seeds are a second source of chance beside the text.
+
+    Args:
+        recipes: of each recipe, by name, run folders or score tables of two models or more (other seeds) on one text; each
+            recipe is compared with the first.
+        text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+
+    Raises:
+        InputError: a run is damaged or was changed, the runs may not be compared, or an event has probability zero.
+        UsageError: fewer than two recipes, or a recipe with one run.
+    """
+    opened = {name: [_opened(run) for run in runs] for name, runs in recipes.items()}
+    runs = [run for group in opened.values() for run in group]
+    corpus = _text_of(runs, text, document) if runs and (text is not None or document is not None) else None
+    return _compare_recipes(opened, corpus=corpus)
 
 
 def diagnose(

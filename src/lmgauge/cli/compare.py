@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import click
 
-from lmgauge.cli.options import json_option, scored_text_option, seed_option, threads_option
+from lmgauge.cli.options import json_option, refuse_given, scored_text_option, seed_option, threads_option
 
 METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 
 
 @click.command(name="compare")
-@click.argument("runs", nargs=-1, required=True, type=click.Path())
+@click.argument("runs", nargs=-1, type=click.Path())
+@click.option(
+    "--recipe",
+    "recipes",
+    multiple=True,
+    metavar="NAME=RUN,RUN[,...]",
+    help="Instead of RUNS: several runs (seeds) of a recipe; twice or more, each is compared with the first.",
+)
 @scored_text_option
 @click.option(
     "--document",
@@ -46,6 +53,7 @@ METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 @json_option
 def compare(
     runs: tuple[str, ...],
+    recipes: tuple[str, ...],
     texts: tuple[str, ...],
     document: str | None,
     train: tuple[str, ...],
@@ -66,6 +74,9 @@ def compare(
     lmgauge eval -m kn5/ test.txt -o run-kn5/
     lmgauge eval -m wb5/ test.txt -o run-wb5/
     lmgauge compare run-kn5/ run-wb5/
+    lmgauge compare --recipe small=s1/,s2/,s3/ --recipe large=l1/,l2/,l3/
+
+    A verdict is about these two models, on texts like this one, and not about the recipes that made them: --recipe is.
     """
     from lmgauge.errors import CheckFailedError, InputError
     from lmgauge.report.compare import print_comparisons
@@ -73,6 +84,12 @@ def compare(
     from lmgauge.report.terminal import progress
     from lmgauge.verdicts import compare as run
 
+    if recipes:
+        if runs:
+            raise click.UsageError("name either RUNS or --recipe, not both")
+        refuse_given(("train", "metric", "strict", "resamples", "examples", "details", "seed"), "does not go with --recipe")
+        _compare_recipes(recipes, texts, document, as_json=as_json)
+        return
     if len(runs) < 2:
         raise click.UsageError("name two runs or more; each is held against the first")
     with progress() as status:
@@ -107,3 +124,26 @@ def compare(
         raise InputError(
             f"nothing of {apart[0].second} and {apart[0].first} can be compared ({'; '.join(reasons)}); {remedy}"
         )
+
+
+def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, *, as_json: bool) -> None:
+    from lmgauge.report.compare import print_recipes
+    from lmgauge.report.json_text import to_json
+    from lmgauge.report.terminal import progress
+    from lmgauge.verdicts import compare_recipes
+
+    of_recipe: dict[str, list[str]] = {}
+    for recipe in recipes:
+        name, equals, runs = recipe.partition("=")
+        if not (name and equals and runs):
+            raise click.UsageError(f"--recipe {recipe}: write a name, =, and the runs with commas between: A=run1,run2,run3")
+        if name in of_recipe:
+            raise click.UsageError(f"--recipe {name}: named twice; put all its runs into one --recipe")
+        of_recipe[name] = [run for run in runs.split(",") if run]
+    with progress() as status:
+        status.update("comparing")
+        found = compare_recipes(of_recipe, text=list(texts) or None, document=document)
+    if as_json:
+        click.echo(to_json([item.to_dict() for item in found]))
+    else:
+        print_recipes(found)

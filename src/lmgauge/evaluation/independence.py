@@ -40,7 +40,8 @@ def in_words(units: Units, documents_by: str) -> str:
     if units.unit == DOCUMENTS:
         return f"{units.units:,} documents ({documents_by}) are taken as independent"
     if units.unit == SEGMENTS:
-        return f"{units.units:,} segments are taken as independent: each is a document ({documents_by})"
+        why = "as --document segment says" if documents_by == SEGMENTS else f"as each is a document ({documents_by})"
+        return f"{units.units:,} segments are taken as independent, {why}"
     if units.alike > 1.0:
         return (
             "documents are not known, and neighboring segments are alike: the interval is "

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
+from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
 from lmgauge.evaluation.statistics import DOCUMENTS
 from lmgauge.report.slices import Column, print_examples, print_slices, print_table
@@ -19,6 +20,12 @@ _NAMES = {
     "bits_per_character": "bits per character",
     "bits_per_word": "bits per word",
 }
+
+
+_ABOUT = (
+    "The verdict is about these two models on texts like this one, not about the recipes that made them; "
+    "several runs of each tell about those (--recipe)."
+)
 
 
 def print_comparisons(comparisons: Comparisons, *, details: bool) -> None:
@@ -40,6 +47,8 @@ def print_comparisons(comparisons: Comparisons, *, details: bool) -> None:
             out.print(readable(line))
         if comparison.independence:
             out.print(readable(f"95 % intervals and p-values: {comparison.independence}."), style="dim")
+        if comparison.p_value_holm is not None:
+            out.print(_ABOUT, style="dim")
         for note in comparison.notes:
             out.print(readable(note), style="dim")
         out.print()
@@ -147,6 +156,36 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
             f"To find a difference of this size about {needed:,} such {unit} are needed, "
             f"{needed / max(1, comparison.units):,.1f} times this text (80 % power)."
         )
+
+
+def print_recipes(comparisons: Sequence[RecipeComparison]) -> None:
+    """Print recipes compared through several runs: the figures of each, the verdict, and where the variance comes from."""
+    out = console()
+    for found in comparisons:
+        perplexity = found.metric == "perplexity"
+        digits = 2 if perplexity else 4
+        columns = [
+            Column("runs", [f"{count}" for count in found.runs]),
+            Column("mean", [number(value, digits) for value in found.figures]),
+            Column("lowest", [number(min(values), digits) for values in found.values], 2),
+            Column("highest", [number(max(values), digits) for values in found.values], 1),
+        ]
+        print_table(f"{_NAMES[found.metric]} by recipe", [found.first, found.second], columns, heading="recipe")
+        shown = _percent if perplexity else signed
+        low, high = shown(found.interval.low), shown(found.interval.high)
+        out.print(f"difference {shown(found.difference)} (95 % interval {low} .. {high})")
+        better = found.second if found.figures[1] < found.figures[0] else found.first
+        p = p_value(found.p_value_holm)
+        told = f"p {p}" if p.startswith("<") else f"p = {p}"
+        told += f", adjusted for {len(comparisons)} recipes (Holm)" if len(comparisons) > 1 else ""
+        verdict = f"is real: recipe {better} is better" if found.significant else "is not told from chance"
+        out.print(readable(f"The difference of the recipes {verdict} ({told})."))
+        share = 100 * found.seed_share
+        out.print(f"Of the variance {share:.0f} % comes from the seeds, {100 - share:.0f} % from the text.", style="dim")
+        out.print(readable(f"The interval and the p-value: {found.independence}, and so are the seeds."), style="dim")
+        for note in found.notes:
+            out.print(readable(note), style="dim")
+        out.print()
 
 
 def _print_details(comparison: Comparison) -> None:

@@ -170,8 +170,16 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
                 f"first {first.token!r}, event {first.position + 1} of segment {first.segment + 1}; "
                 "'ppl without' leaves them out."
             )
-    for told in dict.fromkeys(result.independence for result in results if result.independence and result.group is None):
-        yield f"95 % interval: {told}."
+    widest: dict[tuple[str, int, bool], Evaluation] = {}  # one sentence for intervals of one kind
+    for result in results:
+        interval = result.interval
+        if interval is not None and result.group is None:
+            kind = interval.unit, interval.units, interval.alike > 1.0
+            known = widest.get(kind)
+            if known is None or known.interval is None or interval.alike > known.interval.alike:
+                widest[kind] = result
+    for result in widest.values():
+        yield f"95 % interval: {result.independence}."
     yield from dict.fromkeys(note for result in results for note in result.notes)
     yield from comparison_notes(results)
 

@@ -1,0 +1,229 @@
+"""Recipes compared through several runs of each: the text and the seeds are both sources of chance.
+
+A test over documents tells two models apart, and says nothing of the recipes that made them: with another seed the same
+recipe makes another model. With several runs of each, the difference of the recipes is that of their mean log-probabilities.
+Its variance is the sum of two parts:
+
+* the text: the jackknife over documents of the difference of the means (`statistics.spread`);
+* the seeds: s_A^2 / K_A + s_B^2 / K_B, with s the standard deviation of a recipe's K runs on this text (Welch 1947).
+
+Degrees of freedom are Welch and Satterthwaite's (Satterthwaite 1946) over all parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.comparison.comparability import gather_facts, verdicts
+from lmgauge.evaluation.comparison.results import SIGNIFICANT
+from lmgauge.evaluation.independence import caveats, in_words
+from lmgauge.evaluation.paired import holm
+from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
+from lmgauge.evaluation.statistics import Interval, Spread, spread
+from lmgauge.evaluation.tally import Tally
+from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.text.documents import Corpus
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+PERPLEXITY, BITS_PER_BYTE = "perplexity", "bits_per_byte"
+
+
+@dataclass(frozen=True)
+class RecipeComparison:
+    """One recipe compared with the first.
+
+    Attributes:
+        first, second: names of the recipes.
+        runs: how many of each.
+        metric: `perplexity` where it may be compared, else `bits_per_byte`.
+        values: the figure of each run, by recipe.
+        figures: of each recipe, at the mean log-probability of its runs.
+        difference: second minus first, bits per byte (for perplexity: the ratio of the two).
+        interval: 95 %, of the difference, over texts and seeds.
+        seed_share: share of the variance that comes from the seeds, 0 to 1.
+        p_value, p_value_holm: two-sided, by Student's t; adjusted for the number of recipes.
+        independence: what is taken as independent, in words.
+        notes: what a reader should know.
+    """
+
+    first: str
+    second: str
+    runs: tuple[int, int]
+    metric: str
+    values: tuple[tuple[float, ...], tuple[float, ...]]
+    figures: tuple[float, float]
+    difference: float
+    interval: Interval
+    seed_share: float
+    p_value: float
+    p_value_holm: float
+    independence: str
+    notes: tuple[str, ...]
+
+    @property
+    def significant(self) -> bool:
+        """Return True if the difference is told from chance, at 5 %, adjusted."""
+        return self.p_value_holm < SIGNIFICANT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, full precision."""
+        return asdict(self) | {"significant": self.significant}
+
+    def __str__(self) -> str:
+        return (
+            f"recipe {self.second} / {self.first}: {self.metric} {self.figures[1]:.4f} / {self.figures[0]:.4f}, "
+            f"p = {self.p_value_holm:.4g} (seeds {100 * self.seed_share:.0f} % of the variance)"
+        )
+
+
+def compare_recipes(recipes: Mapping[str, Sequence[Run]], *, corpus: Corpus | None = None) -> tuple[RecipeComparison, ...]:
+    """Compare recipes with the first of them, each by two runs or more (other seeds) on one text.
+
+    Args:
+        recipes: the runs of each, by name.
+        corpus: the text they scored; if not given, the one a run remembers, if it is still there.
+
+    Raises:
+        InputError: the runs may not be compared, or an event has probability zero.
+        UsageError: fewer than two recipes, or a recipe has one run.
+    """
+    _check(recipes)
+    runs = with_distinct_names([run for group in recipes.values() for run in group])
+    if corpus is not None:
+        runs = [about(run, corpus) for run in runs]
+    text = corpus or remembered(*runs)
+    metric = _metric(runs, text)
+    columns = _Columns(text, metric)
+    nats = [columns.read(run) for run in runs]
+    of_recipe: dict[str, list[Floats]] = {}
+    for (name, group), begin in zip(recipes.items(), _begins(recipes), strict=True):
+        of_recipe[name] = nats[begin : begin + len(group)]
+    first, *others = of_recipe
+    items = [_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others]
+    adjusted = holm([item.p_value for item in items])
+    return tuple(replace(item, p_value_holm=p or item.p_value) for item, p in zip(items, adjusted, strict=True))
+
+
+def _check(recipes: Mapping[str, Sequence[Run]]) -> None:
+    if len(recipes) < 2:
+        raise UsageError("a comparison needs two recipes or more: --recipe A=run1,run2 --recipe B=run3,run4")
+    paths: dict[str, str] = {}
+    for name, group in recipes.items():
+        if len(group) < 2:
+            raise UsageError(
+                f"recipe {name}: has {len(group)} run; give two or more (other seeds), as one does not tell how much the "
+                "seed matters; compare two models with `lmgauge compare RUN RUN`"
+            )
+        for run in group:
+            path = str(run.path.resolve())
+            if path in paths:
+                raise UsageError(f"{run.path}: stands in recipe {paths[path]} and again in {name}; name each run once")
+            paths[path] = name
+
+
+def _begins(recipes: Mapping[str, Sequence[Run]]) -> list[int]:
+    return [int(end) for end in np.cumsum([0, *(len(group) for group in recipes.values())])[:-1]]
+
+
+def _metric(runs: Sequence[Run], text: Corpus | None) -> str:
+    """Return the figure that may be compared between all runs: perplexity, else bits per byte."""
+    possible = {PERPLEXITY, BITS_PER_BYTE} if text is not None else {PERPLEXITY}
+    for run in runs[1:]:
+        found = verdicts(runs[0], run, gather_facts(runs[0], run, text))[0]
+        for verdict in found:
+            if verdict.comparable or verdict.metric not in possible:
+                continue
+            possible.discard(verdict.metric)
+            if not possible:
+                remedy = "train all with one vocabulary (--words), or on characters or bytes"
+                if text is None:
+                    remedy = "name the text (--text), which bits per byte need"
+                raise InputError(
+                    f"{run.path} and {runs[0].path} may not be compared ({'; '.join(verdict.reasons)}); {remedy}"
+                )
+    return PERPLEXITY if PERPLEXITY in possible else BITS_PER_BYTE
+
+
+class _Columns:
+    """Log-probabilities of runs by segment, and what all runs share: sizes and documents of the segments."""
+
+    def __init__(self, text: Corpus | None, metric: str) -> None:
+        self._text, self._metric = text, metric
+        self.sizes: Floats = np.zeros(0)
+        self.documents: Ints | None = None
+        self.documents_by = ""
+
+    def read(self, run: Run) -> Floats:
+        """Return float64 [segments], nats of each segment."""
+        tally = Tally()
+        lengths, documents = [], []
+        for block, (batch,) in lockstep([run.batches()], self._text, [run.name]):
+            tally.add(batch)
+            if block is not None:
+                lengths.append((block.ends - block.starts + block.terminator).astype(np.float64))
+                if block.documents is not None:
+                    documents.append(block.documents)
+        if tally.total_zeros:
+            raise InputError(
+                f"{run.path}: {tally.total_zeros:,} events have probability zero, so its figure is infinite and cannot "
+                "be tested"
+            )
+        sums = tally.per_segment()
+        self.sizes = np.concatenate(lengths) if self._metric == BITS_PER_BYTE else sums.events.astype(np.float64)
+        if documents and self._text is not None:
+            self.documents, self.documents_by = np.concatenate(documents), self._text.report.documents_by
+        elif sums.documents is not None:
+            self.documents, self.documents_by = sums.documents, run.description.documents_by
+        return sums.nats
+
+
+def _compared(
+    names: tuple[str, str], nats: tuple[list[Floats], list[Floats]], columns: _Columns, metric: str
+) -> RecipeComparison:
+    size = float(columns.sizes.sum())
+    means = [np.mean(group, axis=0) for group in nats]
+    values = [np.array([-math.fsum(run) / size for run in group]) for group in nats]
+    text = spread(means[0] - means[1], columns.sizes, columns.documents)
+    if text is None:
+        raise InputError("a single segment: nothing tells how the difference varies from text to text")
+    seeds = [float(part.var(ddof=1)) / len(part) for part in values]
+    both = _with_seeds(text, seeds, [len(part) - 1 for part in values])
+    figures = [float(part.mean()) for part in values]
+    to_figure = perplexity_from_nats if metric == PERPLEXITY else nats_to_bits
+    to_difference = perplexity_ratio_from_nats if metric == PERPLEXITY else nats_to_bits
+    first, second = (tuple(float(to_figure(value)) for value in part.tolist()) for part in values)
+    total = text.error**2 + sum(seeds)
+    p_value = both.p_value
+    return RecipeComparison(
+        first=names[0],
+        second=names[1],
+        runs=(len(nats[0]), len(nats[1])),
+        metric=metric,
+        values=(first, second),
+        figures=(float(to_figure(figures[0])), float(to_figure(figures[1]))),
+        difference=float(to_difference(figures[1] - figures[0])),
+        interval=both.interval().mapped(to_difference),
+        seed_share=sum(seeds) / total if total else 0.0,
+        p_value=p_value,
+        p_value_holm=p_value,
+        independence=in_words(text, columns.documents_by),
+        notes=tuple(caveats(text, tested=True)),
+    )
+
+
+def _with_seeds(text: Spread, variances: Sequence[float], freedoms: Sequence[int]) -> Spread:
+    """Return the spread with the variances of the seeds added: Welch's t, Satterthwaite's degrees of freedom."""
+    parts = [(text.error**2, text.freedom), *zip(variances, freedoms, strict=True)]
+    total = math.fsum(variance for variance, _ in parts)
+    if not total:
+        return text
+    freedom = total**2 / math.fsum(variance**2 / degrees for variance, degrees in parts)
+    return replace(text, error=math.sqrt(total), freedom=max(1, math.floor(freedom + 1e-9)))
