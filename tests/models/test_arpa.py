@@ -435,10 +435,9 @@ def test_a_flipped_bit_never_breaks_more_than_the_file(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[position] ^= 1 << (position % 8)
         try:
-            model = read_text(tmp_path, bytes(damaged))
-        except ModelFileError:
+            values = np.array(log10s(read_text(tmp_path, bytes(damaged)), SENTENCES))
+        except ModelFileError:  # when it is read, or when a probability comes out above one
             continue
-        values = np.array(log10s(model, SENTENCES))
         assert not np.isnan(values).any()
 
 
@@ -532,6 +531,16 @@ def test_unigrams_that_do_not_sum_to_one_are_told(tmp_path: Path) -> None:
     (tmp_path / "m.arpa").write_text("\n".join(lines))
     model = lmgauge.read_arpa(tmp_path / "m.arpa")
     assert any("sum to 2.383, not to 1" in note for note in model.settings.notes)  # 3 * 10**-0.1
+
+
+def test_probabilities_above_one_are_told_with_the_file(tmp_path: Path) -> None:
+    """Only where a weight meets a probability it does not belong to; the file is read until then."""
+    model = read_text(tmp_path, SRILM.replace("\ta\t-0.2500000", "\ta\t0.9"))
+    with pytest.raises(ModelFileError, match=rf"^{tmp_path}/file.arpa: gives an event the probability 1\.\d+: its back-off"):
+        log10s(model, ["a a"])
+    model = read_text(tmp_path, SRILM.replace("\ta\t-0.2500000", "\ta\t0.6020603"))  # above one by rounding alone
+    assert log10s(model, ["b a"])[-1] == 0
+    assert model.log_distribution([model.vocabulary.id("a")]).max() == 0
 
 
 def test_tokens_with_blanks_have_no_arpa_form(tmp_path: Path) -> None:

@@ -287,6 +287,7 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object], *, sign: bool
         (lambda c: [p.update(weight=w) for p, w in zip(c["components"], (0.2, 0.8), strict=True)], "fingerprint"),
         (lambda c: [p.update(weight=w) for p, w in zip(c["components"], (-0.5, 1.5), strict=True)], "weight -0.5"),
         (lambda c: c["components"][0].update(weight="x"), "describes no mixture"),
+        (lambda c: c["components"][0].update(weight=10**400), "describes no mixture"),
         (lambda c: c["components"][0].update(folder="../mixed/component-1"), "no folder in it"),
         (lambda c: c["components"][0].update(folder=".."), "no folder in it"),
         (lambda c: c["components"][0].update(folder="."), "no folder in it"),

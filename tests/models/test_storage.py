@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,72 @@ def test_a_doctored_setting_is_an_error_or_changes_no_number(saved: Path, model:
             assert lmgauge.evaluate(loaded, Corpus.from_strings(TEST)).events == len(right)
         except ModelFileError:
             continue
+
+
+def resealed(saved: Path, **changes: Any) -> None:
+    """Change config.json as somebody does who makes its digest anew."""
+    file = saved / "config.json"
+    config = json.loads(file.read_text()) | changes
+    config["sha256"] = storage._config_digest(config)
+    file.write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize("key", [*KEYS, "discount", "k", "prune", "vocab_size"])
+def test_a_doctored_setting_with_a_new_digest_is_an_error_or_changes_no_number(
+    saved: Path, model: NgramModel, key: str, tmp_path: Path
+) -> None:
+    """Types are checked in one place, so that no code that uses a setting meets another one."""
+    whole = (saved / "config.json").read_bytes()
+    right = scores(model)
+    for value in [*GARBAGE, 1.5, "arpa", [None], [[None]], {"name": 1}, {"name": []}]:
+        (saved / "config.json").write_bytes(whole)
+        resealed(saved, **{key: value})
+        try:
+            loaded = lmgauge.load_model(saved)
+        except ModelFileError:
+            continue
+        assert isinstance(loaded, NgramModel)
+        assert scores(loaded) == right
+        assert lmgauge.evaluate(loaded, Corpus.from_strings(TEST)).events == len(right)
+        assert loaded.label
+        loaded.save(tmp_path / "again")
+
+
+def test_a_doctored_setting_is_named(saved: Path) -> None:
+    resealed(saved, reserved="x" * 100)
+    with pytest.raises(ModelFileError, match=r"model: config\.json: 'reserved' must be refuse, escape or unk; got 'x{59}\."):
+        lmgauge.load_model(saved)
+    resealed(saved, reserved="refuse", unseen=1.5)
+    with pytest.raises(ModelFileError, match=r"'unseen' must be a probability; got 1\.5"):
+        lmgauge.load_model(saved)
+
+
+def test_weights_that_give_probabilities_above_one_are_named_with_the_model(saved: Path, model: NgramModel) -> None:
+    doctored(saved, lambda arrays: arrays["unigrams"].__setitem__((slice(None), 1), 30))
+    unigrams = model.tables.unigrams.copy()
+    unigrams[:, 1] = 30
+    changed = model.with_tables(replace(model.tables, unigrams=unigrams))
+    resealed(saved, fingerprint=changed.fingerprint)
+    loaded = lmgauge.load_model(saved)
+    message = r"the probability \S+: its back-off weights do not belong"
+    with pytest.raises(ModelFileError, match=f"^{saved}: gives an event {message}"):
+        scores(loaded)
+    with pytest.raises(ModelFileError, match=f"^{saved}: gives an event {message}"):
+        [loaded.log_distribution(np.array([word], np.uint32)) for word in range(3, len(loaded.vocabulary))]
+    with pytest.raises(ModelFileError, match=f"^the model: gives an event {message}"):
+        scores(changed)
+
+
+def test_a_file_cut_off_while_it_is_mapped_is_an_error_and_no_crash(saved: Path) -> None:
+    loaded = lmgauge.load_model(saved)
+    file = saved / "model.safetensors"
+    try:
+        os.truncate(file, file.stat().st_size // 2)
+    except OSError:
+        pytest.skip("this system does not cut off files that are mapped")
+    for use in (lambda: scores(loaded), lambda: loaded.log_distribution(np.array([3], np.uint32))):
+        with pytest.raises(ModelFileError, match=r"model\.safetensors became shorter while it was in use"):
+            use()
 
 
 def test_settings_and_arrays_listed_in_config_are_what_the_numbers_say(saved: Path) -> None:

@@ -153,6 +153,8 @@ def test_nothing_is_no_score() -> None:
         ({"segments": 3}, InputError, "numbers of segments"),
         ({"references": "one"}, InputError, "numbers of segments or references"),
         ({"metric": None}, InputError, "None is no metric"),
+        ({"metric": {"class": "Share", "options": []}}, InputError, "is no metric"),
+        ({"metric": {"class": "Share", "options": None}}, InputError, "is no metric"),
         ({"blanks": None}, InputError, "are damaged"),
         ({"blanks": {"words": 1}}, InputError, "are damaged"),
         ({"sums": ["x", 1]}, InputError, "are damaged"),

@@ -376,7 +376,7 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
         model = MixtureModel(components, [part["weight"] for part in told], estimation=config["estimation"])  # type: ignore[arg-type]
     except RecursionError as error:
         raise ModelFileError(f"{path}: mixtures are nested too deeply") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LmgaugeError) and not isinstance(error, (UsageError, InputError)):
             raise
         raise ModelFileError(f"{path}: config.json describes no mixture ({error}); the model is damaged") from error

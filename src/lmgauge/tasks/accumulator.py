@@ -167,12 +167,11 @@ class Accumulator:
         found = _dict_of(data)
         if found["lmgauge"] != __version__:
             raise UsageError(f"these statistics are of lmgauge {found['lmgauge']}, this is {__version__}: make them anew")
-        if not isinstance(found["metric"], dict) or set(found["metric"]) != {"class", "options"}:
-            raise InputError(f"these statistics are damaged: {found['metric']!r} is no metric; make them anew")
-        if found["metric"] != _identity(metric):
-            raise UsageError(
-                f"these statistics are of {_named(found['metric'])}, not of {_told(metric)}: give the same metric"
-            )
+        told = found["metric"]
+        if not isinstance(told, dict) or set(told) != {"class", "options"} or not isinstance(told["options"], dict):
+            raise InputError(f"these statistics are damaged: {told!r} is no metric; make them anew")
+        if told != _identity(metric):
+            raise UsageError(f"these statistics are of {_named(told)}, not of {_told(metric)}: give the same metric")
         made = cls(metric, keep_segments=found["statistics"] is not None, threads=threads)
         columns = len(metric.columns)
         try:

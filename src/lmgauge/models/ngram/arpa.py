@@ -81,9 +81,7 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
     )
 
 
-def _read_unigrams(
-    reader: ArpaReader, count: int, spellings: dict[str, str]
-) -> tuple[Vocabulary, NDArray[np.float32]]:
+def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) -> tuple[Vocabulary, NDArray[np.float32]]:
     """Read the first section; `spellings` (what a word of the file is called here) learns a `<UNK>` that means `<unk>`."""
     tokens: list[str] = []
     values: list[NDArray[np.float32]] = []
@@ -193,7 +191,7 @@ class _TableBuilder:
             table, far = self._table(k, tables, longest)
             tables.append(table)
             longest.append(far)
-        return NgramTables(self.unigrams, tables, longest)
+        return NgramTables(self.unigrams, tables, longest, source=str(self.reader.path))
 
     def _table(self, k: int, tables: list[Table], longest: list[int]) -> tuple[Table, int]:
         words, values = self.words[k - 2], self.values[k - 2]

@@ -172,5 +172,3 @@ def linear(log10: NDArray[np.float64], reader: ArpaReader) -> NDArray[np.float32
         line = reader.line + 1 + int(low[0])
         raise reader.fail(f"{log10[low[0]]:g} is too small for a single-precision probability (-99 means zero)", line)
     return np.where(log10 <= _ZERO, 0.0, np.power(10.0, log10)).astype(np.float32)
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.counting import Table
 from lmgauge.text.vocabulary import BOS
 
 _KEY_BITS = np.uint64(2**63 - 1)
 # Sorting the bigrams by their first word pays after so many distributions.
 _FEW_QUESTIONS = 32
+_ROUNDING = 1e-6  # of products of numbers in single precision: one above one by less is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class NgramTables:
         longest: largest distance of an entry from its home slot, per table: the bound of every search.
         full_context: no back-off: after a context, an unseen word has the probability that the context holds for it.
         unseen: with `full_context`, the probability of any word after an unseen context.
+        source: the file or folder they were read from, for messages; empty if none.
+        mapped: the file behind the arrays, where they are mapped into memory.
     """
 
     unigrams: NDArray[np.float32]
@@ -46,11 +51,27 @@ class NgramTables:
     longest: list[int]
     full_context: bool = False
     unseen: float = 0.0
+    source: str = ""
+    mapped: mmap.mmap | None = None
 
     @property
     def order(self) -> int:
         """The longest n-grams."""
         return len(self.tables) + 1
+
+    def check_file(self) -> None:
+        """Refuse a mapped file that became shorter: to read behind its end would end the process.
+
+        Cheap enough for every block of text; what happens between the check and the use is not seen.
+
+        Raises:
+            ModelFileError: it did.
+        """
+        if self.mapped is not None and self.mapped.size() < len(self.mapped):
+            raise ModelFileError(
+                f"{self.source}: model.safetensors became shorter while it was in use; never copy over a model in place: "
+                "write the new one beside it, and load again"
+            )
 
     def _arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
         return self.unigrams.reshape(-1), self.tables, self.longest, (self.full_context, self.unseen)
@@ -65,6 +86,10 @@ class NgramTables:
         size = len(ids)
         rows = (np.empty(size, np.float64), np.empty(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint8))
         written = _native.score_ids(*self._arguments(), ids, skip, rows)
+        logprob = rows[0][:written]
+        if logprob.max(initial=-np.inf) > 0:
+            self._check_most(float(np.exp(logprob.max())))
+            np.minimum(logprob, 0, out=logprob)
         return Events(*(column[:written] for column in rows))  # type: ignore[arg-type]
 
     def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
@@ -72,7 +97,21 @@ class NgramTables:
         probability = np.empty(len(self.unigrams), np.float64)
         followers = self._after(int(context[-1])) if len(context) else self._all_words
         _native.distribution(*self._arguments(), np.ascontiguousarray(context, np.uint32), followers, probability)
+        if probability.max() > 1:
+            self._check_most(float(probability.max()))
+            np.minimum(probability, 1, out=probability)
         return probability
+
+    def _check_most(self, most: float) -> None:
+        """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
+
+        Back-off weights above one are common and right, so that only the products tell.
+        """
+        if most > 1 + _ROUNDING:
+            raise ModelFileError(
+                f"{self.source or 'the model'}: gives an event the probability {most:.4g}: its back-off weights do not "
+                "belong to its probabilities; convert or train the model again"
+            )
 
     def _after(self, word: int) -> NDArray[np.uint32]:
         """Words that may follow a word; all where that is not worth knowing, for a few questions or single words."""

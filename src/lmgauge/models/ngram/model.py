@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import LmgaugeError, ModelFileError
+from lmgauge.errors import ModelFileError
 from lmgauge.models.model import NGRAM_MODEL_TYPE, check_context
 from lmgauge.models.ngram.lookup import Events, NgramTables, context_window
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
@@ -146,6 +146,7 @@ class NgramModel:
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """The batch of one block whose segments are contexts of their own."""
+        self.tables.check_file()  # before the vocabulary is looked at: it is mapped, too
         encoded = encode(block, self.tokenizer, self.vocabulary, bos=True, reserved=self.settings.reserved, spans=spans)
         ends = encoded.span_ends[encoded.ids != BOS] if spans else encoded.span_ends
         return self._batch(block, self.tables.score(encoded.ids), ends, encoded.lossy)
@@ -153,6 +154,7 @@ class NgramModel:
     def _score_stream(self, segments: Iterable[Segments], spans: bool) -> Iterator[ScoreBatch]:
         context = np.array([BOS], np.uint32)
         for block in segments:
+            self.tables.check_file()
             encoded = encode(block, self.tokenizer, self.vocabulary, bos=False, reserved=self.settings.reserved, spans=spans)
             ids = np.concatenate((context, encoded.ids))
             events = self.tables.score(ids, skip=len(context))
@@ -180,6 +182,7 @@ class NgramModel:
         Raises:
             UsageError: an id is outside the vocabulary.
         """
+        self.tables.check_file()
         # Only what the order lets it see: a running context may be long, and is asked about at every event.
         seen = context_ids[max(0, len(context_ids) - self.order + 1) :]
         window = context_window(check_context(seen, len(self.vocabulary)), self.order)
@@ -243,14 +246,9 @@ def load_ngram_model(path: str | Path) -> NgramModel:
     """
     path = Path(path)
     stored = read_model(path)
-    try:
-        known = {name: _tuples(stored.config[name]) for name in NgramSettings.__dataclass_fields__ if name in stored.config}
-        tokenizer = load_tokenizer(stored.config["tokenizer"], path)
-        model = NgramModel(stored.tables, stored.vocabulary, tokenizer, NgramSettings(**known))
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, LmgaugeError):
-            raise
-        raise ModelFileError(f"{path}: config.json holds settings that no model has ({error!r})") from error
+    known = {name: _tuples(stored.config[name]) for name in NgramSettings.__dataclass_fields__ if name in stored.config}
+    tokenizer = load_tokenizer(stored.config["tokenizer"], path)
+    model = NgramModel(stored.tables, stored.vocabulary, tokenizer, NgramSettings(**known))
     model.__dict__["checksums"] = stored.checksums  # just computed, over tables that may be large
     if model.fingerprint != stored.config.get("fingerprint"):
         raise ModelFileError(

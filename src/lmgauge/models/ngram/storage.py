@@ -22,6 +22,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import LmgaugeError, ModelFileError
 from lmgauge.files import writing_directory
 from lmgauge.models.model import NGRAM_MODEL_TYPE, read_config
+from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.counting import Table
 from lmgauge.models.ngram.lookup import NgramTables
 from lmgauge.text.tokens import TOKENIZER_FILE
@@ -127,9 +128,10 @@ def read_model(path: Path) -> StoredModel:
         raise ModelFileError(
             f"{path}: config.json was edited or damaged, as its sha256 does not fit; train or copy it again"
         )
-    arrays = _map_arrays(path / "model.safetensors")
+    check_config(path, config)
+    arrays, mapped = _map_arrays(path / "model.safetensors")
     try:
-        return _assemble(path, config, arrays)
+        return _assemble(path, config, arrays, mapped)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, LmgaugeError):
             raise
@@ -138,7 +140,7 @@ def read_model(path: Path) -> StoredModel:
         ) from error
 
 
-def _map_arrays(file: Path) -> dict[str, NDArray[Any]]:
+def _map_arrays(file: Path) -> tuple[dict[str, NDArray[Any]], mmap.mmap]:
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -164,18 +166,25 @@ def _map_arrays(file: Path) -> dict[str, NDArray[Any]]:
         array = np.frombuffer(mapped, dtype, count, 8 + length + begin) if count else np.zeros(0, dtype)
         # Another program may have written the file without the alignment; a copy then has it.
         arrays[name] = (array if not count or array.ctypes.data % 16 == 0 else array.copy()).reshape(tensor["shape"])
-    return arrays
+    return arrays, mapped
 
 
-def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> StoredModel:
+def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]], mapped: mmap.mmap) -> StoredModel:
     offsets, data = arrays["vocabulary.offsets"], arrays["vocabulary.bytes"]
     _check_vocabulary(path, offsets, data)
     vocabulary = Vocabulary.from_strings(offsets, data, closed=config["vocabulary"] == "closed")
     if tuple(vocabulary.token(i) for i in range(3)) != SPECIAL_TOKENS:
         raise ModelFileError(f"{path}: the vocabulary is damaged")
-    order, longest = int(config["order"]), [int(n) for n in config["longest"]]
-    tables = [arrays[f"ngrams.{k}"] for k in range(2, order + 1)]
-    ngrams = NgramTables(arrays["unigrams"], tables, longest, bool(config["full_context"]), float(config["unseen"]))
+    tables = [arrays[f"ngrams.{k}"] for k in range(2, config["order"] + 1)]
+    ngrams = NgramTables(
+        arrays["unigrams"],
+        tables,
+        config["longest"],
+        full_context=config["full_context"],
+        unseen=float(config["unseen"]),
+        source=str(path),
+        mapped=mapped,
+    )
     checksums = _check_tables(path, ngrams, len(vocabulary), [int(c, 16) for c in config["checksums"]])
     return StoredModel(config, vocabulary, ngrams, checksums)
 
