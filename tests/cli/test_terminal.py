@@ -93,6 +93,12 @@ def test_names_and_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
         ["wer", text, text, f"{HOSTILE}3.txt", "--align"],
         ["bleu", text, text, f"{HOSTILE}3.txt"],
         ["cer", text, f"{HOSTILE}3.txt", "--top", "2"],
+        ["wer", text, f"{HOSTILE}3.txt", "--sentence"],
+        ["wer", text, f"{HOSTILE}3.txt", "--sentence", "--json"],
+        ["wer", text, f"{HOSTILE}3.txt", "--align", "--json"],
+        ["wer", "r.jsonl", "r.jsonl", "--by", "g"],
+        ["eval", "-m", model, other, "--per-token", "-"],
+        ["eval", "-m", model, text, other, "--per-segment", "-"],
         ["correlate", f"{HOSTILE}.tsv", "-x", "x", "-y", "y"],
     )
     for sequence in DRIVEN:
@@ -100,4 +106,4 @@ def test_names_and_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
     assert "Traceback" not in out
     ends = re.findall(r"\[exit (\w+) (\w+) \]", out)
     assert [f"{command} {code}" for command, code in ends if code not in ("0", "None")] == ["eval 2", "eval 2", "audit 1"]
-    assert len(ends) == 20
+    assert len(ends) == 26

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -44,8 +43,8 @@ def sample(
     """Draw text from a model."""
     from lmgauge.api import sample as run
     from lmgauge.models.registry import load_model
-    from lmgauge.report.readable import visible
+    from lmgauge.report.readable import for_output
 
     options = {"seed": seed, "temperature": temperature, "top_k": top_k, "max_tokens": max_tokens, "prompt": prompt}
     for text in run(load_model(model, scoring_options(neural)), count, **options):  # type: ignore[arg-type]
-        click.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text)
+        click.echo(for_output(text))

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from lmgauge.report.json_text import safe
+from lmgauge.report.readable import for_output
 from lmgauge.report.terminal import console, readable
 from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, error_counts
 
@@ -24,7 +25,7 @@ def print_alignments(segments: Iterable[AlignedSegment], *, as_json: bool) -> No
         if as_json:
             sys.stdout.write(safe(json.dumps(_object(found), ensure_ascii=False)) + "\n")
         elif found.alignment.substitutions + found.alignment.deletions + found.alignment.insertions:
-            sys.stdout.write(_block(found, width))
+            sys.stdout.write(for_output(_block(found, width)))
 
 
 def _block(found: AlignedSegment, width: int | None) -> str:

@@ -37,6 +37,11 @@ def readable(text: str) -> str:
     return visible(text).encode(encoding, "replace").decode(encoding)
 
 
+def for_output(text: str) -> str:
+    """Return rows for standard output: as they are for programs, with signs for control characters in a terminal."""
+    return visible(text, keep="\n\t") if sys.stdout.isatty() else text
+
+
 def _shown(character: str) -> str:
     if character.isprintable():
         return character

@@ -14,6 +14,7 @@ from lmgauge.evaluation.tally import Tally
 from lmgauge.files import writing
 from lmgauge.history import line_ends
 from lmgauge.report.json_text import plain
+from lmgauge.report.readable import for_output
 from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class RowWriter:
         else:
             lines = ["\t".join(_cell(value) for value in row) for row in rows]
         if lines:
-            self._file.write(("\n".join(lines) + "\n").encode())
+            text = "\n".join(lines) + "\n"
+            self._file.write((for_output(text) if self._path == "-" else text).encode())
 
 
 def _cell(value: Any) -> str:

@@ -6,6 +6,7 @@ import json
 import sys
 
 from lmgauge.report.json_text import plain
+from lmgauge.report.readable import for_output
 from lmgauge.tasks.measure import SegmentScores
 from lmgauge.tasks.metric import TaskMetric
 
@@ -27,7 +28,7 @@ class SegmentPrinter:
     def write(self, block: SegmentScores) -> None:
         """Adds the rows of a block."""
         lines = self._objects(block) if self._json else self._rows(block)
-        sys.stdout.write("".join(line + "\n" for line in lines))
+        sys.stdout.write(for_output("".join(line + "\n" for line in lines)))
 
     def _rows(self, block: SegmentScores) -> list[str]:
         columns = [[str(i) for i in range(block.first + 1, block.first + 1 + len(block.references))]]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.models.completions.toy_server import ToyServer
 
 import lmgauge
 from lmgauge import Corpus, InputError, UsageError
@@ -22,6 +23,7 @@ from lmgauge.evaluation.runs import open_run
 from lmgauge.evaluation.slicing.ranges import to_nats
 from lmgauge.evaluation.statistics import spread
 from lmgauge.evaluation.tally import SCALE
+from lmgauge.models.registry import load_model
 from lmgauge.verdicts import compare
 
 LN2 = math.log(2)
@@ -574,3 +576,14 @@ def test_exact_sums_of_a_run_and_its_evaluation(shop: Path) -> None:
     run = open_run(shop / "run-kn")
     assert run.evaluation is not None
     assert run.evaluation["log_probability"] == lmgauge.evaluate(shop / "kn", shop / "test.txt").log_probability
+
+
+def test_segments_without_their_first_token_are_not_said_to_be_altered(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("First Citizen is here\nspeak\n", encoding="utf-8", newline="\n")
+    lmgauge.evaluate(shop / "kn", tmp_path / "t.txt", output=tmp_path / "kn")
+    with ToyServer(bos="none").running() as toy:
+        lmgauge.evaluate(load_model(toy.url), tmp_path / "t.txt", output=tmp_path / "toy")
+    (found,) = compare([tmp_path / "kn", tmp_path / "toy"])
+    [told] = [note for note in found.notes if "not exact" in note]
+    assert told.startswith("toy: 2 segments are not exact (first tokens not scored)")
+    assert not any("tokenizer" in note for note in found.notes)

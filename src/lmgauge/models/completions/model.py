@@ -73,6 +73,10 @@ class UnknownVocabulary(Vocabulary):
         return "UnknownVocabulary()"
 
 
+def _segments(count: int) -> str:
+    return f"{count:,} segment{'s' * (count != 1)}"
+
+
 def _unknown() -> UsageError:
     return UsageError(
         "the vocabulary of a model on a server is not known; what needs it (mixtures, audits, divergence, sampling) needs "
@@ -158,13 +162,11 @@ class CompletionsModel:
         """Sentences about the text scored last: why its bits are a bound."""
         found = []
         if self._altered:
-            found.append(f"{self.label}: in {self._altered:,} segments the tokens show the text with changes")
+            found.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
         if self._special:
             names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
-            found.append(
-                f"{self.label}: {len(self._special):,} segments hold names of special tokens ({names}), which the server "
-                "may read as those tokens"
-            )
+            where = f"names of special tokens ({names}) stand in {_segments(len(self._special))}"
+            found.append(f"{self.label}: {where}; the server may read them as those tokens")
         return found
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
