@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.independence import caveats, in_signature, in_words
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.statistics import ratio_interval
@@ -358,8 +359,8 @@ def evaluate_scores(
         InputError: the table is empty, or its segments or spans are not those of the text.
     """
     evaluator = Evaluator(origin)
-    extent = _Extent()
-    for batch in batches:
+    extent, first_tokens = _Extent(), FirstTokens(origin.context)
+    for batch in first_tokens.watch(batches):
         evaluator.add(sum_block(batch))
         extent.add(batch)
     denominators: Denominators | None = None
@@ -377,6 +378,7 @@ def evaluate_scores(
             documents = np.concatenate(parts), corpus.report.documents_by
         sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)
+    notes += [first_tokens.note] if first_tokens.note else []
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)
 
 

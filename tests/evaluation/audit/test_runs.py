@@ -42,7 +42,8 @@ def test_a_run_as_it_was_written_passes(folder: Path) -> None:
     found = audit_run(run, run.corpus())
     assert found.passed, str(found)
     assert [check.name for check in found.checks if check.verdict == PASS] == [
-        "seal", "text", "segments", "spans", "spelling", "sentence ends", "log-probabilities", "denominators", "claims",
+        "seal", "text", "segments", "spans", "spelling", "sentence ends", "log-probabilities", "denominators",
+        "first tokens", "claims",
     ]  # fmt: skip
     assert {
         c.level: c.evidence for c in found.checks if c.level in ("normalisation", "causality", "proof")
@@ -63,6 +64,7 @@ def test_without_the_text_the_sums_are_checked(folder: Path) -> None:
     assert {check.name: check.verdict for check in found.checks if check.level == "coverage"} == {
         "seal": PASS,
         "text": NOT_CHECKED,
+        "first tokens": PASS,
         "claims": PASS,
     }
 

@@ -24,6 +24,7 @@ from lmgauge.evaluation.audit.results import (
     ordered,
 )
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
+from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
 from lmgauge.metrics.perplexity import perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, KINDS, OOV, TOKEN, ScoreBatch
@@ -156,16 +157,16 @@ def _seal(run: Run) -> Check:
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
-    sums = _Sums()
+    sums, first_tokens = _Sums(), FirstTokens(run.description.context)
     coverage = Coverage(None, run.description.unit, pull=True, context=run.description.context)
     blocks: Iterable[Segments] = () if corpus is None else corpus
 
     def table(feed: Iterable[Segments]) -> Iterator[ScoreBatch]:
-        return sums.watch(run.batches())
+        return sums.watch(first_tokens.watch(run.batches()))
 
     try:
         if corpus is None:
-            for _ in sums.watch(run.batches()):
+            for _ in table(()):
                 pass
         else:
             for _ in coverage.walk(blocks, table):
@@ -177,15 +178,25 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
     bound = bool(sums.events[OOV] or sums.lossy or run.description.lossy_segments)
     size = None if corpus is None else coverage.denominators.bytes
     headline = Headline.of(sums.nats, sum(sums.events), size, bound=bound)
+    scale = _first_tokens(first_tokens)
     if corpus is None:
-        return [Check(LEVEL, "text", NOT_CHECKED, _NO_TEXT), *_claims(run, sums, None)], headline
+        return [Check(LEVEL, "text", NOT_CHECKED, _NO_TEXT), scale, *_claims(run, sums, None)], headline
     if sums.spans_apart:
         coverage.faults["spans"].note("a span that does not begin where the one before ended")
         coverage.faults["spans"].count += sums.spans_apart - 1
     text = _same_text(run, corpus)
     if text.verdict == FAIL:  # rows beside another text say nothing of either
         return [text, *_claims(run, sums, None)], Headline.of(sums.nats, sum(sums.events), None, bound=bound)
-    return [text, *coverage.checks(), *_claims(run, sums, coverage)], headline
+    return [text, *coverage.checks(), scale, *_claims(run, sums, coverage)], headline
+
+
+def _first_tokens(first_tokens: FirstTokens) -> Check:
+    """Whether the probabilities of what segments begin with can be those of one distribution."""
+    if first_tokens.why_not:
+        return Check(LEVEL, "first tokens", NOT_CHECKED, first_tokens.why_not)
+    seen = first_tokens.describe()
+    verdict = {True: PASS, False: FAIL, None: NOT_CHECKED}[first_tokens.possible]
+    return Check(LEVEL, "first tokens", verdict, f"{seen[0].upper()}{seen[1:]}.", {"sum": first_tokens.mass})
 
 
 def _same_text(run: Run, corpus: Corpus) -> Check:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.evaluate import Description
+from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import extents
 from lmgauge.evaluation.tally import Tally
@@ -59,8 +60,9 @@ class Facts:
         same_counts: every segment has as many events in both.
         spans: both have byte spans.
         same_lengths_shuffled: the segments end at the same bytes, but in another order.
-        apart: of each, spans that do not begin where the one before ended, and segments that end before the text does.
+        apart: of each, spans that do not begin where the one before ended, and segments that end before the other's do.
         span_bytes: bytes that the first scores, line ends left out.
+        first_tokens: of each, why its log-probabilities cannot be natural logs, or may not be; empty where they can.
     """
 
     totals: tuple[Tally, Tally]
@@ -70,6 +72,7 @@ class Facts:
     same_lengths_shuffled: bool = False
     apart: tuple[int, int] = (0, 0)
     span_bytes: int = 0
+    first_tokens: tuple[str, str] = ("", "")
 
 
 def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts:
@@ -77,8 +80,8 @@ def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts
 
     Args:
         first, second: the runs.
-        corpus: a text at hand. If it is the one that both scored, the spans are held against it; if not, all that can be
-            seen is that one table's segments end before the other's.
+        corpus: a text at hand. If it is the one that both scored, no span may end behind its segment: beside one that
+            does, those of the other run would seem to end too early.
 
     Raises:
         InputError: a table breaks its rules, lacks a segment of the text, or has a span that ends behind its segment.
@@ -86,20 +89,19 @@ def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts
     facts = Facts((Tally(), Tally()))
     runs, apart = (first, second), [0, 0]
     reach: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
-    lengths: list[NDArray[np.int64]] = []
     same_text = bool(first.text_sha256) and first.text_sha256 == second.text_sha256
     if not same_text or (corpus is not None and corpus.report.sha256 != first.text_sha256):
         corpus = None
 
+    begun = [FirstTokens(run.description.context) for run in runs]
+
     def counted(k: int) -> Iterator[ScoreBatch]:
-        for batch in runs[k].batches():
+        for batch in begun[k].watch(runs[k].batches()):
             apart[k] += batch.spans_apart
             yield batch
 
-    for block, tables in lockstep([counted(0), counted(1)], corpus, [run.name for run in runs]):
+    for _, tables in lockstep([counted(0), counted(1)], corpus, [run.name for run in runs]):
         a, b = tables
-        if block is not None:
-            lengths.append(block.ends - block.starts)
         for k, table in enumerate(tables):
             facts.totals[k].add(table)
             reach[k].append(extents(table) if len(table.ends) else np.zeros(len(table.segments), np.int64))
@@ -112,9 +114,9 @@ def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts
         np.sort(first_ends), np.sort(second_ends)
     )
     if facts.spans and same_text:
-        whole = np.concatenate(lengths) if lengths else np.maximum(first_ends, second_ends)
-        apart = [apart[0] + int((first_ends < whole).sum()), apart[1] + int((second_ends < whole).sum())]
+        apart = [apart[0] + int((first_ends < second_ends).sum()), apart[1] + int((second_ends < first_ends).sum())]
     facts.apart = (apart[0], apart[1])
+    facts.first_tokens = (begun[0].note, begun[1].note)
     return facts
 
 

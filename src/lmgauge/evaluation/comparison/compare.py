@@ -342,6 +342,9 @@ class _Pair:
         return first, second
 
     def _notes(self, tested: int, untested: int, lead: Spread | None) -> Iterator[str]:
+        for run, note in zip(self.runs, self.facts.first_tokens, strict=True):
+            if note:
+                yield f"{run.name}: {note}"
         for run, zeros in zip(self.runs, self.zeros, strict=True):
             if zeros:
                 rest = "'without' leaves out the segments they are in" if tested else "no segment is without"

@@ -1,0 +1,116 @@
+"""A sum that no table of natural logs exceeds: the probabilities of the distinct tokens that segments begin with.
+
+Where each segment is scored on its own, all of these tokens follow the same context, so that their probabilities sum to 1 at
+most. Base-10 logs taken for natural ones stand for p to the power 0.43, and sum to more as soon as a few dozen segments are
+scored. The condition is necessary, not sufficient: base-2 logs make the sum smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from lmgauge.history import runs_on, scores_first_tokens
+from lmgauge.scores import EOS_KIND, ScoreBatch
+
+UNKNOWN_CONTEXT = "unknown"
+# Log-probabilities may be rounded, to two decimals or to 16 bits: 1 % in p. What is looked for is off by far more.
+_ROUNDING = 0.01
+_NATS_OF_BASE_10 = math.log(10)
+# So many segments that begin with the token of an earlier one, at its probability, show that their contexts are the same.
+_ENOUGH_REPEATS = 10
+
+
+class FirstTokens:
+    """Collects the events that segments begin with.
+
+    Args:
+        context: the context policy behind the table, as far as it is known.
+
+    Attributes:
+        why_not: why nothing follows from their probabilities; empty if something does.
+    """
+
+    def __init__(self, context: str) -> None:
+        self._known = context != UNKNOWN_CONTEXT
+        self.why_not = ""
+        if runs_on(context):
+            self.why_not = "the context runs on over segments, so that their first tokens do not share one"
+        elif not scores_first_tokens(context):
+            self.why_not = "the first token of each segment is not scored"
+        self._lowest: dict[tuple[int, str], float] = {}
+        self._last = -1
+        self._repeats = 0
+
+    def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
+        """Hands batches on and looks at them."""
+        for batch in batches:
+            self.add(batch)
+            yield batch
+
+    def add(self, batch: ScoreBatch) -> None:
+        """Adds the segments that begin in a batch."""
+        if self.why_not or not len(batch):
+            return
+        scored = batch.segment_events > 0
+        begins = (np.cumsum(batch.segment_events) - batch.segment_events)[scored]
+        segments = batch.segments[scored]
+        new = slice(int(segments[0] == self._last), None)  # one may have begun in the batch before
+        self._last = int(segments[-1])
+        begins = begins[new]
+        strings = batch.strings.tokens
+        columns = (batch.token_ids[begins], batch.kind[begins], batch.logprob[begins])
+        for token, kind, logprob in zip(*(column.tolist() for column in columns), strict=True):
+            key = (kind, strings[token])
+            if not key[1] and kind != EOS_KIND:
+                self.why_not = "the table does not name its tokens"
+                return
+            earlier = self._lowest.get(key)
+            if earlier is None:
+                self._lowest[key] = logprob
+                continue
+            self._repeats += 1
+            if not (earlier == logprob or abs(earlier - logprob) <= _ROUNDING):
+                self.why_not = f"the context is not the same: {key[1]!r} begins segments with different probabilities"
+                return
+            self._lowest[key] = min(earlier, logprob)
+
+    @property
+    def note(self) -> str:
+        """A note for people, where the sum is not possible or not plausible; else empty."""
+        return "" if self.possible else self.describe()
+
+    @property
+    def mass(self) -> float:
+        """The sum of their probabilities, or less: those that are alike are counted once.
+
+        Tables may name an unknown word, or one in capitals, by what the text has; such tokens are one event with one
+        probability: the sum over "zork" (0.1), "quux" (0.1) and "the" (0.2) is 0.3.
+        """
+        counted: list[float] = []
+        for value in sorted(self._lowest.values(), reverse=True):
+            if not counted or value < counted[-1] - _ROUNDING:
+                counted.append(value)
+        return math.fsum(math.exp(value) for value in counted)
+
+    @property
+    def possible(self) -> bool | None:
+        """Whether the sum can be that of probabilities; None if it cannot, but the context may not be the same."""
+        if self.why_not or self.mass <= 1 + _ROUNDING:
+            return True
+        return False if self._known or self._repeats >= _ENOUGH_REPEATS else None
+
+    def describe(self) -> str:
+        """Return what was seen and what follows, in a sentence or two."""
+        tokens = f"the {len(self._lowest):,} tokens that segments begin with"
+        seen = f"the probabilities of {tokens} sum to {self.mass:.3g} or more"
+        if self.possible:
+            return f"{seen}; 1 would be the most"
+        cause = f"base-10 logs look like this; multiply them by {_NATS_OF_BASE_10:.6f}"
+        if self.possible is None:
+            return f"{seen}. If each segment is scored on its own, 1 is the most: are these natural logs? ({cause})"
+        return (
+            f"{seen}, where 1 is the most: these are not natural logs ({cause}), or the model's do not sum to 1"
+        )
