@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.cli.options import (
-    NEURAL_OPTIONS,
     corpus_of,
     json_option,
     neural_options,
@@ -183,6 +182,7 @@ class _Sinks:
         from lmgauge.report.run_folder import RunFolders
 
         self.names, self.options, self.group_names = names, options, group_names
+        self.models = models
         self.segments = self.tokens = None
         self.added = [name for name in options["columns"].split(",") if name]
         self.runs: RunFolders | None = None
@@ -217,8 +217,12 @@ class _Sinks:
 
     def finish(self, results: Evaluations) -> Evaluations:
         if self.runs is not None:
-            scoring = ("text", "by", "reserved", "columns", "seed", "resamples", *NEURAL_OPTIONS)
-            self.runs.finish(results, {name: self.options[name] for name in scoring})
+            from lmgauge.report.run_folder import run_settings
+
+            chosen = {name: self.options[name] for name in ("reserved", "seed", "resamples")}
+            chosen |= {"by_group": self.options["by"] == "group", "columns": self.added}
+            chosen["scoring"] = scoring_options(self.options)
+            self.runs.finish(results, [run_settings(model, self.options["text"], **chosen) for model in self.models])
             if self.runs.resumed:
                 click.echo(f"{self.runs.resumed:,} events had been scored before the last run was interrupted", err=True)
         return results
