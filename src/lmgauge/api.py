@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from lmgauge.choices import SmoothingKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.evaluate import DEFAULT_RESAMPLES, DEFAULT_SEED, origin_of
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
@@ -18,7 +19,7 @@ from lmgauge.models.model import LanguageModel
 from lmgauge.models.neural.options import ScoringOptions
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 from lmgauge.models.ngram.model import ContextPolicy, NgramModel
-from lmgauge.models.ngram.smoothing import Kind, Smoothing
+from lmgauge.models.ngram.smoothing import Smoothing
 from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.registry import load_model, model_names
 from lmgauge.models.sampling import sample as _sample
@@ -38,7 +39,7 @@ Model = LanguageModel | PathLike
 
 
 def train(
-    kind: Kind,
+    kind: SmoothingKind,
     texts: Text,
     *,
     order: int = 3,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS
 from lmgauge.cli.options import (
     corpus_of,
     json_option,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.runs import Run
     from lmgauge.text.documents import Corpus
 
-LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
-
 
 @click.command(name="audit")
 @click.argument("what", nargs=-1, type=click.Path(allow_dash=True), metavar="TEXT... | RUN")
@@ -43,13 +42,13 @@ LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
 )
 @click.option(
     "--overlap-unit",
-    type=click.Choice(["word", "character"]),
+    type=click.Choice(OVERLAP_UNITS),
     default="word",
     show_default=True,
     help="Stretches of 13 words or more; or 25 characters, for scripts that do not space words.",
 )
 @click.option(
-    "--levels", default=",".join(LEVELS), metavar="NAMES", help="Which levels, e.g. coverage,proof; all if not given."
+    "--levels", default=",".join(AUDIT_LEVELS), metavar="NAMES", help="Which levels, e.g. coverage,proof; all if not given."
 )
 @click.option(
     "--contexts",
@@ -97,10 +96,10 @@ def audit(ctx: click.Context, /, what: tuple[str, ...], model: str | None, as_js
     from lmgauge.report.terminal import progress
 
     levels = [name.strip() for name in options["levels"].split(",") if name.strip()]
-    unknown = [name for name in levels if name not in LEVELS]
+    unknown = [name for name in levels if name not in AUDIT_LEVELS]
     if unknown or not levels:
         raise click.UsageError(
-            f"--levels: {unknown[0] if unknown else 'nothing'!r} is no level; choose from {', '.join(LEVELS)}"
+            f"--levels: {unknown[0] if unknown else 'nothing'!r} is no level; choose from {', '.join(AUDIT_LEVELS)}"
         )
     with progress() as status:
         found = (

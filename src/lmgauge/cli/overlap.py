@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lmgauge.choices import OVERLAP_UNITS
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--tokens",
-    type=click.Choice(["word", "character"]),
+    type=click.Choice(OVERLAP_UNITS),
     default="word",
     show_default=True,
     help="N-grams of words, or of characters, for scripts that do not space words.",

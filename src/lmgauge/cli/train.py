@@ -7,20 +7,10 @@ from typing import Any
 
 import click
 
+from lmgauge.choices import NGRAM_CONTEXTS, RESERVED_POLICIES, SMOOTHING_KINDS, VOCABULARY_KINDS
 from lmgauge.cli.options import corpus_of, json_option, text_options, threads_option
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
-
-KINDS = [
-    "mle",
-    "laplace",
-    "lidstone",
-    "witten-bell",
-    "absolute-discounting",
-    "kneser-ney",
-    "modified-kneser-ney",
-    "good-turing",
-]
 
 
 class _Numbers(click.ParamType[Any]):
@@ -40,7 +30,7 @@ class _Numbers(click.ParamType[Any]):
 
 
 @click.command()
-@click.argument("kind", type=click.Choice([*KINDS, *NEURAL_KINDS]))
+@click.argument("kind", type=click.Choice([*SMOOTHING_KINDS, *NEURAL_KINDS]))
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
     "-o",
@@ -63,7 +53,7 @@ class _Numbers(click.ParamType[Any]):
 )
 @click.option(
     "--vocabulary",
-    type=click.Choice(["open", "closed"]),
+    type=click.Choice(VOCABULARY_KINDS),
     default="open",
     show_default=True,
     help="Open: unseen words are <unk>, with the mass that smoothing leaves. Closed: they are impossible.",
@@ -79,14 +69,14 @@ class _Numbers(click.ParamType[Any]):
 @click.option("--words", type=click.Path(), metavar="FILE", help="The vocabulary, a word a line.")
 @click.option(
     "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
+    type=click.Choice(RESERVED_POLICIES),
     default="refuse",
     show_default=True,
     help="A <unk>, <s> or </s> in the text: stop, take it as an ordinary word, or take <unk> as the unknown word.",
 )
 @click.option(
     "--context",
-    type=click.Choice(["sentence", "stream"]),
+    type=click.Choice(NGRAM_CONTEXTS),
     default="sentence",
     help="Each line starts anew, or one running context.  [default: sentence; neural: stream]",
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import COMPARED_METRICS
 from lmgauge.evaluation.evaluate import Description
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import extents
@@ -15,7 +16,7 @@ from lmgauge.evaluation.tally import Tally
 from lmgauge.history import line_ends, scores_first_tokens
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 
-METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+METRICS = COMPARED_METRICS
 AS_TEXT = "as text"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
 WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
