@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
-FOR_ALL = {f"lmgauge{name}" for name in ("", ".errors", ".files", ".history", ".threads", ".version")}
+FOR_ALL = {f"lmgauge{name}" for name in ("", ".choices", ".errors", ".files", ".history", ".threads", ".version")}
 """What every room but `_kernels` and `metrics` may import."""
 
 KERNELS = "lmgauge._kernels"
@@ -33,7 +33,7 @@ EVERY_ROOM = {f"lmgauge.{room}" for room in ("metrics", "text", "scores", "model
 ALLOWED: dict[str, set[str]] = {
     "": FOR_ALL,
     "_kernels": set(),
-    "metrics": {"lmgauge.errors"},
+    "metrics": {"lmgauge.choices", "lmgauge.errors"},
     "text": FOR_ALL | {KERNELS},
     "scores": FOR_ALL | SOURCE_TEXT,
     "models": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.scores"},

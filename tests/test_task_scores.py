@@ -124,7 +124,7 @@ def test_groups_are_scored_too() -> None:
         ({"hypotheses": {"a": GOOD, "b": [""] * 4}}, InputError, "all 4 hypotheses of b are blank"),
         ({"hypotheses": [], "references": []}, InputError, "no segment to score"),
         ({"groups": ["a"]}, InputError, "1 groups for 4 segments"),
-        ({"test": "t-test"}, UsageError, "choose from bootstrap, randomization"),
+        ({"test": "t-test"}, UsageError, "choose from randomization, bootstrap"),
         ({"test": "bootstrap", "resamples": 39}, UsageError, "at least 40"),
         ({"seed": -1}, UsageError, "seed"),
     ],
@@ -206,7 +206,7 @@ def test_alignments_of_files(files: dict[str, Path], tmp_path: Path) -> None:
         ({"id_field": "id"}, UsageError, "plain text has no field 'id'"),
         ({"format": "docx"}, UsageError, "unknown format 'docx'"),
         ({"feild": "text"}, UsageError, "none of reading.*feild"),
-        ({"test": "t-test"}, UsageError, "choose from bootstrap, randomization"),
+        ({"test": "t-test"}, UsageError, "choose from randomization, bootstrap"),
     ],
 )
 def test_files_that_cannot_be_scored(

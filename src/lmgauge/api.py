@@ -7,19 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from lmgauge.choices import SmoothingKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED, origin_of
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.models.columns import DistributionColumns
+from lmgauge.models.mixture import with_reserved
 from lmgauge.models.model import LanguageModel
+from lmgauge.models.neural.options import ScoringOptions
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
 from lmgauge.models.ngram.model import ContextPolicy, NgramModel
-from lmgauge.models.ngram.smoothing import Kind, Smoothing
+from lmgauge.models.ngram.smoothing import Smoothing
 from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.registry import load_model, model_names
 from lmgauge.models.sampling import sample as _sample
-from lmgauge.report.run_folder import RunFolders
+from lmgauge.report.run_folder import RunFolders, run_settings
 from lmgauge.scores import ScoreBatch, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy
@@ -35,7 +39,7 @@ Model = LanguageModel | PathLike
 
 
 def train(
-    kind: Kind,
+    kind: SmoothingKind,
     texts: Text,
     *,
     order: int = 3,
@@ -145,6 +149,9 @@ def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of n
     by_group: Literal[False] = False,
     threads: int | None = ...,
     output: PathLike | None = ...,
+    columns: Sequence[str] = ...,
+    reserved: ReservedPolicy | None = ...,
+    scoring: ScoringOptions | None = ...,
 ) -> Evaluation: ...
 @overload
 def evaluate(
@@ -154,6 +161,9 @@ def evaluate(
     by_group: Literal[True],
     threads: int | None = ...,
     output: PathLike | None = ...,
+    columns: Sequence[str] = ...,
+    reserved: ReservedPolicy | None = ...,
+    scoring: ScoringOptions | None = ...,
 ) -> Evaluations: ...
 @overload
 def evaluate(
@@ -163,6 +173,9 @@ def evaluate(
     by_group: bool = ...,
     threads: int | None = ...,
     output: PathLike | None = ...,
+    columns: Sequence[str] = ...,
+    reserved: ReservedPolicy | None = ...,
+    scoring: ScoringOptions | None = ...,
 ) -> Evaluations: ...
 def evaluate(
     model: Model | Sequence[Model],
@@ -171,6 +184,9 @@ def evaluate(
     by_group: bool = False,
     threads: int | None = None,
     output: PathLike | None = None,
+    columns: Sequence[str] = (),
+    reserved: ReservedPolicy | None = None,
+    scoring: ScoringOptions | None = None,
 ) -> Evaluation | Evaluations:
     """Evaluates a model, or several, on a text.
 
@@ -181,6 +197,10 @@ def evaluate(
         threads: how many; no number depends on it.
         output: folder for evaluation.json and scores.parquet (a folder a model, if several), for `compare`, `diagnose` and
             `audit` to read.
+        columns: entropy, rank or both: also fill them in scores.parquet; slow.
+        reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone);
+            None leaves it to the model.
+        scoring: how models that are named by a path are to score; one that is loaded has its own options.
 
     Returns:
         One `Evaluation` for one model without groups, otherwise `Evaluations`.
@@ -188,15 +208,21 @@ def evaluate(
     Raises:
         InputError: the text is empty or cannot be used.
         ModelFileError: a model cannot be loaded.
+        UsageError: `columns` without `output`, or unknown ones.
     """
     several = isinstance(model, Sequence) and not isinstance(model, str)
     given: list[Model] = list(model) if isinstance(model, Sequence) and not isinstance(model, str) else [model]
-    models = [loaded(m) for m in given]
+    models = [loaded(m, scoring) for m in given]
+    if reserved is not None:
+        models = with_reserved(models, reserved)
     corpus = corpus_of(text)
+    if columns and output is None:
+        raise UsageError("columns fill rows of scores.parquet: name the folder it goes to with output")
     if output is None:
         results = _evaluate(models, corpus, by_group=by_group, threads=threads)
     else:
         names = model_names(given, models)
+        filled = [DistributionColumns(m, columns) for m in models] if columns else []
         with RunFolders(Path(output), names) as folders:
             folders.keep_finished(models)
             results = _evaluate(
@@ -206,9 +232,11 @@ def evaluate(
                 by_group=by_group,
                 threads=threads,
                 spans=True,
-                watch=lambda i, block, batch: folders.write(i, batch, block.ids),
+                watch=lambda i, block, batch: folders.write(i, filled[i](batch) if filled else batch, block.ids),
             )
-            folders.finish(results, {"text": corpus.settings})
+            chosen: dict[str, Any] = {"by_group": by_group, "reserved": reserved, "columns": columns}
+            chosen["scoring"] = scoring or ScoringOptions()
+            folders.finish(results, [run_settings(m, corpus.settings, **chosen) for m in models])
     return results if several or by_group else results.items[0]
 
 
@@ -246,15 +274,15 @@ def sample(
     )
 
 
-def loaded(model: Model) -> LanguageModel:
-    """The model itself, or the one at a path.
+def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel:
+    """The model itself, or the one at a path, loaded with these options.
 
     Raises:
         UsageError: it is neither.
     """
     if not isinstance(model, (str, os.PathLike)) and not hasattr(model, "score"):
         raise UsageError(f"a model is an object with score and log_distribution, or a path, not {type(model).__name__}")
-    return load_model(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
+    return load_model(os.fspath(model), scoring) if isinstance(model, (str, os.PathLike)) else model
 
 
 def corpus_of(text: Text) -> Corpus:

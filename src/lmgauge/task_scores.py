@@ -26,12 +26,13 @@ from lmgauge.tasks.systems import RANDOMIZATION_TEST, Systems, compare_systems
 from lmgauge.tasks.texts import References, Texts
 
 if TYPE_CHECKING:
+    from lmgauge.choices import Average
     from lmgauge.tasks.alignment import AlignedSegment
     from lmgauge.tasks.bleu import BleuScore
     from lmgauge.tasks.chrf import ChrfScore
     from lmgauge.tasks.correlation import Correlation
     from lmgauge.tasks.error_rates import EditRate, ErrorRates
-    from lmgauge.tasks.labels import Average, F1Score
+    from lmgauge.tasks.labels import F1Score
     from lmgauge.tasks.ter import TerScore
 
 GivenReferences = Sequence[str | Sequence[str | None]]

@@ -194,10 +194,3 @@ def test_the_manual_names_every_option() -> None:
         "--seed",
     }
     assert {option for option in options if option not in text} == set()
-
-
-def test_the_command_knows_all_levels() -> None:
-    from lmgauge.cli.audit import LEVELS as named
-    from lmgauge.evaluation.audit import LEVELS
-
-    assert named == LEVELS

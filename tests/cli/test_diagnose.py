@@ -16,8 +16,6 @@ from tests.programs import running
 
 import lmgauge
 from lmgauge import Corpus
-from lmgauge.cli.diagnose import SECTIONS
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS as EVALUATED
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.report.slices import print_examples, print_slices
@@ -178,10 +176,6 @@ def test_a_run_that_was_edited_is_refused(folder: Path, tmp_path: Path) -> None:
 def test_bad_options_are_refused(folder: Path) -> None:
     assert "is not one of" in run("diagnose", folder / "run-kn2", "--only", "nothing").stderr
     assert run("diagnose", folder / "run-kn2", "--contexts", 0).exit_code == 2
-
-
-def test_sections_are_those_that_are_worked_out() -> None:
-    assert SECTIONS == EVALUATED
 
 
 # -- pieces that comparisons share --------------------------------------------------------------------------------------

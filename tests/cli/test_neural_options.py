@@ -24,7 +24,8 @@ transformers = pytest.importorskip("transformers")
 
 from tests.models.neural.conftest import TOKENIZERS, network  # noqa: E402
 
-from lmgauge import load_model  # noqa: E402
+from lmgauge import ScoringOptions, load_model  # noqa: E402
+from lmgauge import evaluate as score  # noqa: E402
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
 WORDS = ["the", "a", "cat", "dog", "sees", "hears", "it", "runs", "and", "then"]
@@ -164,10 +165,16 @@ def test_a_run_folder_keeps_what_was_chosen(folder: Path, tmp_path: Path) -> Non
     (shown,) = evaluate("-m", folder / "gpt2", folder / "test.txt", "-o", tmp_path / "run", *options)
     content = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert content["evaluation"]["signature"] == shown["signature"]
-    told = {name: content["settings"][name] for name in ("context", "stride", "first_token", "end", "dtype")}
-    assert told == {"context": "stream,16", "stride": 8, "first_token": "bos", "end": "newline", "dtype": "auto"}
+    told = {name: content["settings"][name] for name in ("context", "stream", "stride", "first_token", "end", "dtype")}
+    assert told == {"context": 16, "stream": True, "stride": 8, "first_token": "bos", "end": "newline", "dtype": "auto"}
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["evaluation.json", "scores.parquet"]
+    scoring = ScoringOptions(context=16, stream=True, stride=8, first_token="bos", end="newline")
+    score(folder / "gpt2", folder / "test.txt", output=tmp_path / "named", scoring=scoring)
+    loaded = load_model(folder / "gpt2", scoring)
+    score(loaded, folder / "test.txt", output=tmp_path / "gpt2")
+    from_python = [tmp_path / "named" / "evaluation.json", tmp_path / "gpt2" / "evaluation.json"]
+    assert all(json.loads(path.read_text())["settings"] == content["settings"] for path in from_python)
 
 
 def start(folder: Path, run: Path) -> AbstractContextManager[subprocess.Popen[bytes]]:

@@ -387,10 +387,3 @@ def test_correlation_with_a_language_model(tmp_path: Path) -> None:
     )
     again = ours("correlate", tmp_path / "bleu.json", tmp_path / "ppl.json")
     assert [row["x"] for row in again["systems"]] == pytest.approx([row["x"] for row in found["systems"]])
-
-
-def test_the_command_knows_all_tokenizers() -> None:
-    from lmgauge.cli.bleu import TOKENIZERS as COMMAND_LINE
-    from lmgauge.tasks.tokenizers import TOKENIZERS
-
-    assert sorted(COMMAND_LINE) == sorted(TOKENIZERS)

@@ -228,7 +228,7 @@ def test_lines_and_html() -> None:
     [
         (["a", "a"], {}, "two systems are called 'a'"),
         (["a"], {}, "1 names for 2 systems"),
-        (["a", "b"], {"test": "t-test"}, "choose from bootstrap, randomization"),
+        (["a", "b"], {"test": "t-test"}, "choose from randomization, bootstrap"),
         (["a", "b"], {"test": "bootstrap", "resamples": 39}, "at least 40"),
         (["a", "b"], {"seed": -1}, "seed"),
     ],

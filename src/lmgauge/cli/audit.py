@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS
 from lmgauge.cli.options import (
     NEURAL_OPTIONS,
     corpus_of,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.runs import Run
     from lmgauge.text.documents import Corpus
 
-LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
 _OF_MODEL = ("reserved", "contexts", "sum_tolerance", "proof_bytes", "exhaustive")
 
 
@@ -47,13 +47,13 @@ _OF_MODEL = ("reserved", "contexts", "sum_tolerance", "proof_bytes", "exhaustive
 )
 @click.option(
     "--overlap-unit",
-    type=click.Choice(["word", "character"]),
+    type=click.Choice(OVERLAP_UNITS),
     default="word",
     show_default=True,
     help="Stretches of 13 words or more; or 25 characters, for scripts that do not space words.",
 )
 @click.option(
-    "--levels", default=",".join(LEVELS), metavar="NAMES", help="Which levels, e.g. coverage,proof; all if not given."
+    "--levels", default=",".join(AUDIT_LEVELS), metavar="NAMES", help="Which levels, e.g. coverage,proof; all if not given."
 )
 @click.option(
     "--contexts",
@@ -101,10 +101,10 @@ def audit(ctx: click.Context, /, what: tuple[str, ...], model: str | None, as_js
     from lmgauge.report.terminal import progress
 
     levels = [name.strip() for name in options["levels"].split(",") if name.strip()]
-    unknown = [name for name in levels if name not in LEVELS]
+    unknown = [name for name in levels if name not in AUDIT_LEVELS]
     if unknown or not levels:
         raise click.UsageError(
-            f"--levels: {unknown[0] if unknown else 'nothing'!r} is no level; choose from {', '.join(LEVELS)}"
+            f"--levels: {unknown[0] if unknown else 'nothing'!r} is no level; choose from {', '.join(AUDIT_LEVELS)}"
         )
     with progress() as status:
         found = (

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
+from lmgauge.choices import BLEU_SMOOTHING_VALUES, BLEU_TOKENIZERS, REFERENCE_LENGTHS
 from lmgauge.cli.task_options import run_metric, task_options
-
-TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K")
 
 
 @click.command(name="bleu")
@@ -17,7 +16,7 @@ TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flor
 @click.option(
     "-s",
     "--smoothing",
-    type=click.Choice(["exp", "floor", "add-k", "none"]),
+    type=click.Choice(list(BLEU_SMOOTHING_VALUES)),
     default="exp",
     show_default=True,
     help="What becomes of orders without a match.",
@@ -26,11 +25,11 @@ TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flor
 @click.option("--effective-order", is_flag=True, help="Leave out orders that a text is too short for; on for --sentence.")
 @click.option("--lowercase", is_flag=True, help="Ignore case.")
 @click.option(
-    "--tokenizer", type=click.Choice(TOKENIZERS), default="13a", show_default=True, help="How texts are cut into words."
+    "--tokenizer", type=click.Choice(BLEU_TOKENIZERS), default="13a", show_default=True, help="How texts are cut into words."
 )
 @click.option(
     "--reference-length",
-    type=click.Choice(["closest", "shortest", "average"]),
+    type=click.Choice(REFERENCE_LENGTHS),
     default="closest",
     show_default=True,
     help="Which of several references' lengths the brevity penalty takes.",

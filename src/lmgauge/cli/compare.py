@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
+from lmgauge.choices import COMPARED_METRICS
 from lmgauge.cli.options import json_option, refuse_given, scored_text_option, seed_option, threads_option
-
-METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 
 
 @click.command(name="compare")
@@ -29,7 +28,7 @@ METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 )
 @click.option(
     "--metric",
-    type=click.Choice(METRICS),
+    type=click.Choice(COMPARED_METRICS),
     default="perplexity",
     show_default=True,
     help="What --strict asks about.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lmgauge.choices import RESERVED_POLICIES
 from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def save(model: NgramModel, output: str) -> None:
 )
 @click.option(
     "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
+    type=click.Choice(RESERVED_POLICIES),
     help="A <unk> in texts scored later: stop, an ordinary word, the unknown word (so for ARPA files if not given).",
 )
 def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from lmgauge.choices import DIAGNOSIS_SECTIONS
 from lmgauge.cli.options import (
     NEURAL_OPTIONS,
     json_option,
@@ -18,7 +19,6 @@ from lmgauge.cli.options import (
     threads_option,
 )
 
-SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 _OF_MODEL = ("contexts", "exhaustive", "sample_tokens")
 
 
@@ -50,7 +50,9 @@ _OF_MODEL = ("contexts", "exhaustive", "sample_tokens")
 @click.option(
     "--examples", type=click.IntRange(min=0), default=10, show_default=True, help="Tokens, segments and words to show."
 )
-@click.option("--only", multiple=True, type=click.Choice(SECTIONS), help="Work out only this; may be given several times.")
+@click.option(
+    "--only", multiple=True, type=click.Choice(DIAGNOSIS_SECTIONS), help="Work out only this; may be given several times."
+)
 @neural_options
 @seed_option
 @threads_option
@@ -90,7 +92,7 @@ def diagnose(
             text=list(texts) or None,
             train=list(train) or None,
             model=loaded,
-            only=only or SECTIONS,
+            only=only or DIAGNOSIS_SECTIONS,
             progress=status.update,
             **{name: value for name, value in options.items() if name not in NEURAL_OPTIONS},
         )

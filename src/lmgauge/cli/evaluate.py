@@ -192,6 +192,7 @@ class _Sinks:
 
         self.names, self.options, self.corpus = names, options | {"text": corpus.settings}, corpus
         self.policies = [model.context_policy for model in models]
+        self.models = models
         self.segments = self.tokens = None
         self.added = [name for name in options["columns"].split(",") if name]
         self.runs: RunFolders | None = None
@@ -227,8 +228,11 @@ class _Sinks:
 
     def finish(self, results: Evaluations) -> Evaluations:
         if self.runs is not None:
-            scoring = ("text", "by", "reserved", "columns", *NEURAL_OPTIONS)
-            self.runs.finish(results, {name: self.options[name] for name in scoring})
+            from lmgauge.report.run_folder import run_settings
+
+            chosen = {"reserved": self.options["reserved"], "by_group": self.options["by"] == "group", "columns": self.added}
+            chosen["scoring"] = scoring_options(self.options)
+            self.runs.finish(results, [run_settings(model, self.options["text"], **chosen) for model in self.models])
             if self.runs.resumed:
                 click.echo(f"{self.runs.resumed:,} events had been scored before the last run was interrupted", err=True)
         return results

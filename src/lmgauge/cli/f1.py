@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
+from lmgauge.choices import AVERAGES
 from lmgauge.cli.task_options import run_label_scores, task_options
 
 
 @click.command(name="f1")
 @click.option(
     "--average",
-    type=click.Choice(["macro", "micro", "weighted"]),
+    type=click.Choice(AVERAGES),
     default="macro",
     show_default=True,
     help="Which F1 is tested: labels alike, of the sums, or by how often they are gold.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from lmgauge.choices import ERROR_POLICIES, FORMATS, RESERVED_POLICIES, UNITS
 from lmgauge.models.neural.options import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def refuse_given(names: Collection[str], reason: str) -> None:
 
 unit_option = click.option(
     "--unit",
-    type=click.Choice(["line", "document"]),
+    type=click.Choice(UNITS),
     default="line",
     show_default=True,
     help="What is a segment: each line, or each file.",
@@ -82,12 +83,12 @@ def text_options(command: _F) -> _F:
             click.option(
                 "--format",
                 "format_",
-                type=click.Choice(["text", "jsonl", "tsv", "parquet"]),
+                type=click.Choice(FORMATS),
                 help="Of the texts; by suffix if not given.",
             ),
             click.option(
                 "--errors",
-                type=click.Choice(["fail", "replace", "skip"]),
+                type=click.Choice(ERROR_POLICIES),
                 default="fail",
                 show_default=True,
                 help="Invalid UTF-8 and NUL bytes: stop, replace by U+FFFD, or leave out the segment (skip: also a record "
@@ -244,7 +245,7 @@ seed_option = click.option(
 )
 reserved_option = click.option(
     "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
+    type=click.Choice(RESERVED_POLICIES),
     help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as in training.",
 )
 scored_text_option = click.option(

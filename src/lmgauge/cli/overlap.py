@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lmgauge.choices import OVERLAP_UNITS
 from lmgauge.cli.options import corpus_of, json_option, refuse_field, text_options, threads_option
 from lmgauge.cli.say import say
 from lmgauge.files import refuse_replacing
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--tokens",
-    type=click.Choice(["word", "character"]),
+    type=click.Choice(OVERLAP_UNITS),
     default="word",
     show_default=True,
     help="N-grams of words, or of characters, for scripts that do not space words.",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from lmgauge.choices import ERROR_POLICIES, FORMATS, UNITS
 from lmgauge.cli.say import say
 
 
@@ -24,18 +25,18 @@ from lmgauge.cli.say import say
 @click.option("--group", metavar="FIELD", help="Group by this JSONL field or Parquet column; implies --by-group.")
 @click.option(
     "--unit",
-    type=click.Choice(["line", "document"]),
+    type=click.Choice(UNITS),
     default="line",
     show_default=True,
     help="What to deal out of text files: lines, or whole files as one record each.",
 )
 @click.option("--field", default="text", show_default=True, help="JSONL field or Parquet column that holds the text.")
 @click.option(
-    "--format", type=click.Choice(["text", "jsonl", "tsv", "parquet"]), help="Read all files so; default: by suffix."
+    "--format", type=click.Choice(FORMATS), help="Read all files so; default: by suffix."
 )
 @click.option(
     "--errors",
-    type=click.Choice(["fail", "replace", "skip"]),
+    type=click.Choice(ERROR_POLICIES),
     default="fail",
     show_default=True,
     help="What to do with invalid UTF-8 and NUL bytes.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from lmgauge.choices import FORMATS, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES
 from lmgauge.cli.options import json_option, seed_option, unit_option
 
 if TYPE_CHECKING:
@@ -54,11 +55,11 @@ _READING = (
     ),
     unit_option,
     click.option(
-        "--format", type=click.Choice(["text", "jsonl", "tsv", "parquet"]), help="Of all files; by suffix if not given."
+        "--format", type=click.Choice(FORMATS), help="Of all files; by suffix if not given."
     ),
     click.option(
         "--errors",
-        type=click.Choice(["fail", "replace"]),
+        type=click.Choice(TASK_ERROR_POLICIES),
         default="fail",
         show_default=True,
         help="Invalid UTF-8 and NUL bytes: stop, or replace by U+FFFD.",
@@ -69,7 +70,7 @@ _RESULT = (
     click.option("--sentence", is_flag=True, help="Print a row for each segment instead: TSV, or JSON lines with --json."),
     click.option(
         "--test",
-        type=click.Choice(["randomization", "bootstrap", "none"]),
+        type=click.Choice([*SIGNIFICANCE_TESTS, "none"]),
         default="randomization",
         show_default=True,
         help="How systems are held against the first; bootstrap is lenient; none: no p-values and no intervals.",

@@ -7,22 +7,12 @@ from typing import Any
 
 import click
 
+from lmgauge.choices import NGRAM_CONTEXTS, RESERVED_POLICIES, SMOOTHING_KINDS, VOCABULARY_KINDS
 from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, refuse_given, text_options, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 from lmgauge.files import refuse_replacing
 from lmgauge.models.neural.training.settings import NEURAL_KINDS
-
-KINDS = [
-    "mle",
-    "laplace",
-    "lidstone",
-    "witten-bell",
-    "absolute-discounting",
-    "kneser-ney",
-    "modified-kneser-ney",
-    "good-turing",
-]
 
 
 class _Numbers(click.ParamType[Any]):
@@ -42,7 +32,7 @@ class _Numbers(click.ParamType[Any]):
 
 
 @click.command()
-@click.argument("kind", type=click.Choice([*KINDS, *NEURAL_KINDS]))
+@click.argument("kind", type=click.Choice([*SMOOTHING_KINDS, *NEURAL_KINDS]))
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
     "-o",
@@ -65,7 +55,7 @@ class _Numbers(click.ParamType[Any]):
 )
 @click.option(
     "--vocabulary",
-    type=click.Choice(["open", "closed"]),
+    type=click.Choice(VOCABULARY_KINDS),
     default="open",
     show_default=True,
     help="Open: unseen words are <unk>, with the mass that smoothing leaves. Closed: they are impossible.",
@@ -81,14 +71,14 @@ class _Numbers(click.ParamType[Any]):
 @click.option("--words", type=click.Path(), metavar="FILE", help="The vocabulary, a word a line.")
 @click.option(
     "--reserved",
-    type=click.Choice(["refuse", "escape", "unk"]),
+    type=click.Choice(RESERVED_POLICIES),
     default="refuse",
     show_default=True,
     help="A <unk>, <s> or </s> in the text: stop, take it as an ordinary word, or take <unk> as the unknown word.",
 )
 @click.option(
     "--context",
-    type=click.Choice(["sentence", "stream"]),
+    type=click.Choice(NGRAM_CONTEXTS),
     default="sentence",
     help="Each line starts anew, or one running context.  [default: sentence; neural: stream]",
 )

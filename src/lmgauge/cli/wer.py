@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from lmgauge.choices import UNICODE_FORMS
 from lmgauge.cli.task_options import aligned, run_metric, task_options
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -16,7 +17,7 @@ _NORMALIZATION = (
     click.option("--remove-punctuation", is_flag=True, help="Leave out punctuation (Unicode categories P)."),
     click.option("--expand-contractions", is_flag=True, help="Spell out common English contractions: won't, they're."),
     click.option("--remove-nonwords", is_flag=True, help="Leave out what stands in [] or <>: [laugh], <unk>."),
-    click.option("--unicode-form", type=click.Choice(["NFC", "NFKC"]),
+    click.option("--unicode-form", type=click.Choice(UNICODE_FORMS),
                  help="One spelling for what Unicode spells in two ways."),
     click.option("--standardize", is_flag=True, help="Lower case, contractions, no non-words: jiwer's wer_standardize."),
     click.option("--align", is_flag=True, help="Print the alignment of segments with an error; with --json of all."),

@@ -18,15 +18,13 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lmgauge.choices import BLEU_SMOOTHING_VALUES
 from lmgauge.errors import UsageError
 from lmgauge.metrics._checks import Floats
 
 __all__ = ["BleuFormula", "bleu_scores", "brevity_penalties", "ngram_precisions"]
 
 LARGEST_VALUE = 1e6
-SMOOTHING_VALUES: dict[str, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
-"""Smoothing methods and the value each takes where none is given; None: it takes none."""
-
 LARGEST_ORDER = 64
 # Weights written with as many digits as people write.
 WEIGHT_TOLERANCE = 1e-6
@@ -61,10 +59,10 @@ class BleuFormula:
         """
         if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= LARGEST_ORDER:
             raise UsageError(f"order: {self.order!r} is not a longest n-gram; give 1 to {LARGEST_ORDER}")
-        if self.smoothing not in SMOOTHING_VALUES:
-            raise UsageError(f"smoothing: {self.smoothing!r} is not known; give one of {', '.join(SMOOTHING_VALUES)}")
+        if self.smoothing not in BLEU_SMOOTHING_VALUES:
+            raise UsageError(f"smoothing: {self.smoothing!r} is not known; give one of {', '.join(BLEU_SMOOTHING_VALUES)}")
         if self.smoothing_value is not None:
-            if SMOOTHING_VALUES[self.smoothing] is None:
+            if BLEU_SMOOTHING_VALUES[self.smoothing] is None:
                 raise UsageError(f"smoothing_value: {self.smoothing} takes no value; leave it out, or choose floor or add-k")
             number = isinstance(self.smoothing_value, Real) and math.isfinite(self.smoothing_value)
             if not number or not 0 <= self.smoothing_value <= LARGEST_VALUE:
@@ -75,7 +73,7 @@ class BleuFormula:
     @property
     def value(self) -> float:
         """The value of the smoothing method; 0 where it takes none."""
-        given = SMOOTHING_VALUES[self.smoothing] if self.smoothing_value is None else self.smoothing_value
+        given = BLEU_SMOOTHING_VALUES[self.smoothing] if self.smoothing_value is None else self.smoothing_value
         return 0.0 if given is None else float(given)
 
     @property

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -62,6 +63,29 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
     content["fingerprint"] = content_fingerprint(content)
     # Names of files may be no text: bytes that Python holds as lone surrogates, which JSON can only write escaped.
     (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def run_settings(
+    model: object,
+    text: Mapping[str, Any],
+    *,
+    by_group: bool,
+    reserved: str | None,
+    columns: Sequence[str],
+    scoring: Any,
+) -> dict[str, Any]:
+    """Return the `settings` of `evaluation.json`: what was chosen, whether in Python or in a shell.
+
+    Args:
+        model: its own scoring options count where it has some, as a model that was loaded with them does.
+        text: settings of the `Corpus`.
+        by_group, reserved, columns: as `lmgauge.evaluate` takes them.
+        scoring: the `ScoringOptions` that models without any were loaded with.
+    """
+    own = getattr(model, "options", None)
+    options = own if isinstance(own, type(scoring)) else scoring
+    chosen = {"by": "group" if by_group else None, "reserved": reserved, "columns": list(columns)}
+    return {"text": dict(text), **chosen, **asdict(options)}
 
 
 class Finished(Protocol):
@@ -171,16 +195,16 @@ class RunFolders:
         """Adds rows to the table of a model, with the ids of the segments if the text has a field for them."""
         self._writers[index].write(batch, ids)
 
-    def finish(self, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
+    def finish(self, results: Sequence[Evaluation], settings: Sequence[Mapping[str, Any]]) -> None:
         """Closes the tables and writes the numbers beside them.
 
         Args:
             results: of all models, each with its groups behind it.
-            settings: how the text was scored; `text` has the settings of the `Corpus`.
+            settings: of each model how it scored the text, see `run_settings`.
         """
         of_model = [[result for result in results if result.model == name] for name in self._names]
         for own, metadata in zip(of_model, self._metadata, strict=True):
             metadata.update(own[0].origin(), signature=own[0].signature, lmgauge=__version__)
         self._tables.close()
-        for own, folder in zip(of_model, self._folders, strict=True):
-            write_evaluation(folder, own, settings)
+        for own, folder, chosen in zip(of_model, self._folders, settings, strict=True):
+            write_evaluation(folder, own, chosen)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.choices import REFERENCE_LENGTHS
 from lmgauge.errors import UsageError
 from lmgauge.metrics.bleu import BleuFormula, bleu_scores, brevity_penalties, ngram_precisions
 from lmgauge.metrics.reference_length import LENGTH_SCALE, MOST_AVERAGED
@@ -21,8 +22,6 @@ from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tok
 from lmgauge.version import __version__
 
 __all__ = ["BLEU", "BleuScore"]
-
-REFERENCE_LENGTHS = ("closest", "shortest", "average")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import Average
 from lmgauge.errors import InputError, MissingExtraError, UsageError
 from lmgauge.metrics.labels import f1_scores
 from lmgauge.tasks.metric import Statistics
 from lmgauge.version import __version__
 
 __all__ = ["F1", "F1Score", "LabelScores", "label_scores"]
-
-Average = Literal["macro", "micro", "weighted"]
 
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""

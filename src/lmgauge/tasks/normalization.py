@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Literal
 
+from lmgauge.choices import UNICODE_FORMS, UnicodeForm
 from lmgauge.errors import UsageError
 from lmgauge.tasks.texts import Texts
 
 __all__ = ["CONTRACTIONS", "STANDARD", "Normalization"]
-
-UnicodeForm = Literal["NFC", "NFKC"]
 
 CONTRACTIONS = (
     ("won't", "will not"),
@@ -48,7 +46,7 @@ def check_unicode_form(form: str | None) -> None:
     Raises:
         UsageError: it is unknown.
     """
-    if form not in (None, "NFC", "NFKC"):
+    if form is not None and form not in UNICODE_FORMS:
         raise UsageError(f"Unicode form {form!r}: give NFC, NFKC or none")
 
 

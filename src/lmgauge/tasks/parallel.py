@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import TASK_ERROR_POLICIES, TaskErrorPolicy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.tasks.utterance_ids import UtteranceIds
@@ -19,7 +20,6 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, find_sources
 
 BY_FILE = "file"
-ERROR_POLICIES = ("fail", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Reading:
     by: str | None = None
     unit: str = "line"
     format: str | None = None
-    errors: Literal["fail", "replace"] = "fail"
+    errors: TaskErrorPolicy = "fail"
     keep_bom: bool = True
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class Reading:
         Raises:
             UsageError: lines were to be left out, which would shift one file against another.
         """
-        if self.errors not in ERROR_POLICIES:
+        if self.errors not in TASK_ERROR_POLICIES:
             raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all behind it")
 
     def corpus(self, path: str, *, name: str | None = None, group: str | None = None, lists: bool = False) -> Corpus:

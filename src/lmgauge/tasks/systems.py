@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import SIGNIFICANCE_TESTS
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.paired import holm
 from lmgauge.evaluation.statistics import Interval
@@ -29,9 +30,7 @@ from lmgauge.tasks.significance import (
 if TYPE_CHECKING:
     import pandas as pd
 
-BOOTSTRAP_TEST = "bootstrap"
-RANDOMIZATION_TEST = "randomization"
-TESTS = (BOOTSTRAP_TEST, RANDOMIZATION_TEST)
+RANDOMIZATION_TEST, BOOTSTRAP_TEST = SIGNIFICANCE_TESTS
 SIGNIFICANT = 0.05
 # Below so many segments intervals are too narrow, and the bootstrap's rule, made for test sets, gives too small p-values.
 _FEW = 30
@@ -352,8 +351,8 @@ def _result(
 
 
 def _check(names: Sequence[str], statistics: Sequence[Statistics], test: str | None) -> None:
-    if test is not None and test not in TESTS:
-        raise UsageError(f"test {test!r} is not known; choose from {', '.join(TESTS)}, or None to draw nothing")
+    if test is not None and test not in SIGNIFICANCE_TESTS:
+        raise UsageError(f"test {test!r} is not known; choose from {', '.join(SIGNIFICANCE_TESTS)}, or None to draw nothing")
     if not names or len(names) != len(statistics):
         raise UsageError(f"{len(names)} names for {len(statistics)} systems: give one for each, and at least one system")
     repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)

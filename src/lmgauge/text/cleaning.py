@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import ERROR_POLICIES
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.segments import TextReport
-
-ERROR_POLICIES = ("fail", "replace", "skip")
 
 _DECODE_BYTES = 1 << 16  # text is decoded to check it in slices: a line of 100 MB then needs no 400 MB string
 _UTF8_BOM = codecs.BOM_UTF8

@@ -14,10 +14,11 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
+from lmgauge.choices import UNITS, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.cleaning import check_policy
 from lmgauge.text.labels import (
@@ -39,13 +40,9 @@ from lmgauge.text.streams import Source, find_sources
 
 __all__ = ["Corpus", "Segments", "TextReport", "count_characters", "count_words"]
 
-Unit = Literal["line", "document"]
-Format = Literal["text", "jsonl", "tsv", "parquet"]
-ErrorPolicy = Literal["fail", "replace", "skip"]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Reader = Callable[[Reading], Iterator[Segments]]
 
-UNITS = ("line", "document")
 
 
 class Corpus:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.choices import RESERVED_POLICIES as RESERVED_POLICIES
+from lmgauge.choices import ReservedPolicy as ReservedPolicy
 from lmgauge.errors import InputError
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary, VocabularyBuilder
 
-ReservedPolicy = Literal["refuse", "escape", "unk"]
-RESERVED_POLICIES: tuple[ReservedPolicy, ...] = ("refuse", "escape", "unk")
 _DONE, _GROW, _RESERVED, _ROOM = range(4)
 _GIVEN = 3
 _SEGMENT, _WRITTEN, _SIZE = 0, 3, 4  # of the kernel's EncodeState

@@ -14,10 +14,10 @@ from io import BufferedReader
 from pathlib import PurePath
 from typing import BinaryIO, cast
 
+from lmgauge.choices import FORMATS
 from lmgauge.errors import InputError, MissingExtraError, UsageError
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
-FORMATS = ("text", "jsonl", "tsv", "parquet")
 STDIN = "-"
 
 _JSONL_SUFFIXES = (".jsonl", ".ndjson")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from lmgauge.choices import AUDIT_LEVELS
 from lmgauge.errors import CheckFailedError
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
@@ -16,7 +17,7 @@ NOT_CHECKED: Verdict = "NOT CHECKED"
 WHOLE_LEVEL = "all"
 """Name of the only check of a level of which nothing was looked at."""
 NOT_ASKED_FOR = "not asked for"
-LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
+LEVELS = AUDIT_LEVELS
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import COMPARED_METRICS
 from lmgauge.evaluation.evaluate import Description
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run, lockstep
@@ -17,7 +18,7 @@ from lmgauge.history import line_ends, scores_first_tokens
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 
-METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+METRICS = COMPARED_METRICS
 AS_TEXT = "as text"
 ALTERED = "text altered by the tokenizer or read as special tokens"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not

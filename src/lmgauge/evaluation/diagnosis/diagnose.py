@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DIAGNOSIS_SECTIONS
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
@@ -54,7 +55,7 @@ WordNumbers = Callable[[Segments], NDArray[np.integer[Any]]]
 Sampler = Callable[[Sequence[int]], list[NDArray[np.uint32]]]
 Progress = Callable[[str], None]
 
-SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+SECTIONS = DIAGNOSIS_SECTIONS
 _KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
 _LONGEST_NGRAM = 16
 # Texts of one kind share fewer runs of so many words by chance.

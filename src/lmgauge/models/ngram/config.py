@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from lmgauge.choices import SMOOTHING_KINDS
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.counting import MAX_ORDER
-from lmgauge.models.ngram.smoothing import KINDS
 from lmgauge.text.encoding import RESERVED_POLICIES
 
 _Check = Callable[[Any], bool]
@@ -56,7 +56,7 @@ def _facts(value: Any) -> bool:
 
 _NEEDED: dict[str, tuple[_Check, str]] = {
     "order": (_whole(1, MAX_ORDER + 1), f"a whole number from 1 to {MAX_ORDER}"),
-    "kind": (_one_of(*KINDS, "arpa"), "the name of a smoothing"),
+    "kind": (_one_of(*SMOOTHING_KINDS, "arpa"), "the name of a smoothing"),
     "vocabulary": (_one_of("open", "closed"), "open or closed"),
     "tokenizer": (_object, "an object"),
     "longest": (_list_of(_whole(0)), "a list of whole numbers"),

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.choices import NgramContext
 from lmgauge.errors import ModelFileError
 from lmgauge.models.model import NGRAM_MODEL_TYPE, check_context
 from lmgauge.models.ngram.lookup import Events, NgramTables, context_window
@@ -26,7 +27,7 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, run_ranges, thread_count
 
-ContextPolicy = Literal["sentence", "stream"]
+ContextPolicy = NgramContext
 _SHORT = {
     "mle": "mle", "laplace": "laplace", "lidstone": "lidstone", "witten-bell": "wb", "absolute-discounting": "ad",
     "kneser-ney": "kn", "modified-kneser-ney": "mkn", "good-turing": "gt", "arpa": "arpa",

@@ -14,31 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.choices import SMOOTHING_KINDS, SmoothingKind
 from lmgauge.errors import UsageError
 from lmgauge.models.ngram.counting import NgramCounts, Table, adjust, drop
 from lmgauge.models.ngram.lookup import columns
 from lmgauge.text.vocabulary import BOS, UNK
 from lmgauge.threads import run_ranges
 
-Kind = Literal[
-    "mle",
-    "laplace",
-    "lidstone",
-    "witten-bell",
-    "absolute-discounting",
-    "kneser-ney",
-    "modified-kneser-ney",
-    "good-turing",
-]
-KINDS: tuple[Kind, ...] = (
-    "mle", "laplace", "lidstone", "witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney", "good-turing",
-)  # fmt: skip
 ADDITIVE = frozenset({"mle", "laplace", "lidstone"})
 _MASS_BITS = 28
 _LOWER_UNIT = 2.0**-60
@@ -53,7 +40,7 @@ class Smoothing:
     """What a smoothing is, apart from the counts.
 
     Attributes:
-        kind: one of `KINDS`.
+        kind: one of `SMOOTHING_KINDS`.
         interpolate: whether lower orders are mixed in everywhere or only backed off to.
         discount: absolute discounting: the discount, for all orders or each; estimated if None.
         k: Lidstone: what is added to each count.
@@ -63,15 +50,15 @@ class Smoothing:
         UsageError: options that do not belong to the kind, or out of range.
     """
 
-    kind: Kind
+    kind: SmoothingKind
     interpolate: bool = True
     discount: float | tuple[float, ...] | None = None
     k: float | None = None
     cutoffs: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UsageError(f"smoothing {self.kind!r} is not known; choose one of {', '.join(KINDS)}")
+        if self.kind not in SMOOTHING_KINDS:
+            raise UsageError(f"smoothing {self.kind!r} is not known; choose one of {', '.join(SMOOTHING_KINDS)}")
         if self.discount is not None and self.kind != "absolute-discounting":
             raise UsageError(f"--discount belongs to absolute-discounting; {self.kind} has its own")
         if self.discount == ():

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import OverlapUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import refuse_replacing, writing
 from lmgauge.text.documents import Corpus, Segments
@@ -24,7 +25,7 @@ from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
 from lmgauge.text.overlap.near_duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair
 from lmgauge.text.overlap.notes import comparison_notes, has_no_spaces
 from lmgauge.text.overlap.results import GroupOverlap, NearDuplicate, Overlap, Passage, Place
-from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder, TokenUnit
+from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder
 from lmgauge.text.overlap.whole_duplicates import WholeDuplicates
 from lmgauge.text.overlap.whole_text import SEPARATOR, WholeText
 from lmgauge.threads import map_in_order, thread_count
@@ -42,7 +43,7 @@ def find_overlap(
     train: Corpus,
     test: Corpus,
     *,
-    unit: TokenUnit = "word",
+    unit: OverlapUnit = "word",
     n: int | None = None,
     near: float = DEFAULT_NEAR,
     fold: bool = False,

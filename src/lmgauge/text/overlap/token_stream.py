@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import OVERLAP_UNITS
 from lmgauge.errors import UsageError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.encoding import encode
@@ -22,8 +22,6 @@ from lmgauge.text.tokenizers import CharacterTokenizer, WhitespaceTokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import EOS, UNK, Vocabulary, VocabularyBuilder
 
-TokenUnit = Literal["word", "character"]
-UNITS = ("word", "character")
 # The characters that Python's str.isspace knows; all are below this one.
 _SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
 
@@ -93,8 +91,8 @@ class StreamEncoder:
     """
 
     def __init__(self, unit: str, *, folded: bool) -> None:
-        if unit not in UNITS:
-            raise UsageError(f"unit {unit!r}: tokens are words or characters; give one of {', '.join(UNITS)}")
+        if unit not in OVERLAP_UNITS:
+            raise UsageError(f"unit {unit!r}: tokens are words or characters; give one of {', '.join(OVERLAP_UNITS)}")
         self.unit, self.folded = unit, folded
         self.tokenizer: Tokenizer = WhitespaceTokenizer() if unit == "word" else CharacterTokenizer()
         self.vocabulary: Vocabulary | VocabularyBuilder = VocabularyBuilder()

@@ -1,0 +1,56 @@
+"""The lists that options are chosen from: each stands here once, for the library and for the command line.
+
+Nothing of ours is imported, so that the help page of a command needs no more than this.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+# -- text ---------------------------------------------------------------------------------------------------------------
+Unit = Literal["line", "document"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
+Format = Literal["text", "jsonl", "tsv", "parquet"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+ErrorPolicy = Literal["fail", "replace", "skip"]
+ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
+ReservedPolicy = Literal["refuse", "escape", "unk"]
+RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
+OverlapUnit = Literal["word", "character"]
+OVERLAP_UNITS: tuple[OverlapUnit, ...] = get_args(OverlapUnit)
+
+# -- n-gram models ------------------------------------------------------------------------------------------------------
+SmoothingKind = Literal[
+    "mle",
+    "laplace",
+    "lidstone",
+    "witten-bell",
+    "absolute-discounting",
+    "kneser-ney",
+    "modified-kneser-ney",
+    "good-turing",
+]
+SMOOTHING_KINDS: tuple[SmoothingKind, ...] = get_args(SmoothingKind)
+VocabularyKind = Literal["open", "closed"]
+VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
+NgramContext = Literal["sentence", "stream"]
+NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)
+
+# -- verdicts -----------------------------------------------------------------------------------------------------------
+COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+AUDIT_LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
+
+# -- scores of tasks ----------------------------------------------------------------------------------------------------
+TaskErrorPolicy = Literal["fail", "replace"]
+TASK_ERROR_POLICIES: tuple[TaskErrorPolicy, ...] = get_args(TaskErrorPolicy)
+SignificanceTest = Literal["randomization", "bootstrap"]
+SIGNIFICANCE_TESTS: tuple[SignificanceTest, ...] = get_args(SignificanceTest)
+Average = Literal["macro", "micro", "weighted"]
+AVERAGES: tuple[Average, ...] = get_args(Average)
+UnicodeForm = Literal["NFC", "NFKC"]
+UNICODE_FORMS: tuple[UnicodeForm, ...] = get_args(UnicodeForm)
+BLEU_SMOOTHING_VALUES: dict[str, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
+"""The value each takes where none is given; None: it takes none."""
+BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K")
+REFERENCE_LENGTHS = ("closest", "shortest", "average")

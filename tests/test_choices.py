@@ -1,0 +1,84 @@
+"""Lists of options: each is typed once, and is what the code behind it knows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from lmgauge import choices
+from lmgauge.cli.main import cli
+from lmgauge.tasks.tokenizers import TOKENIZERS
+from tests.reference.ngram import KINDS as REFERENCE_KINDS
+
+SOURCE = Path(choices.__file__).parent
+LISTS = {name: tuple(values) for name, values in vars(choices).items() if name.isupper()}
+
+
+def typed(path: Path) -> Iterator[tuple[int, set[str]]]:
+    """Line and words of each list, tuple or set of nothing but strings, and of each Literal, in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.List | ast.Tuple | ast.Set):
+            words = [part.value for part in node.elts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            if len(words) == len(node.elts):
+                yield node.lineno, set(words)
+
+
+def choice_arguments(path: Path) -> Iterator[ast.expr]:
+    """What is given to each `click.Choice` in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "Choice":
+            yield node.args[0]
+
+
+def test_no_list_is_typed_again() -> None:
+    """Pairs of words occur by chance; longer lists do not."""
+    lists = [set(values) for values in LISTS.values() if len(values) > 2]
+    places = [
+        f"{path.relative_to(SOURCE)}:{line}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, words in typed(path)
+        if path.name != "choices.py" and words in lists
+    ]
+    assert places == []
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=lambda path: path.name)
+def test_commands_type_no_list_of_their_own(path: Path) -> None:
+    for argument in choice_arguments(path):
+        words = argument.elts if isinstance(argument, ast.List | ast.Tuple) else []
+        assert sum(isinstance(word, ast.Constant) for word in words) <= 1, f"{path.name}:{argument.lineno}"
+
+
+def options_of(command: str) -> dict[str, Any]:
+    found = cli.get_command(click.Context(cli), command)
+    assert found is not None
+    return {str(parameter.name): parameter.type for parameter in found.params}
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "values"),
+    [
+        ("eval", "format_", choices.FORMATS),
+        ("eval", "reserved", choices.RESERVED_POLICIES),
+        ("split", "errors", choices.ERROR_POLICIES),
+        ("compare", "metric", choices.COMPARED_METRICS),
+        ("diagnose", "only", choices.DIAGNOSIS_SECTIONS),
+        ("bleu", "tokenizer", choices.BLEU_TOKENIZERS),
+        ("wer", "errors", choices.TASK_ERROR_POLICIES),
+        ("wer", "test", (*choices.SIGNIFICANCE_TESTS, "none")),
+    ],
+)
+def test_commands_offer_what_is_there(command: str, option: str, values: tuple[str, ...]) -> None:
+    assert tuple(options_of(command)[option].choices) == values
+
+
+def test_the_code_knows_all_of_a_list() -> None:
+    assert sorted(choices.BLEU_TOKENIZERS) == sorted(TOKENIZERS)
+    assert set(REFERENCE_KINDS) == set(choices.SMOOTHING_KINDS)
+    assert set(options_of("train")["kind"].choices) > set(choices.SMOOTHING_KINDS)
+    assert set(choices.TASK_ERROR_POLICIES) < set(choices.ERROR_POLICIES)
