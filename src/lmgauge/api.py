@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmgauge.choices import SmoothingKind
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.evaluation.evaluate import DEFAULT_SEED, origin_of
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
-from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.evaluation.tables import evaluate_scores as _evaluate_scores
+from lmgauge.evaluation.tables import origin_of
 from lmgauge.models.columns import DistributionColumns
 from lmgauge.models.mixture import with_reserved
 from lmgauge.models.model import LanguageModel

@@ -116,8 +116,8 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
-    from lmgauge.evaluation.evaluate import evaluate_scores, origin_of
     from lmgauge.evaluation.results import Evaluations
+    from lmgauge.evaluation.tables import evaluate_scores, origin_of
     from lmgauge.scores import read_metadata, read_scores
 
     for name in ("by", "output", "per_segment", "per_token", "columns", "id"):

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.evaluate import Description, origin_of
+from lmgauge.evaluation.evaluate import Description
+from lmgauge.evaluation.tables import origin_of
 from lmgauge.scores import ScoreBatch, join_batches, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

@@ -25,7 +25,7 @@ from lmgauge.evaluation.diagnosis.mutual_information import (
 )
 from lmgauge.evaluation.diagnosis.ranks import RankSums
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
-from lmgauge.evaluation.evaluate import DEFAULT_SEED, evaluate_scores
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing.examples import ExampleHeap
@@ -43,6 +43,7 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
+from lmgauge.evaluation.tables import evaluate_scores
 from lmgauge.metrics.perplexity import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
