@@ -143,7 +143,7 @@ def test_write_clean(folder: Path, tmp_path: Path) -> None:
     assert "3 of 5 segments" in result.stdout
     result = run(folder / "train-a.txt", folder / "test.txt", "--write-clean", folder / "test.txt")
     assert result.exit_code == 2
-    assert "would be replaced" in result.stderr
+    assert "would replace what this command reads" in result.stderr
     result = run(folder / "train-a.txt", folder / "test.txt", "--write-clean", tmp_path / "no" / "such" / "folder.txt")
     assert result.exit_code == 2
     assert "cannot be written" in result.stderr
