@@ -15,6 +15,7 @@ import pytest
 
 from lmgauge.errors import InputError
 from lmgauge.files import OutputError, writing, writing_directory
+from lmgauge.report.run_folder import RunFolders
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="links, locks and pipes are different on Windows")
 KILLED = """
@@ -138,6 +139,20 @@ def test_errors_name_the_output_and_not_the_temporary_folder(tmp_path: Path) -> 
             raise OSError(errno.EIO, "Input/output error")
     assert str(raised.value).startswith(f"{tmp_path / 'rows.tsv'}: cannot be written: Input/output error")
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("models", [["one"], ["one", "two"]], ids=len)
+@pytest.mark.parametrize("there", [False, True])
+def test_a_full_disk_leaves_a_run_folder_as_it_was(tmp_path: Path, models: list[str], there: bool) -> None:
+    output = tmp_path / "new" / "o"
+    if there:
+        output.mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(OutputError) as raised, RunFolders(output, models):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert str(raised.value).startswith(f"{output}")
+    assert ".tmp" not in str(raised.value)
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @POSIX
