@@ -40,7 +40,8 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.metrics", "lmgauge.scores"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL
-    | {KERNELS, "lmgauge.text", "lmgauge.metrics", "lmgauge.evaluation.statistics", "lmgauge.evaluation.paired"},
+    | {KERNELS, "lmgauge.text", "lmgauge.metrics"}
+    | {f"lmgauge.evaluation.{module}" for module in ("statistics", "paired", "independence")},
     "report": FOR_ALL | {"lmgauge.metrics", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
     "api": FOR_ALL | EVERY_ROOM,
     "verdicts": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.accumulator import Accumulator, check_lengths
-from lmgauge.tasks.measure import SegmentScores, measure, segment_scores
+from lmgauge.evaluation.statistics import UNKNOWN
+from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
+from lmgauge.tasks.measure import Rows, SegmentScores, measure, segment_scores
 from lmgauge.tasks.metric import TaskMetric, TaskScore
 from lmgauge.tasks.parallel import Block, ParallelFiles, Reading
 from lmgauge.tasks.significance import DEFAULT_SEED
 from lmgauge.tasks.systems import RANDOMIZATION_TEST, Systems, compare_systems
-from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.text.labels import BY_NAMES
 
 if TYPE_CHECKING:
     from lmgauge.choices import Average
@@ -125,6 +127,7 @@ def score_systems(
     hypotheses: Mapping[str, Sequence[str]] | Sequence[str],
     references: GivenReferences,
     groups: Sequence[str] | None = None,
+    documents: Sequence[str] | None = None,
     test: str | None = RANDOMIZATION_TEST,
     resamples: int | None = None,
     seed: int = DEFAULT_SEED,
@@ -137,6 +140,7 @@ def score_systems(
         hypotheses: a list of outputs by the name of each system; or one list, of a system called "system".
         references: for each segment a string, or a list of them.
         groups: the name of the group of each segment, such as its speaker or document; each group is scored too.
+        documents: the name of the document of each segment; documents are then what is independent.
         test: "bootstrap" (paired), "randomization" (approximate), or None to draw nothing.
         resamples: of the test; 1,000 and 10,000 if None.
         seed: same seed, same draws, which are sacreBLEU's.
@@ -161,12 +165,14 @@ def score_systems(
         if len(groups) != len(against):
             raise InputError(f"{len(groups):,} groups for {len(against):,} segments: give the name of a group for each")
         codes = np.array([names.setdefault(str(name), len(names)) for name in groups], dtype=np.int32)
-    blocks = [Block(against, tuple(outputs), codes)] if len(against) else []
+    numbers = None if documents is None else document_codes(documents, len(against))
+    blocks = [Block(against, tuple(outputs), codes, numbers)] if len(against) else []
     return measure(
         metric,
         list(systems),
         blocks,
         group_names=list(names),
+        documents_by=UNKNOWN if documents is None else BY_NAMES,
         test=test,
         resamples=resamples,
         seed=seed,
@@ -195,7 +201,7 @@ def score_files(
             are not to be called as the files are.
         test, resamples, seed, threads: as `score_systems`.
         progress: told how many segments are done.
-        **reading: field, reference_fields, id_field, by, unit, format, errors, keep_bom; see
+        **reading: field, reference_fields, id_field, by, document, unit, format, errors, keep_bom; see
             `lmgauge.tasks.parallel.Reading`.
 
     Raises:
@@ -210,6 +216,7 @@ def score_files(
         files.names if named is None else named,
         files,
         group_names=files.group_names,
+        documents_by=files.documents_by,
         notes=files.notes,
         test=test,
         resamples=resamples,
@@ -248,6 +255,7 @@ def score_labels(
     predicted: Mapping[str, Sequence[str]] | Sequence[str],
     labels: Sequence[str] | None = None,
     average: Average = "macro",
+    documents: Sequence[str] | None = None,
     test: str | None = RANDOMIZATION_TEST,
     resamples: int | None = None,
     seed: int = DEFAULT_SEED,
@@ -259,6 +267,7 @@ def score_labels(
         predicted: a list of labels by the name of each system; or one list, of a system called "system".
         labels: that count; None: all that occur.
         average: which F1 is tested: "macro", "micro" or "weighted".
+        documents: the name of the document of each segment.
         test, resamples, seed: as `score_systems`.
 
     Returns:
@@ -268,6 +277,20 @@ def score_labels(
         InputError: lists of different length, or what is no string.
         MissingExtraError: scikit-learn is not installed.
     """
+    numbers = None if documents is None else document_codes(documents, len(gold))
+    by = UNKNOWN if documents is None else BY_NAMES
+    return _label_systems(gold, predicted, labels, average, numbers, by, test=test, resamples=resamples, seed=seed)
+
+
+def _label_systems(
+    gold: Sequence[str],
+    predicted: Mapping[str, Sequence[str]] | Sequence[str],
+    labels: Sequence[str] | None,
+    average: Average,
+    documents: Integers | None,
+    documents_by: str,
+    **drawing: Any,
+) -> Systems:
     from lmgauge.tasks.labels import F1, check_labels, label_scores
 
     systems = dict(predicted) if isinstance(predicted, Mapping) else {"system": predicted}
@@ -276,15 +299,17 @@ def score_labels(
     chosen = sorted({*gold}.union(*systems.values())) if labels is None else labels
     reports = {name: label_scores(gold, given, labels=chosen) for name, given in systems.items()}
     metric = F1(tuple(chosen), average)
+    rows = Rows.of_segments([metric.statistics_of(gold, given) for given in systems.values()], documents, documents_by)
     found = compare_systems(
         metric,
         list(systems),
-        [metric.statistics_of(gold, given) for given in systems.values()],
+        rows.statistics,
         1,
-        test=test,
-        resamples=resamples,
-        seed=seed,
-        notes=[f"{name}: {note}" for name, report in reports.items() for note in report.notes],
+        segments=len(gold),
+        documents_by=rows.documents_by,
+        by_document=rows.by_document,
+        notes=[*(f"{name}: {note}" for name, report in reports.items() for note in report.notes), *rows.notes],
+        **drawing,
     )
     items = (replace(item, score=replace(cast("F1Score", item.score), report=reports[item.system])) for item in found.items)
     return replace(found, items=tuple(items))
@@ -306,17 +331,21 @@ def score_label_files(
     files = ParallelFiles([os.fspath(gold)], _paths(predicted), _reading({"keep_bom": False, **reading}))
     right: list[str] = []
     given: list[list[str]] = [[] for _ in files.names]
+    documents: list[Integers] = []
     for block in files:
+        documents += [] if block.documents is None else [block.documents]
         right.extend(text.strip() for text in block.references.texts.strings())
         for into, texts in zip(given, block.hypotheses, strict=True):
             into.extend(text.strip() for text in texts.strings())
     if right and not any(right):
         raise InputError(f"all {len(right):,} gold labels are blank: there is nothing to measure against; check the file")
-    return score_labels(
-        gold=right,
-        predicted=dict(zip(files.names, given, strict=True)),
-        labels=labels,
-        average=average,
+    return _label_systems(
+        right,
+        dict(zip(files.names, given, strict=True)),
+        labels,
+        average,
+        np.concatenate(documents) if documents else None,
+        files.documents_by,
         test=test,
         resamples=resamples,
         seed=seed,

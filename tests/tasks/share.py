@@ -28,6 +28,7 @@ class Share:
     lowercase: bool = False
     percent: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = True
+    reference_columns: ClassVar[slice] = slice(1, 2)
     columns: ClassVar[tuple[str, ...]] = ("hits", "words")
 
     @property

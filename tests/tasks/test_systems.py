@@ -217,7 +217,8 @@ def test_lines_and_html() -> None:
     lines = str(found).splitlines()
     assert lines[0].split() == ["system", "share", "95", "%", "interval", "difference", "p"]
     assert lines[-1] == found.signature
-    assert len({len(line) for line in lines[:-1]}) == 1
+    assert lines[-2] == found.independence
+    assert len({len(line) for line in lines[:-2]}) == 1
     html = found._repr_html_()
     assert "<td><b>&lt;b&gt;&amp;</b></td>" in html
     assert "<td>other</td>" in html

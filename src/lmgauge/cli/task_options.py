@@ -53,6 +53,12 @@ _READING = (
         metavar="GROUP",
         help="Also a row for each group: a field of the references, a file with a name on each line, or file (folders).",
     ),
+    click.option(
+        "--document",
+        metavar="RULE",
+        help="What is independent: a field of the references (or the outputs), a file with a document's name on each line, "
+        "file (folders), segment, blank-line or heading; each file of folders, if not given.",
+    ),
     unit_option,
     click.option(
         "--format", type=click.Choice(FORMATS), help="Of all files; by suffix if not given."
@@ -90,7 +96,7 @@ _RESULT = (
     json_option,
 )
 
-_READING_NAMES = ("field", "reference_fields", "id_field", "by", "unit", "format", "errors")
+_READING_NAMES = ("field", "reference_fields", "id_field", "by", "document", "unit", "format", "errors")
 
 
 def task_options(command: _F) -> _F:

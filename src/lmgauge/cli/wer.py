@@ -94,7 +94,7 @@ def _run(metric: Any, align: bool, top: int, options: dict[str, Any]) -> None:
         return
     from lmgauge.report.alignments import errors_by_system, print_error_counts
 
-    if "-" in (options["reference"], *options["hypotheses"], options["by"]):
+    if "-" in (options["reference"], *options["hypotheses"], options["by"], options["document"]):
         raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
     errors = errors_by_system(aligned(metric, options))  # first, for what it refuses to come before any output
     run_metric(metric, options)

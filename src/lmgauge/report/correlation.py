@@ -38,6 +38,8 @@ def print_correlation(found: Correlation) -> None:
         print_table("", [name for name, _, _ in known], columns, heading="coefficient")
     if found.p_value is not None and found.spearman is not None:
         console().print(readable(_verdict(found, found.spearman, found.p_value)))
+    if found.independence:
+        console().print(readable(f"{found.independence}."), style="dim")
     for note in found.notes:
         console().print(readable(note), style="dim")
 

@@ -169,14 +169,18 @@ def _print_groups(systems: Systems, scale: float, width: int) -> None:
 
 
 def _footnotes(systems: Systems) -> Iterator[str]:
-    """What the mark means, and notes."""
+    """What the mark means, what is taken as independent, and notes."""
     tested = [item for item in systems if item.p_value_holm is not None]
     if tested:
         if systems.test == BOOTSTRAP_TEST:
             how = f"paired bootstrap, {systems.resamples:,} resamples"
+        elif systems.exact:
+            how = f"randomization, all {systems.trials:,} swaps of {systems.unit}"
         else:
             how = f"approximate randomisation, {systems.trials:,} trials"
         adjusted = f", p adjusted for {len(tested)} comparisons (Holm)" if len(tested) > 1 else ""
         real = f"{MARK} " if any(item.significant for item in tested) else "none "
         yield f"{real}differs from {systems.items[0].system} at {100 * SIGNIFICANT:.0f} % ({how}{adjusted})."
+    if systems.independence:
+        yield f"{systems.independence}."
     yield from systems.notes

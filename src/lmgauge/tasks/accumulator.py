@@ -11,6 +11,7 @@ import numpy as np
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.blanks import Blanks
+from lmgauge.tasks.jackknife import document_sums, jackknife
 from lmgauge.tasks.metric import Statistics, TaskMetric, TaskScore
 from lmgauge.tasks.significance import (
     DEFAULT_RESAMPLES,
@@ -20,7 +21,8 @@ from lmgauge.tasks.significance import (
     bootstrap_sums,
     estimate,
 )
-from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.text.labels import Names
 from lmgauge.version import __version__
 
 
@@ -28,7 +30,7 @@ class Accumulator:
     """A metric's statistics of segments that come in parts, in one process or many.
 
     The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
-    interval of a given seed depends also on the order of the segments; `merge` appends.
+    interval of a given seed depends also on the order of the segments, unless they name their documents; `merge` appends.
     """
 
     def __init__(self, metric: TaskMetric, *, keep_segments: bool = True, threads: int | None = None) -> None:
@@ -46,30 +48,48 @@ class Accumulator:
         self._threads = threads
         self._sums = np.zeros(len(metric.columns), dtype=np.int64)
         self._parts: list[Statistics] | None = [] if keep_segments else None
+        self._documents: list[str] | None = None
 
     @property
     def segments(self) -> int:
         """How many segments there are."""
         return self.blanks.segments
 
-    def add(self, *, hypotheses: Sequence[str], references: Sequence[str | Sequence[str | None]]) -> None:
+    def add(
+        self,
+        *,
+        hypotheses: Sequence[str],
+        references: Sequence[str | Sequence[str | None]],
+        documents: Sequence[str] | None = None,
+    ) -> None:
         """Takes further segments.
 
         Args:
             hypotheses: the system's outputs.
             references: for each a string, or a list of strings; None in a list is absent.
+            documents: the name of the document of each, for `interval`; None if they are not known.
 
         Raises:
-            UsageError: something is no string or list of strings.
+            UsageError: something is no string or list of strings, or some segments name documents and some do not.
             InputError: the lengths differ, a segment has no reference, or a text is none.
         """
         outputs, against = Texts.of_strings(hypotheses, "hypothesis"), References.of_lists(references)
         check_lengths(len(outputs), len(against))
+        names = None if documents is None else [str(name) for name in documents]
+        if names is not None:
+            document_codes(names, len(outputs))
         if not len(outputs):
             return
+        self._check_documents(names)
         prepared = against.with_texts(self.metric.prepared_references(against.texts))
         rows = self.metric.statistics(self.metric.prepared(outputs), prepared, self._threads)
-        self._take(rows.sum(axis=0, dtype=np.int64), [rows], against.count, Blanks.of(outputs, against))
+        self._take(rows.sum(axis=0, dtype=np.int64), [rows], against.count, Blanks.of(outputs, against), names)
+
+    def _check_documents(self, names: list[str] | None) -> None:
+        if names is not None and self._parts is None:
+            raise UsageError("documents are for intervals, and the statistics of segments are not kept: leave them out")
+        if self.segments and (names is None) != (self._documents is None):
+            raise UsageError("some segments name their documents and some do not: give documents for all or for none")
 
     def merge(self, other: Accumulator) -> None:
         """Takes the segments of another accumulator, after one's own.
@@ -86,15 +106,25 @@ class Accumulator:
                 "cannot merge: one keeps the statistics of each segment, the other does not; give both the same"
             )
         if other.segments:
-            self._take(other._sums, list(other._parts or []), other.references, other.blanks)
+            self._check_documents(other._documents)
+            self._take(other._sums, list(other._parts or []), other.references, other.blanks, other._documents)
 
-    def _take(self, sums: Statistics, parts: list[Statistics], references: int | None, blanks: Blanks) -> None:
+    def _take(
+        self,
+        sums: Statistics,
+        parts: list[Statistics],
+        references: int | None,
+        blanks: Blanks,
+        documents: list[str] | None,
+    ) -> None:
         if self.segments and references != self.references:
             references = None
         self.references = references
         self._sums = self._sums + sums
         if self._parts is not None:
             self._parts.extend(parts)
+        if documents is not None:
+            self._documents = [*(self._documents or []), *documents]
         self.blanks = self.blanks.joined(blanks)
 
     def score(self) -> TaskScore:
@@ -120,7 +150,9 @@ class Accumulator:
         return self._parts[0]
 
     def interval(self, resamples: int = DEFAULT_RESAMPLES, seed: int = DEFAULT_SEED) -> Estimate:
-        """How sure the score is: mean, 95 % interval and half its width over resamples of the segments.
+        """How sure the score is: 95 % interval and half its width, and the mean over resamples of the segments.
+
+        Where two documents or more are known, nothing is drawn: each is left out once, and there is no mean of resamples.
 
         Args:
             resamples: of the bootstrap, at least 40.
@@ -134,10 +166,15 @@ class Accumulator:
         rows = self.statistics()
         if len(rows) < 2:
             raise InputError("an interval needs two segments at least, as segments are what is drawn")
+        if self._documents is not None:
+            sums = document_sums([rows], document_codes(self._documents, len(rows)))
+            ((found, _),) = jackknife(self.metric, sums, len(rows))
+            if found is not None:
+                return found
         units = UnitSums(rows.shape[1])
         units.add(rows)
-        (sums,) = bootstrap_sums([units.rows()], resamples, seed)
-        return estimate(self.metric.scores(sums), seed)
+        (drawn,) = bootstrap_sums([units.rows()], resamples, seed)
+        return estimate(self.metric.scores(drawn), seed, len(units.rows()))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values for JSON, to be taken up by `from_dict` in another process or machine."""
@@ -149,6 +186,7 @@ class Accumulator:
             "blanks": asdict(self.blanks),
             "sums": self._sums.tolist(),
             "statistics": None if self._parts is None else self.statistics().tolist(),
+            "documents": self._documents,
         }
 
     @classmethod
@@ -206,7 +244,25 @@ def check_lengths(hypotheses: int, references: int) -> None:
         )
 
 
-_KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "statistics"}
+def document_codes(names: Sequence[str], segments: int) -> Integers:
+    """Number documents by their names, int64 [segments].
+
+    Args:
+        names: of the document of each segment.
+        segments: how many there are.
+
+    Raises:
+        InputError: there are fewer names, or more.
+        UsageError: the names are one string.
+    """
+    if isinstance(names, str):
+        raise UsageError("documents is one string: give a list with the name of the document of each segment")
+    if len(names) != segments:
+        raise InputError(f"{len(names):,} documents for {segments:,} segments: give the name of a document for each")
+    return Names().numbers(str(name) for name in names)
+
+
+_KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "statistics", "documents"}
 
 
 def _dict_of(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -124,6 +124,7 @@ class BLEU:
 
     percent: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = True
+    reference_columns: ClassVar[slice] = slice(1, 2)
 
     def __post_init__(self) -> None:
         """Check the options.

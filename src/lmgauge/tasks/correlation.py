@@ -73,8 +73,21 @@ class Correlation:
     def __str__(self) -> str:
         """Return one line: the coefficients with what is known of each, and the notes."""
         return "; ".join(
-            (f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {self._figures()}", *self.notes)
+            (f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {self._figures()}", *self._told())
         )
+
+    @property
+    def independence(self) -> str:
+        """What intervals and the p-value take as independent, as a sentence without its full stop; empty without them."""
+        if self.p_value is None and self.spearman_interval is None:
+            return ""
+        return (
+            f"{len(self.systems)} systems are taken as independent, which variants of one system are not; how sure each "
+            "score is does not enter"
+        )
+
+    def _told(self) -> tuple[str, ...]:
+        return (self.independence, *self.notes) if self.independence else self.notes
 
     def _figures(self) -> str:
         if self.spearman is None:
@@ -119,6 +132,7 @@ class Correlation:
             "pearson": self.pearson,
             "log_x": self.log_x,
             "seed": self.seed,
+            "independence": self.independence,
             "notes": list(self.notes),
             "systems": self.rows(),
         }

@@ -102,6 +102,7 @@ class EditRate:
     unit: ClassVar[Literal["word", "character"]]
     percent: ClassVar[bool] = True
     higher_is_better: ClassVar[bool] = False
+    reference_columns: ClassVar[slice] = slice(0, 3)
     columns: ClassVar[tuple[str, ...]] = ("hits", "substitutions", "deletions", "insertions")
 
     def __post_init__(self) -> None:

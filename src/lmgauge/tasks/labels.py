@@ -179,6 +179,7 @@ class F1:
 
     percent: ClassVar[bool] = True
     higher_is_better: ClassVar[bool] = True
+    reference_columns: ClassVar[slice] = slice(2, None, 3)
 
     def __post_init__(self) -> None:
         """Check the options.

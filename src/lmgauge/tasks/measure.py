@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.statistics import UNKNOWN
 from lmgauge.tasks.blanks import Blanks
+from lmgauge.tasks.jackknife import DocumentSums, document_sums, in_one_order
 from lmgauge.tasks.metric import Statistics, TaskMetric
 from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.significance import DEFAULT_SEED, UnitSums
 from lmgauge.tasks.systems import RANDOMIZATION_TEST, Groups, Systems, compare_systems, group_sums
+from lmgauge.tasks.texts import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +74,69 @@ def segment_scores(
 
 
 class _Sums:
-    """What is kept of one system: sums of units and of groups."""
+    """What is kept of one system: sums of units, of documents and of groups."""
 
     def __init__(self, columns: int) -> None:
         self.units = UnitSums(columns)
+        self.documents = DocumentSums(columns)
         self.blanks = Blanks()
         self.groups = np.zeros((0, columns), dtype=np.int64)
 
-    def add(self, rows: Statistics, codes: NDArray[np.int32] | None, blanks: Blanks) -> None:
+    def add(self, rows: Statistics, block: Block, blanks: Blanks) -> None:
         self.units.add(rows)
         self.blanks = self.blanks.joined(blanks)
+        codes = block.groups
+        if block.documents is not None:
+            self.documents.add(block.documents, rows)
         if codes is not None:
             found = group_sums(codes, int(codes.max()) + 1, rows)
             if len(found) > len(self.groups):
                 self.groups = np.concatenate([self.groups, np.zeros_like(found[len(self.groups) :])])
             self.groups[: len(found)] += found
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is taken as independent.
+
+    Attributes:
+        statistics: of each system, int64 [documents, columns], or of segments.
+        documents_by: what tells documents apart; "unknown" if nothing does.
+        by_document: whether rows are documents.
+        notes: why they are not, where documents are known.
+    """
+
+    statistics: list[Statistics]
+    documents_by: str
+    by_document: bool
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, documents: list[Statistics], segments: list[Statistics], documents_by: str) -> Rows:
+        """Take documents, where there are two or more, else segments.
+
+        Args:
+            documents: of each system, int64 [documents, columns], as `in_one_order` gives them.
+            segments: of each system, int64 [segments, columns].
+            documents_by: what tells documents apart, for people.
+        """
+        if len(documents[0]) > 1:
+            return cls(documents, documents_by, by_document=True)
+        only = f"all segments are of one document ({documents_by}), so nothing can be said about other documents"
+        return cls(segments, UNKNOWN, by_document=False, notes=(only,))
+
+    @classmethod
+    def of_segments(cls, segments: list[Statistics], documents: Integers | None, documents_by: str) -> Rows:
+        """Add up the segments of each document, where documents are known.
+
+        Args:
+            segments: of each system, int64 [segments, columns].
+            documents: int64 [segments], the number of the document of each; None where they are not known.
+            documents_by: what tells documents apart, for people.
+        """
+        if documents is None:
+            return cls(segments, documents_by, by_document=False)
+        return cls.of(document_sums(segments, documents), segments, documents_by)
 
 
 def measure(
@@ -94,6 +145,7 @@ def measure(
     blocks: Iterable[Block],
     *,
     group_names: Sequence[str] = (),
+    documents_by: str = UNKNOWN,
     notes: Sequence[str] = (),
     test: str | None = RANDOMIZATION_TEST,
     resamples: int | None = None,
@@ -108,6 +160,7 @@ def measure(
         names: of the systems, in the order of the blocks' hypotheses.
         blocks: the segments, read once.
         group_names: by code; may still grow while the blocks are read.
+        documents_by: what tells the documents of blocks apart, for people.
         notes: what reading has to say, complete when the blocks are read.
         test: "bootstrap", "randomization" or None.
         resamples: of the test.
@@ -125,7 +178,7 @@ def measure(
         counts.add(block.references.count)
         found = block_statistics(metric, block, threads)
         for kept, rows, hypotheses in zip(sums, found, block.hypotheses, strict=True):
-            kept.add(rows, block.groups, Blanks.of(hypotheses, block.references))
+            kept.add(rows, block, Blanks.of(hypotheses, block.references))
         done += len(block)
         if progress is not None:
             progress(done)
@@ -138,17 +191,22 @@ def measure(
         if metric.higher_is_better and not metric.scores(kept.units.total[None].astype(np.float64))[0]:
             why = "no n-gram of some order is in a reference, or no output is that long"
             told.append(f"{name}: 0, as {why}; lower the order, or take the effective one")
+    units = Rows([kept.units.rows() for kept in sums], documents_by, by_document=False)
+    if len(sums[0].documents.sums):
+        units = Rows.of(in_one_order([kept.documents.sums for kept in sums]), units.statistics, documents_by)
     return compare_systems(
         metric,
         names,
-        [kept.units.rows() for kept in sums],
+        units.statistics,
         counts.pop() if len(counts) == 1 else None,
         test=test,
         resamples=resamples,
         seed=seed,
         segments=done,
-        segments_per_draw=sums[0].units.segments_per_unit,
+        segments_per_draw=1 if units.by_document else sums[0].units.segments_per_unit,
+        documents_by=units.documents_by,
+        by_document=units.by_document,
         groups=Groups(tuple(group_names), tuple(kept.groups for kept in sums)) if group_names else None,
-        notes=tuple(dict.fromkeys(told)),
+        notes=tuple(dict.fromkeys((*told, *units.notes))),
         threads=threads,
     )

@@ -41,10 +41,12 @@ class ScoredSums(Protocol):
     Attributes:
         percent: whether the number is a ratio that people read as per cent (error rates).
         higher_is_better: BLEU, chrF yes; error rates no.
+        reference_columns: the statistics whose sum says how much reference a segment has.
     """
 
     percent: ClassVar[bool]
     higher_is_better: ClassVar[bool]
+    reference_columns: ClassVar[slice]
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import TASK_ERROR_POLICIES, TaskErrorPolicy
 from lmgauge.errors import InputError, UsageError
+from lmgauge.tasks.records import Cursor, DocumentCodes, Records, check_once, merged, picked, places, unequal, whole
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.tasks.utterance_ids import UtteranceIds
 from lmgauge.text.documents import Corpus
-from lmgauge.text.segments import Segments
+from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
 from lmgauge.text.streams import Source, find_sources
 
 BY_FILE = "file"
@@ -30,11 +31,13 @@ class Block:
         references: of each segment.
         hypotheses: a text for each segment, of each system.
         groups: int32 [segments], index into `ParallelFiles.group_names`; None without groups.
+        documents: int64 [segments], the number of the document of each, from 0; None where documents are not known.
     """
 
     references: References
     hypotheses: tuple[Texts, ...]
     groups: NDArray[np.int32] | None
+    documents: Integers | None = None
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -50,6 +53,9 @@ class Reading:
         reference_fields: those of the references; several give several references. Empty: `field`.
         id_field: field that says which segment a record is, where files are not in one order; None: they are.
         by: "file" (with folders), a field of the references, or a file with the name of a group on each line; None.
+        document: what is independent: "file" (with folders), "segment", "unknown", "blank-line" or "heading" (lines of the
+            references), a field of the references or, if these are plain text, of the first system's outputs, or a file with
+            the name of a document on each line; None: each of several text files in folders, otherwise unknown.
         unit: "line", or "document": a whole file is one segment.
         format: "text", "jsonl", "tsv" or "parquet" for all files; None: by their names.
         errors: "fail" or "replace" what is not valid text.
@@ -60,6 +66,7 @@ class Reading:
     reference_fields: tuple[str, ...] = ()
     id_field: str | None = None
     by: str | None = None
+    document: str | None = None
     unit: str = "line"
     format: str | None = None
     errors: TaskErrorPolicy = "fail"
@@ -74,10 +81,18 @@ class Reading:
         if self.errors not in TASK_ERROR_POLICIES:
             raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all behind it")
 
-    def corpus(self, path: str, *, name: str | None = None, group: str | None = None, lists: bool = False) -> Corpus:
+    def corpus(
+        self,
+        path: str,
+        *,
+        name: str | None = None,
+        group: str | None = None,
+        document: str | None = None,
+        lists: bool = False,
+    ) -> Corpus:
         """The texts of one file."""
         chosen: dict[str, Any] = {"unit": self.unit, "format": self.format, "errors": self.errors, "keep_bom": self.keep_bom}
-        return Corpus.from_files(path, field=name or self.field, group=group, lists=lists, **chosen)
+        return Corpus.from_files(path, field=name or self.field, group=group, document=document, lists=lists, **chosen)
 
 
 @dataclass
@@ -89,12 +104,14 @@ class _Files:
         hypotheses: one file of each system; grouped likewise.
         labels: says the group of each segment, by its groups or else by its texts; None: nothing or `references[0]` does.
         label: the name of the files.
+        documents: has the name of each segment's document on a line; None: nothing or one of the other files tells them.
     """
 
     references: list[Corpus]
     hypotheses: list[Corpus]
     labels: Corpus | None
     label: str
+    documents: Corpus | None = None
 
 
 class ParallelFiles:
@@ -104,6 +121,7 @@ class ParallelFiles:
         names: the names of the systems: their files' without folder and suffix, where these are told apart by them.
         group_names: found while reading, in order of appearance.
         notes: what reading changed, complete once everything was read.
+        documents_by: what tells documents apart, for people; "unknown" if nothing does.
     """
 
     def __init__(self, references: Sequence[str], hypotheses: Sequence[str], reading: Reading | None = None) -> None:
@@ -121,6 +139,7 @@ class ParallelFiles:
         self._reading = reading or Reading()
         self.group_names: list[str] = []
         self.notes: list[str] = []
+        self.documents_by = UNKNOWN
         if not references or not hypotheses:
             raise UsageError("name the references, then the outputs of at least one system")
         if any(os.path.isdir(path) for path in (*references, *hypotheses)):
@@ -130,7 +149,7 @@ class ParallelFiles:
 
     def _of_files(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
         reading = self._reading
-        if [*references, *hypotheses, reading.by].count("-") > 1:
+        if [*references, *hypotheses, reading.by, reading.document].count("-") > 1:
             raise UsageError("standard input (-) is named twice, but can be read only once")
         sources = find_sources(list(hypotheses), reading.format)
         paths = [source.path for source in sources]
@@ -145,11 +164,14 @@ class ParallelFiles:
             raise UsageError(f"{several}: stands for several files: name one, and each further reference for itself (-r)")
         named = reading.by is not None and os.path.exists(reading.by) and not os.path.isdir(reading.by)
         by_field = reading.by is not None and first.format != "text" and not named
+        documents = _Documents.of_files(references, sources, first, reading)
+        self.documents_by = documents.by
         corpora: list[Corpus] = []
         for path in references:
             for name in reading.reference_fields or (reading.field,):
                 group = reading.by if by_field and not corpora else None
-                corpora.append(reading.corpus(path, name=name, group=reading.id_field or group, lists=True))
+                rule = documents.in_references if not corpora else None
+                corpora.append(reading.corpus(path, name=name, group=reading.id_field or group, document=rule, lists=True))
         if any(not corpus.rereadable for corpus in corpora) and len(reading.reference_fields) > 1:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
         labels = None
@@ -161,8 +183,11 @@ class ParallelFiles:
             if not labels.rereadable:
                 raise UsageError(f"{references[0]}: ids and groups are read in two passes, and a pipe gives one: save it")
         _checked(paths, reading)
-        outputs = [reading.corpus(path, group=reading.id_field) for path in paths]
-        return [s.label for s in sources], [_Files(corpora, outputs, labels, "")]
+        outputs = [
+            reading.corpus(path, group=reading.id_field, document=None if i else documents.in_outputs)
+            for i, path in enumerate(paths)
+        ]
+        return [s.label for s in sources], [_Files(corpora, outputs, labels, "", documents.names)]
 
     def _of_folders(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
         reading = self._reading
@@ -177,11 +202,13 @@ class ParallelFiles:
             raise InputError(f"{references[0]}: the folder holds no file")
         for folder in (*references[1:], *hypotheses):
             _same_names(files, _names_in(folder), references[0], folder)
+        sources = [find_sources(os.path.join(references[0], name), reading.format)[0] for name in files]
+        rule, self.documents_by = _folder_documents(sources, reading)
         parts = [
             _Files(
                 [
-                    reading.corpus(path, group=reading.id_field, lists=True)
-                    for path in _checked_in(references, name, reading)
+                    reading.corpus(path, group=reading.id_field, document=None if i else rule, lists=True)
+                    for i, path in enumerate(_checked_in(references, name, reading))
                 ],
                 [reading.corpus(path, group=reading.id_field) for path in _checked_in(hypotheses, name, reading)],
                 None,
@@ -209,13 +236,14 @@ class ParallelFiles:
 
         self.group_names.clear()
         noted = False
+        documents = DocumentCodes()
         for part in self._parts:
             corpora = [*part.references, *part.hypotheses]
             ids = UtteranceIds(len(part.hypotheses))
             if self._reading.id_field is not None:
-                yield _matched(part, self._reading, code)
+                yield _matched(part, self._reading, code, documents)
             else:
-                for block in _in_step(part, self._reading, code):
+                for block in _in_step(part, self._reading, code, documents):
                     if all(corpus.sources[0].format == "text" for corpus in corpora):
                         ids.add(block.references, block.hypotheses)
                     yield block
@@ -254,191 +282,134 @@ def _same_names(wanted: list[str], found: list[str], reference: str, folder: str
             )
 
 
-class _Cursor:
-    """One file's segments, some at a time; a record with a list of references is one segment."""
+@dataclass
+class _Documents:
+    """Where the documents of segments are told.
 
-    def __init__(self, corpus: Corpus) -> None:
-        self.corpus = corpus
-        self.done = 0
-        self._blocks = iter(corpus)
-        self._at = 0
-        self._block: References | None = None
-        self._groups: NDArray[np.int32] | None = None
+    Attributes:
+        by: what tells them apart, for people.
+        in_references: rule or field, of the first file of references.
+        in_outputs: field, of the first system's outputs.
+        names: a file with a document's name on each line.
+    """
 
-    @property
-    def name(self) -> str:
-        return self.corpus.sources[0].name
+    by: str = UNKNOWN
+    in_references: str | None = None
+    in_outputs: str | None = None
+    names: Corpus | None = None
 
-    def left(self) -> int:
-        """How many segments can be taken now; 0 at the end of the file."""
-        while self._block is None or self._at == len(self._block):
-            segments = next(self._blocks, None)
-            if segments is None:
-                return 0
-            self._block, self._groups = _records(segments)
-            self._at = 0
-        return len(self._block) - self._at
-
-    def take(self, count: int) -> tuple[References, NDArray[np.int32] | None]:
-        """The next segments, and the codes of their groups."""
-        assert self._block is not None
-        begin, self._at = self._at, self._at + count
-        self.done += count
-        groups = None if self._groups is None else self._groups[begin : self._at]
-        return self._block.part(begin, self._at), groups
-
-    def count_rest(self) -> int:
-        """Read to the end; how many segments the file has in all."""
-        while count := self.left():
-            self.take(count)
-        return self.done
-
-
-def _records(segments: Segments) -> tuple[References, NDArray[np.int32] | None]:
-    """Segments as records: those with one line number came from one list."""
-    texts = Texts.of_segments(segments)
-    numbers = segments.line_numbers
-    if numbers is None or (np.diff(numbers) > 0).all():
-        return References.single(texts), segments.groups
-    begins = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
-    offsets = np.append(begins, len(numbers)).astype(np.int64)
-    return References(texts, offsets), None if segments.groups is None else segments.groups[begins]
+    @classmethod
+    def of_files(cls, references: Sequence[str], outputs: Sequence[Source], first: Source, reading: Reading) -> _Documents:
+        rule = reading.document
+        if rule in (None, UNKNOWN):
+            return cls()
+        if rule == FILE:
+            raise UsageError("--document file needs folders: lmgauge wer references/ hypotheses/ --document file")
+        if rule == SEGMENT:
+            return cls(_told(rule))
+        if rule in DOCUMENT_RULES:
+            return cls(_told(rule), in_references=rule)
+        if rule == "-" or os.path.isfile(rule):
+            return cls(Path(rule).name, names=Corpus.from_files(rule, group=None, format="text", errors=reading.errors))
+        if first.format != "text":
+            return cls(_told(rule), in_references=rule)
+        if outputs[0].format != "text":
+            return cls(_told(rule), in_outputs=rule)
+        raise UsageError(
+            f"--document {rule}: there is no such file with the name of a document on each line, and {references[0]} is "
+            "plain text, which has no fields; name such a file, or segment, unknown, blank-line or heading"
+        )
 
 
-def _in_step(part: _Files, reading: Reading, code: Callable[[str], int]) -> Iterator[Block]:
-    cursors = [_Cursor(corpus) for corpus in (*part.references, *part.hypotheses)]
-    labels = None if part.labels is None else _Cursor(part.labels)
-    everything = cursors if labels is None else [*cursors, labels]
+def _folder_documents(sources: Sequence[Source], reading: Reading) -> tuple[str | None, str]:
+    """The rule for the references of folders, None if there is nothing to find, and what tells documents apart."""
+    rule = reading.document
+    if rule is None:
+        rule = FILE if len(sources) > 1 and all(source.format == "text" for source in sources) else UNKNOWN
+    if rule not in DOCUMENT_RULES and sources[0].format == "text":
+        raise UsageError(f"--document {rule}: plain text has no fields, and in folders one file cannot name all documents")
+    return (None if rule in (SEGMENT, UNKNOWN) else rule), _told(rule)
+
+
+def _told(rule: str) -> str:
+    return DocumentNumbers(rule if rule in DOCUMENT_RULES else BY_NAMES, Names(), rule).source
+
+
+def _in_step(part: _Files, reading: Reading, code: Callable[[str], int], documents: DocumentCodes) -> Iterator[Block]:
+    cursors = [Cursor(corpus) for corpus in (*part.references, *part.hypotheses)]
+    labels, named = (None if corpus is None else Cursor(corpus) for corpus in (part.labels, part.documents))
+    everything = [*cursors, *(cursor for cursor in (labels, named) if cursor is not None)]
     while True:
         left = [cursor.left() for cursor in everything]
         if not all(left):
             if any(left) or not everything[0].done:
-                raise InputError(_unequal(everything))
+                raise InputError(unequal(everything))
             return
         count = min(left)
         taken = [cursor.take(count) for cursor in cursors]
-        references = merged([texts for texts, _ in taken[: len(part.references)]])
-        hypotheses = tuple(texts.texts for texts, _ in taken[len(part.references) :])
+        references = merged([records.references for records in taken[: len(part.references)]])
+        hypotheses = tuple(records.references.texts for records in taken[len(part.references) :])
         names: list[str] | None = None
         if labels is not None:
-            names = labels.take(count)[0].texts.strings()
-        elif taken[0][1] is not None:
-            names = [part.references[0].group_names[c] for c in taken[0][1].tolist()]
+            names = labels.take(count).references.texts.strings()
+        elif taken[0].groups is not None:
+            names = [part.references[0].group_names[c] for c in taken[0].groups.tolist()]
         elif reading.by == BY_FILE:
             names = [part.label] * count
         groups = None if names is None else np.array([code(name) for name in names], dtype=np.int32)
-        yield Block(references, hypotheses, groups)
+        if named is not None:
+            codes: Integers | None = documents.of_names(named.take(count).references.texts.strings())
+        else:
+            codes = _document_codes([*part.references, *part.hypotheses], taken, documents)
+        yield Block(references, hypotheses, groups, codes)
 
 
-def merged(streams: Sequence[References]) -> References:
-    """The references of several files, side by side for each segment."""
-    if len(streams) == 1:
-        return streams[0]
-    if all(len(stream.texts) == len(stream) for stream in streams):
-        return References.of_streams([stream.texts for stream in streams])
-    texts = [stream.texts.encoded() for stream in streams]
-    bounds = [stream.offsets.tolist() for stream in streams]
-    whole: list[bytes] = []
-    offsets = [0]
-    for i in range(len(streams[0])):
-        for encoded, at in zip(texts, bounds, strict=True):
-            whole.extend(encoded[at[i] : at[i + 1]])
-        offsets.append(len(whole))
-    return References(Texts.of_bytes(whole), np.array(offsets, dtype=np.int64))
+def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documents: DocumentCodes) -> Integers | None:
+    """The documents of segments, as the one file that tells them has it."""
+    for corpus, records in zip(corpora, taken, strict=True):
+        if records.documents is not None:
+            return documents.of_corpus(corpus, records.documents)
+    return None
 
 
-def _unequal(cursors: Sequence[_Cursor]) -> str:
-    """Which file ends first, and where."""
-    counts = [cursor.count_rest() for cursor in cursors]
-    shortest = min(range(len(cursors)), key=counts.__getitem__)
-    longest = max(range(len(cursors)), key=counts.__getitem__)
-    if not counts[longest]:
-        return f"{cursors[shortest].name}: the file is empty, as the others are: there is nothing to measure"
-    if not counts[shortest]:
-        return f"{cursors[shortest].name}: the file is empty; {cursors[longest].name} has {_lines(cursors[longest])}"
-    return (
-        f"{cursors[shortest].name} ends first, after {_lines(cursors[shortest])}; {cursors[longest].name} has "
-        f"{_lines(cursors[longest])}. Every file needs one for each segment (an empty one where there is no text)"
-    )
-
-
-def _lines(cursor: _Cursor) -> str:
-    unit = "line" if cursor.corpus.sources[0].format == "text" else "record"
-    return f"{cursor.done:,} {unit}{'s' * (cursor.done != 1)}"
-
-
-def _matched(part: _Files, reading: Reading, code: Callable[[str], int]) -> Block:
+def _matched(part: _Files, reading: Reading, code: Callable[[str], int], documents: DocumentCodes) -> Block:
     """All segments in the order of the references, found by their ids."""
-    ordered = []
+    ordered: list[Records] = []
     wanted: list[str] = []
-    for corpus in (*part.references, *part.hypotheses):
-        references, ids = _whole(corpus)
-        _check_once(ids, corpus)
+    corpora = [*part.references, *part.hypotheses]
+    for corpus in corpora:
+        records, ids = whole(corpus)
+        check_once(ids, corpus)
         wanted = wanted or ids
-        where = _places(wanted, ids, part.references[0], corpus)
-        ordered.append(references if where is None else _picked(references, where))
+        where = places(wanted, ids, part.references[0], corpus)
+        ordered.append(records if where is None else picked(records, where))
     count = len(part.references)
     names = _group_names(part, reading, len(wanted))
     groups = None if names is None else np.array([code(name) for name in names], dtype=np.int32)
-    return Block(merged(ordered[:count]), tuple(texts.texts for texts in ordered[count:]), groups)
+    if part.documents is not None:
+        of_documents = whole(part.documents)[0].references.texts.strings()
+        _check_number(of_documents, "documents", len(wanted), part.documents, part)
+        codes: Integers | None = documents.of_names(of_documents)
+    else:
+        codes = _document_codes(corpora, ordered, documents)
+    outputs = tuple(records.references.texts for records in ordered[count:])
+    return Block(merged([records.references for records in ordered[:count]]), outputs, groups, codes)
 
 
 def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:
     """The group of each record of the references that are matched by ids, in their order."""
     if part.labels is None:
         return [part.label] * segments if reading.by == BY_FILE else None
-    texts, names = _whole(part.labels)
-    names = names or texts.texts.strings()
-    if len(names) != segments:
-        first, labels = part.references[0].sources[0].name, part.labels.sources[0].name
-        raise InputError(
-            f"{labels}: {len(names):,} names of groups for the {segments:,} segments of {first}: give one for each, in its "
-            "order (and the columns of a TSV all by name, or all by number)"
-        )
+    records, names = whole(part.labels)
+    names = names or records.references.texts.strings()
+    _check_number(names, "groups", segments, part.labels, part)
     return names
 
 
-def _whole(corpus: Corpus) -> tuple[References, list[str]]:
-    """All records of a file, and the name of the group of each; none where it has no groups."""
-    cursor = _Cursor(corpus)
-    blocks = []
-    while count := cursor.left():
-        blocks.append(cursor.take(count))
-    if not blocks:
-        raise InputError(f"{cursor.name}: the file is empty")
-    texts = Texts.of_bytes([text for block, _ in blocks for text in block.texts.encoded()])
-    counts = np.concatenate([np.diff(block.offsets) for block, _ in blocks])
-    names = [corpus.group_names[c] for _, codes in blocks if codes is not None for c in codes.tolist()]
-    return References(texts, np.append(0, np.cumsum(counts)).astype(np.int64)), names
-
-
-def _check_once(ids: list[str], corpus: Corpus) -> None:
-    seen: set[str] = set()
-    for i, name in enumerate(ids):
-        if name in seen:
-            raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} comes a second time")
-        seen.add(name)
-
-
-def _places(wanted: list[str], found: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:
-    """Where each wanted id is among those found; None if in the same order."""
-    if wanted == found:
-        return None
-    place = {name: i for i, name in enumerate(found)}
-    missing = [name for name in wanted if name not in place]
-    surplus = sorted(set(found) - set(wanted))
-    for names, has, lacks in ((missing, reference, corpus), (surplus, corpus, reference)):
-        if names:
-            more = f" ({len(names):,} in all)" if len(names) > 1 else ""
-            raise InputError(
-                f"{lacks.sources[0].name}: has no record with the id {names[0]!r}, which {has.sources[0].name} has{more}"
-            )
-    return np.array([place[name] for name in wanted], dtype=np.int64)
-
-
-def _picked(references: References, where: Integers) -> References:
-    counts = np.diff(references.offsets)[where]
-    offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
-    begins = references.offsets[where]
-    indexes = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
-    return References(references.texts.picked(indexes), offsets)
+def _check_number(names: Sequence[str], of: str, segments: int, file: Corpus, part: _Files) -> None:
+    if len(names) != segments:
+        raise InputError(
+            f"{file.sources[0].name}: {len(names):,} names of {of} for the {segments:,} segments of "
+            f"{part.references[0].sources[0].name}: give one for each, in its order (and the columns of a TSV all by "
+            "name, or all by number)"
+        )

@@ -46,6 +46,7 @@ _TAIL = 40  # one in so many resamples lies outside the interval on either side
 # Rows of draws at a time, and how many segments are multiplied at a time: small enough for a core's cache.
 _ROWS, _CHUNK = 64, 1 << 13
 _WHOLE = 1 << 16  # segments up to which all statistics are held as float64
+_ROUNDING = 1e-12
 _WORD = 64  # bits of the generator's words
 # Coins held at a time (in bits), and trials: enough to be worth the tables of sums that each block begins with.
 _BITS, _MOST_TRIALS = 1 << 29, 2048
@@ -53,9 +54,12 @@ _COINS_PER_THREAD = 1 << 24  # below this a second thread costs more than it sav
 
 
 class Estimate(NamedTuple):
-    """What resamples say of a figure: their mean, the interval, and half its width, which is what people print after ±."""
+    """What resamples say of a figure: their mean, the interval, and half its width, which is what people print after ±.
 
-    mean: float
+    The jackknife has no resamples, and so no mean of them.
+    """
+
+    mean: float | None
     interval: Interval
     half_width: float
 
@@ -239,12 +243,13 @@ def _coins(segments: int, trials: int, seed: int) -> Iterator[tuple[int, int, ND
         yield begin, end, bits
 
 
-def estimate(scores: Floats, seed: int) -> Estimate:
+def estimate(scores: Floats, seed: int, units: int = 0) -> Estimate:
     """Mean, 95 % interval and half its width, of the scores of resamples.
 
     Args:
         scores: float64 [resamples], at least 40.
         seed: they were drawn with, to be told.
+        units: how many segments they were drawn from, to be told.
 
     Raises:
         UsageError: fewer than 40 resamples, of which none lies outside such an interval.
@@ -254,7 +259,7 @@ def estimate(scores: Floats, seed: int) -> Estimate:
         raise UsageError(f"resamples: {resamples} are too few for an interval of 95 %; give at least {_TAIL}")
     ordered, outside = np.sort(scores), resamples // _TAIL
     low, high = float(ordered[outside]), float(ordered[resamples - outside - 1])
-    interval = Interval(low, high, _LEVEL, BOOTSTRAP, resamples=resamples, seed=seed)
+    interval = Interval(low, high, _LEVEL, BOOTSTRAP, units=units, resamples=resamples, seed=seed)
     return Estimate(float(scores.mean()), interval, 0.5 * (high - low))
 
 
@@ -286,6 +291,38 @@ def randomization_p_value(first: Floats, second: Floats, difference: float, diff
     """
     strayed = int(np.count_nonzero(np.abs(first - second) > abs(difference)))
     return max((strayed + 1) / (len(first) + 1), min(1.0, 2.0 ** (1 - differing)))
+
+
+def swapped_sums(first: Statistics, other: Statistics) -> tuple[Floats, Floats]:
+    """Sums of two systems' statistics under all swaps of rows between them, but for those that mirror another.
+
+    Args:
+        first: statistics of one system, int64 [rows, columns]; few rows, as there are 2^(rows - 1) swaps.
+        other: of the other.
+
+    Returns:
+        The sums of both mixed systems, float64 [2^(rows - 1), columns], exact; those of the real systems first.
+    """
+    moved = np.zeros((1, first.shape[1]), dtype=np.int64)
+    for row in (other - first)[1:]:
+        moved = np.concatenate((moved, moved + row))
+    mine, theirs = first.sum(axis=0, dtype=np.int64) + moved, other.sum(axis=0, dtype=np.int64) - moved
+    return mine.astype(np.float64), theirs.astype(np.float64)
+
+
+def swapped_p_value(first: Floats, second: Floats) -> float:
+    """Exact p-value of randomisation: the share of all swaps after which systems differ by as much as the real ones.
+
+    The real systems are one of these swaps, so no p-value of n rows is below 2 / 2^n.
+
+    Args:
+        first: scores of one mixed system, float64 [swaps]; of the real ones first.
+        second: those of the other.
+    """
+    differences = np.abs(second - first)
+    # What equals the real difference may differ from it by rounding.
+    reach = differences[0] - _ROUNDING * max(float(np.abs(first).max()), float(np.abs(second).max()))
+    return float(np.count_nonzero(differences >= reach)) / len(differences)
 
 
 def _checked(statistics: Sequence[Statistics], draws: int, seed: int) -> int:

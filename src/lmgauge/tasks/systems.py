@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -13,27 +13,15 @@ from numpy.typing import NDArray
 from lmgauge.choices import SIGNIFICANCE_TESTS
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.paired import holm
-from lmgauge.evaluation.statistics import Interval
+from lmgauge.evaluation.statistics import UNKNOWN, Interval
+from lmgauge.tasks.draws import BOOTSTRAP_TEST, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
 from lmgauge.tasks.metric import ScoredSums, Statistics, TaskScore
-from lmgauge.tasks.significance import (
-    DEFAULT_RESAMPLES,
-    DEFAULT_SEED,
-    DEFAULT_TRIALS,
-    Floats,
-    bootstrap_p_value,
-    bootstrap_sums,
-    estimate,
-    randomization_p_value,
-    randomized_sums,
-)
+from lmgauge.tasks.significance import DEFAULT_SEED
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RANDOMIZATION_TEST, BOOTSTRAP_TEST = SIGNIFICANCE_TESTS
-SIGNIFICANT = 0.05
-# Below so many segments intervals are too narrow, and the bootstrap's rule, made for test sets, gives too small p-values.
-_FEW = 30
+__all__ = ["BOOTSTRAP_TEST", "RANDOMIZATION_TEST", "SIGNIFICANT", "Groups", "SystemResult", "Systems", "compare_systems"]
 
 
 @dataclass(frozen=True)
@@ -43,11 +31,12 @@ class SystemResult:
     Attributes:
         system: its name.
         score: the number and its parts.
-        mean: of the scores over resamples.
-        interval: of 95 %, by the bootstrap over segments; None where nothing was drawn.
+        mean: of the scores over resamples; None where documents are known, whose interval has none.
+        interval: of 95 %: by the bootstrap over segments or, where documents are known, by leaving out one at a time; None
+            where nothing was drawn.
         half_width: half its width, what sacreBLEU prints after ±.
         difference: score minus the score of the first system; None for the first one itself.
-        difference_interval: of 95 %, over the same resamples.
+        difference_interval: of 95 %, in the same way.
         p_value: of the test that was asked for, against the first system.
         p_value_holm: adjusted for all systems held against the first (Holm 1979).
         groups: the score of each group of segments.
@@ -117,10 +106,14 @@ class Systems(Sequence[SystemResult]):
         metric: its name.
         signature: all choices that move the numbers.
         test: "bootstrap", "randomization", or None if nothing was drawn.
-        resamples: of the bootstrap that gives the intervals; None if nothing was drawn.
+        resamples: of the bootstrap; None if there was none.
         trials: of the randomisation; None with another test.
-        seed: of all draws.
+        exact: whether these are all there are; nothing is drawn then.
+        seed: of all draws; None if nothing was drawn.
         segments: how many were scored.
+        unit: what intervals and tests take as independent, "segments" or "documents"; None if there are none.
+        units: how many of them there are.
+        independence: the same in words, without a full stop.
         segments_per_draw: how many neighbours were drawn as one; 1 but for very long texts.
         higher_is_better: whether a higher score is the better one.
         percent: whether scores are ratios that people read as per cent.
@@ -139,6 +132,10 @@ class Systems(Sequence[SystemResult]):
     higher_is_better: bool
     percent: bool
     notes: tuple[str, ...] = ()
+    exact: bool = False
+    unit: str | None = None
+    units: int | None = None
+    independence: str = ""
 
     def __getitem__(self, index: Any) -> Any:
         return self.items[index]
@@ -153,9 +150,9 @@ class Systems(Sequence[SystemResult]):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, full precision; a dict a system under "systems"."""
-        names = ("metric", "signature", "test", "resamples", "trials", "seed", "segments", "segments_per_draw")
+        names = ("metric", "signature", "test", "resamples", "trials", "exact", "seed", "segments", "segments_per_draw")
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in (*names, "unit", "units", "independence")},
             "best": self.best.system,
             "systems": [item.to_dict() for item in self.items],
             "notes": list(self.notes),
@@ -195,7 +192,7 @@ class Systems(Sequence[SystemResult]):
             "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
             for row in rows
         ]
-        return "\n".join([*lines, self.signature])
+        return "\n".join([*lines, *filter(None, [self.independence]), self.signature])
 
     def _repr_html_(self) -> str:
         head, *rows = self._cells()
@@ -204,7 +201,8 @@ class Systems(Sequence[SystemResult]):
         for i, row in enumerate(rows):
             before, after = ("<b>", "</b>") if i == best and len(rows) > 1 else ("", "")
             lines.append("<tr>" + "".join(f"<td>{before}{escape(cell)}{after}</td>" for cell in row) + "</tr>")
-        return f"<table>{''.join(lines)}</table><p><code>{escape(self.signature)}</code></p>"
+        sure = f"<p>{escape(self.independence)}</p>" if self.independence else ""
+        return f"<table>{''.join(lines)}</table>{sure}<p><code>{escape(self.signature)}</code></p>"
 
 
 @dataclass(frozen=True)
@@ -258,6 +256,8 @@ def compare_systems(
     seed: int = DEFAULT_SEED,
     segments: int | None = None,
     segments_per_draw: int = 1,
+    documents_by: str = UNKNOWN,
+    by_document: bool = False,
     groups: Groups | None = None,
     notes: Sequence[str] = (),
     threads: int | None = None,
@@ -265,13 +265,15 @@ def compare_systems(
     """Score systems, draw intervals, and test each against the first.
 
     Intervals are the bootstrap's with both tests, from one set of draws for all systems. (sacreBLEU gives the first
-    system other draws than the rest where it is asked for intervals beside the randomisation test.) Of one system, or of
-    one segment, nothing is tested.
+    system other draws than the rest where it is asked for intervals beside the randomisation test.) Where rows are
+    documents, intervals come from leaving out one at a time, and the randomisation of 16 or fewer counts all swaps. Of one
+    system, or of one segment, nothing is tested.
 
     Args:
         metric: that gave the statistics.
         names: of the systems, the one to hold the others against first.
-        statistics: of each system, int64 [segments, columns], or of units of neighbours (`UnitSums`).
+        statistics: of each system, int64 [segments, columns], or of units of neighbours (`UnitSums`), or of documents
+            (`in_one_order`).
         references: a segment has, None where the number varies.
         test: "bootstrap" (paired), "randomization" (approximate), or None to draw nothing at all.
         resamples: of the test; None: 1,000 resamples of the bootstrap (40 at least), 10,000 trials of the randomisation.
@@ -279,6 +281,8 @@ def compare_systems(
         seed: of all draws.
         segments: how many there are, if `statistics` are of units.
         segments_per_draw: segments a unit.
+        documents_by: what tells documents apart, for people; "unknown" if nothing does, "segments" if each is one.
+        by_document: `statistics` are of documents.
         groups: sums of groups of segments, to be scored too.
         notes: to be shown with the result.
         threads: how many; no number depends on it.
@@ -288,24 +292,14 @@ def compare_systems(
     """
     _check(names, statistics, test)
     rows = len(statistics[0])
-    tosses = test == RANDOMIZATION_TEST and len(names) > 1
-    trials = (DEFAULT_TRIALS if resamples is None else resamples) if tosses else None
-    draws = DEFAULT_RESAMPLES if resamples is None or test == RANDOMIZATION_TEST else resamples
-    drawing = test is not None and rows > 1
-    choices = _choices(draws, trials, seed, segments_per_draw) if drawing else {}
+    whole = rows if segments is None else segments
+    plan = Plan(test, len(names), rows, whole, segments_per_draw, documents_by, by_document, resamples, seed)
     totals = [part.sum(axis=0, dtype=np.int64) for part in statistics]
-    scores = [metric.score(total, references, choices) for total in totals]
-    drawn = [_Drawn() for _ in names]
-    told = [*notes]
-    if test is not None:
-        if drawing:
-            _draw_intervals(metric, statistics, scores, drawn, draws, seed, tested=trials is None)
-        if drawing and trials is not None:
-            _randomize(metric, statistics, drawn, trials, seed, threads)
-        told += _settle_identical(names, statistics, drawn)
-        told += _caveats(rows, segments_per_draw, test)
+    scores = [metric.score(total, references, plan.choices()) for total in totals]
+    drawn = draw(metric, names, statistics, plan, threads)
+    told = [*notes, *drawn[0].notes, *plan.caveats()]
     adjusted = holm([found.p_value for found in drawn])
-    told += [note for name, found, p in zip(names, drawn, adjusted, strict=True) for note in _doubts(name, found, p, test)]
+    told += [note for name, found, p in zip(names, drawn, adjusted, strict=True) for note in doubts(name, found, p, test)]
     items = (
         _result(name, score, scores[0], found, p, _group_scores(metric, groups, i, references))
         for i, (name, score, found, p) in enumerate(zip(names, scores, drawn, adjusted, strict=True))
@@ -315,33 +309,31 @@ def compare_systems(
         metric=metric.name,
         signature=scores[0].signature,
         test=test,
-        resamples=draws if drawing else None,
-        trials=trials if drawing else None,
-        seed=seed if drawing else None,
-        segments=rows if segments is None else segments,
+        resamples=plan.resamples,
+        trials=plan.trials,
+        exact=plan.exact,
+        seed=plan.drawn_seed,
+        segments=whole,
         segments_per_draw=segments_per_draw,
+        unit=None if plan.units is None else plan.units.unit,
+        units=None if plan.units is None else plan.units.units,
+        independence=plan.independence(),
         higher_is_better=metric.higher_is_better,
         percent=metric.percent,
         notes=tuple(dict.fromkeys(told)),
     )
 
 
-@dataclass
-class _Drawn:
-    """What resampling found of one system."""
-
-    interval: tuple[float | None, Interval | None, float | None] = (None, None, None)
-    difference_interval: Interval | None = None
-    p_value: float | None = None
-
-
 def _result(
-    name: str, score: TaskScore, first: TaskScore, drawn: _Drawn, p: float | None, groups: dict[str, TaskScore]
+    name: str, score: TaskScore, first: TaskScore, drawn: Drawn, p: float | None, groups: dict[str, TaskScore]
 ) -> SystemResult:
+    sure = drawn.interval
     return SystemResult(
         name,
         score,
-        *drawn.interval,
+        mean=None if sure is None else sure.mean,
+        interval=None if sure is None else sure.interval,
+        half_width=None if sure is None else sure.half_width,
         difference=None if score is first else score.score - first.score,
         difference_interval=drawn.difference_interval,
         p_value=drawn.p_value,
@@ -358,84 +350,6 @@ def _check(names: Sequence[str], statistics: Sequence[Statistics], test: str | N
     repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if repeated is not None:
         raise UsageError(f"two systems are called {repeated!r}: give each a name of its own")
-
-
-def _choices(draws: int, trials: int | None, seed: int, segments_per_draw: int) -> dict[str, str]:
-    """Keys of the signature, in sacreBLEU's order."""
-    found = {"bs": draws, "ar": trials, "seed": seed, "block": segments_per_draw if segments_per_draw > 1 else None}
-    return {key: str(value) for key, value in found.items() if value is not None}
-
-
-def _draw_intervals(
-    metric: ScoredSums,
-    statistics: Sequence[Statistics],
-    scores: Sequence[TaskScore],
-    drawn: Sequence[_Drawn],
-    resamples: int,
-    seed: int,
-    *,
-    tested: bool,
-) -> None:
-    resampled: list[Floats] = [metric.scores(sums) for sums in bootstrap_sums(statistics, resamples, seed)]
-    for i, (found, values) in enumerate(zip(drawn, resampled, strict=True)):
-        found.interval = estimate(values, seed)
-        if i:
-            found.difference_interval = estimate(values - resampled[0], seed).interval
-        if i and tested:
-            found.p_value = bootstrap_p_value(resampled[0], values, scores[i].score - scores[0].score)
-
-
-def _randomize(
-    metric: ScoredSums,
-    statistics: Sequence[Statistics],
-    drawn: Sequence[_Drawn],
-    trials: int,
-    seed: int,
-    threads: int | None,
-) -> None:
-    # By the formula of the trials, so that a trial that swaps all or nothing ties with the real difference.
-    totals = np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64)
-    real = metric.scores(totals)
-    mixed = randomized_sums(statistics[0], statistics[1:], trials, seed, threads)
-    for i, (mine, theirs) in enumerate(mixed, start=1):
-        difference = float(real[i] - real[0])
-        differing = int((statistics[i] != statistics[0]).any(axis=1).sum())
-        drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference, differing)
-
-
-def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[_Drawn]) -> list[str]:
-    """P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least."""
-    same = []
-    for name, part, found in list(zip(names, statistics, drawn, strict=True))[1:]:
-        if found.p_value is not None and np.array_equal(part, statistics[0]):
-            found.p_value = 1.0
-            same.append(name)
-    if not same:
-        return []
-    who = same[0] if len(same) == 1 else f"{same[0]} and {len(same) - 1} more"
-    return [f"{who}: the same counts as {names[0]} in every segment, so p = 1 (sacreBLEU prints its least p-value)"]
-
-
-def _caveats(rows: int, segments_per_draw: int, test: str) -> list[str]:
-    notes = []
-    if rows == 1:
-        notes.append("one segment: there is nothing to draw from, so no interval and no test")
-    elif rows < _FEW:
-        lenient = " and p-values too small" if test == BOOTSTRAP_TEST else ""
-        notes.append(f"{rows} segments are few: intervals are too narrow{lenient}; take {_FEW} or more")
-    if segments_per_draw > 1:
-        notes.append(f"{segments_per_draw} neighbouring segments at a time were drawn as one (block:{segments_per_draw})")
-    return notes
-
-
-def _doubts(name: str, found: _Drawn, p: float | None, test: str | None) -> Iterator[str]:
-    """Where the lenient rule of the paired bootstrap says yes and the interval from the same draws does not."""
-    interval = found.difference_interval
-    if test == BOOTSTRAP_TEST and p is not None and p < SIGNIFICANT and interval and interval.low <= 0 <= interval.high:
-        yield (
-            f"{name}: p is below {SIGNIFICANT} by sacreBLEU's rule, which counts one side only, but the 95 % interval of "
-            "the difference holds 0: ask the randomization test"
-        )
 
 
 def _group_scores(metric: ScoredSums, groups: Groups | None, system: int, references: int | None) -> dict[str, TaskScore]:

@@ -69,6 +69,7 @@ class TER:
 
     percent: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = False
+    reference_columns: ClassVar[slice] = slice(1, 2)
 
     @property
     def name(self) -> str:

@@ -54,6 +54,7 @@ class Corpus:
     Attributes:
         report: counts and fingerprint of the latest pass, complete once that pass came to its end.
         group_names: names of the groups by their code; for groups from a field they are found while reading.
+        document_names: names of the documents by their number, found while reading; empty if they have none.
         sources: the files to read, in order; empty for strings.
         settings: what `from_files` needs to read the same text again; empty for strings.
     """
@@ -77,6 +78,7 @@ class Corpus:
         """Keep what the class methods `from_files` and `from_strings` have checked; use those."""
         self.report = TextReport()
         self.group_names: list[str] = list(dict.fromkeys(file_labels or ()))
+        self.document_names: list[str] = []
         self.sources = tuple(sources)
         self.settings = dict(settings or {})
         self._readers = list(readers)
@@ -229,10 +231,11 @@ class Corpus:
         self.report = TextReport()
         if self._file_labels is None:
             self.group_names = []
-        return self._pass(self.report, self.group_names)
+        self.document_names = []
+        return self._pass(self.report, self.group_names, self.document_names)
 
-    def _pass(self, report: TextReport, group_names: list[str]) -> Iterator[Segments]:
-        groups, documents = Names(group_names), Names()
+    def _pass(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
+        groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by = numbers.source
         choices = (self._errors, self._block_bytes, report, self._lists, self._keep_bom)

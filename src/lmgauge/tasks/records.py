@@ -1,0 +1,213 @@
+"""The records of one file: some at a time, in step with other files, or all at once, to be found by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.text.documents import Corpus
+from lmgauge.text.labels import Names
+from lmgauge.text.segments import Segments
+
+
+class Records(NamedTuple):
+    """Some records of a file; a record with a list of references is one segment.
+
+    Attributes:
+        references: their texts.
+        groups: int32 [records], by the names of the corpus; None without groups.
+        documents: int64 [records], as the corpus numbers them; None where it does not.
+    """
+
+    references: References
+    groups: NDArray[np.int32] | None
+    documents: Integers | None
+
+
+class Cursor:
+    """One file's records, some at a time."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        """Begin before the first record.
+
+        Args:
+            corpus: of one file.
+        """
+        self.corpus = corpus
+        self.done = 0
+        self._blocks = iter(corpus)
+        self._at = 0
+        self._block: Records | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.corpus.sources[0].name
+
+    def left(self) -> int:
+        """How many segments can be taken now; 0 at the end of the file."""
+        while self._block is None or self._at == len(self._block.references):
+            segments = next(self._blocks, None)
+            if segments is None:
+                return 0
+            self._block = _records(segments)
+            self._at = 0
+        return len(self._block.references) - self._at
+
+    def take(self, count: int) -> Records:
+        """The next records; `left` has said that there are so many."""
+        assert self._block is not None
+        begin, self._at = self._at, self._at + count
+        self.done += count
+        references, groups, documents = self._block
+        return Records(
+            references.part(begin, self._at),
+            None if groups is None else groups[begin : self._at],
+            None if documents is None else documents[begin : self._at],
+        )
+
+    def count_rest(self) -> int:
+        """Read to the end; how many segments the file has in all."""
+        while count := self.left():
+            self.take(count)
+        return self.done
+
+
+def _records(segments: Segments) -> Records:
+    """Segments as records: those with one line number came from one list."""
+    texts = Texts.of_segments(segments)
+    numbers, groups, documents = segments.line_numbers, segments.groups, segments.documents
+    if numbers is None or (np.diff(numbers) > 0).all():
+        return Records(References.single(texts), groups, documents)
+    begins = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+    offsets = np.append(begins, len(numbers)).astype(np.int64)
+    return Records(
+        References(texts, offsets),
+        None if groups is None else groups[begins],
+        None if documents is None else documents[begins],
+    )
+
+
+class DocumentCodes:
+    """Numbers the documents of several files as one: a name is one document, in whichever file it is."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._names = Names()
+
+    def of_names(self, names: Sequence[str]) -> Integers:
+        """Return the number of each name, int64 [names]."""
+        return self._names.numbers(names)
+
+    def of_corpus(self, corpus: Corpus, documents: Integers) -> Integers:
+        """Return the numbers of what a corpus numbers for itself, int64 [segments]."""
+        codes, inverse = np.unique(documents, return_inverse=True)
+        names, file = corpus.document_names, corpus.sources[0].name
+        known = [names[code] if names else f"{file}:{code}" for code in codes.tolist()]
+        return self._names.numbers(known)[inverse]
+
+
+def merged(streams: Sequence[References]) -> References:
+    """The references of several files, side by side for each segment."""
+    if len(streams) == 1:
+        return streams[0]
+    if all(len(stream.texts) == len(stream) for stream in streams):
+        return References.of_streams([stream.texts for stream in streams])
+    texts = [stream.texts.encoded() for stream in streams]
+    bounds = [stream.offsets.tolist() for stream in streams]
+    whole: list[bytes] = []
+    offsets = [0]
+    for i in range(len(streams[0])):
+        for encoded, at in zip(texts, bounds, strict=True):
+            whole.extend(encoded[at[i] : at[i + 1]])
+        offsets.append(len(whole))
+    return References(Texts.of_bytes(whole), np.array(offsets, dtype=np.int64))
+
+
+def unequal(cursors: Sequence[Cursor]) -> str:
+    """Which file ends first, and where."""
+    counts = [cursor.count_rest() for cursor in cursors]
+    shortest = min(range(len(cursors)), key=counts.__getitem__)
+    longest = max(range(len(cursors)), key=counts.__getitem__)
+    if not counts[longest]:
+        return f"{cursors[shortest].name}: the file is empty, as the others are: there is nothing to measure"
+    if not counts[shortest]:
+        return f"{cursors[shortest].name}: the file is empty; {cursors[longest].name} has {_lines(cursors[longest])}"
+    return (
+        f"{cursors[shortest].name} ends first, after {_lines(cursors[shortest])}; {cursors[longest].name} has "
+        f"{_lines(cursors[longest])}. Every file needs one for each segment (an empty one where there is no text)"
+    )
+
+
+def _lines(cursor: Cursor) -> str:
+    unit = "line" if cursor.corpus.sources[0].format == "text" else "record"
+    return f"{cursor.done:,} {unit}{'s' * (cursor.done != 1)}"
+
+
+def whole(corpus: Corpus) -> tuple[Records, list[str]]:
+    """All records of a file, and the name of the group of each; none where it has no groups.
+
+    Raises:
+        InputError: there are no records.
+    """
+    cursor = Cursor(corpus)
+    blocks: list[Records] = []
+    while count := cursor.left():
+        blocks.append(cursor.take(count))
+    if not blocks:
+        raise InputError(f"{cursor.name}: the file is empty")
+    texts = Texts.of_bytes([text for block in blocks for text in block.references.texts.encoded()])
+    counts = np.concatenate([np.diff(block.references.offsets) for block in blocks])
+    names = [corpus.group_names[c] for block in blocks if block.groups is not None for c in block.groups.tolist()]
+    known = [block.documents for block in blocks if block.documents is not None]
+    references = References(texts, np.append(0, np.cumsum(counts)).astype(np.int64))
+    return Records(references, None, np.concatenate(known) if known else None), names
+
+
+def check_once(ids: list[str], corpus: Corpus) -> None:
+    """Refuse ids that come twice.
+
+    Raises:
+        InputError: names the first, and its record.
+    """
+    seen: set[str] = set()
+    for i, name in enumerate(ids):
+        if name in seen:
+            raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} comes a second time")
+        seen.add(name)
+
+
+def places(wanted: list[str], found: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:
+    """Where each wanted id is among those found; None if in the same order.
+
+    Raises:
+        InputError: one of the two files has an id that the other lacks.
+    """
+    if wanted == found:
+        return None
+    place = {name: i for i, name in enumerate(found)}
+    missing = [name for name in wanted if name not in place]
+    surplus = sorted(set(found) - set(wanted))
+    for names, has, lacks in ((missing, reference, corpus), (surplus, corpus, reference)):
+        if names:
+            more = f" ({len(names):,} in all)" if len(names) > 1 else ""
+            raise InputError(
+                f"{lacks.sources[0].name}: has no record with the id {names[0]!r}, which {has.sources[0].name} has{more}"
+            )
+    return np.array([place[name] for name in wanted], dtype=np.int64)
+
+
+def picked(records: Records, where: Integers) -> Records:
+    """The records at these places."""
+    references, _, documents = records
+    counts = np.diff(references.offsets)[where]
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
+    begins = references.offsets[where]
+    indexes = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
+    taken = References(references.texts.picked(indexes), offsets)
+    return Records(taken, None, None if documents is None else documents[where])
