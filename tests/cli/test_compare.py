@@ -125,7 +125,8 @@ def test_json_holds_what_the_table_shows(made: Path) -> None:
 
 def test_the_seed_and_the_resamples_are_heeded(made: Path) -> None:
     def p(*options: object) -> float:
-        found = json.loads(ok("compare", made / "run-kn", made / "run-wb", "--json", *options).stdout)
+        known = "--document", "segment"  # signs are drawn where documents are known
+        found = json.loads(ok("compare", made / "run-kn", made / "run-wb", "--json", *known, *options).stdout)
         return float(found["comparisons"][0]["p_value"])
 
     assert p() == p("--seed", 12345, "--threads", 1)
@@ -383,3 +384,17 @@ def test_other_texts_and_the_same_one_shuffled(made: Path, tmp_path: Path) -> No
     found = json.loads(run("compare", "--json", made / "run-kn", tmp_path / "shuffled").stdout)
     assert found["comparisons"][0]["part"] == "nothing"
     assert found["comparisons"][0]["differences"] == []
+
+
+def test_documents_can_be_named_afterwards(made: Path) -> None:
+    plain, lines = (
+        json.loads(ok("compare", made / "run-kn", made / "run-wb", "--json", *options).stdout)["comparisons"][0]
+        for options in ((), ("--document", "segment"))
+    )
+    assert (plain["unit"], lines["unit"]) == ("unknown", "segments")
+    assert "documents are not known" in plain["independence"]
+    assert "as --document segment says" in lines["independence"]
+    assert plain["differences"][0]["difference"] == lines["differences"][0]["difference"]
+    shown = ok("compare", made / "run-kn", made / "run-wb", "--document", "segment").stdout
+    assert "segments are taken as independent" in shown
+    assert "not about the recipes that made them" in shown

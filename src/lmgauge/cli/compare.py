@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lmgauge.choices import COMPARED_METRICS
-from lmgauge.cli.options import json_option, refuse_given, scored_text_option, seed_option, threads_option
+from lmgauge.cli.options import document_option, json_option, refuse_given, scored_text_option, seed_option, threads_option
 
 
 @click.command(name="compare")
@@ -18,11 +18,7 @@ from lmgauge.cli.options import json_option, refuse_given, scored_text_option, s
     help="Instead of RUNS: several runs (seeds) of a recipe; twice or more, each is compared with the first.",
 )
 @scored_text_option
-@click.option(
-    "--document",
-    metavar="NAME",
-    help="What is independent, if the runs do not say it: as for eval; needs the text.",
-)
+@document_option
 @click.option(
     "--train", "train", multiple=True, type=click.Path(), help="Training text: adds slices by how often words occur in it."
 )

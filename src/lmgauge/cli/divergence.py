@@ -9,6 +9,7 @@ import click
 
 from lmgauge.cli.options import (
     corpus_of,
+    document_option,
     json_option,
     neural_options,
     refuse_unused,
@@ -54,6 +55,7 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
 @reserved_option
 @seed_option
 @text_options
+@document_option
 @threads_option
 @json_option
 def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options: Any) -> None:

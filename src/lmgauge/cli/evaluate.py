@@ -12,6 +12,7 @@ from lmgauge.cli.options import (
     NEURAL_OPTIONS,
     TEXT_OPTIONS,
     corpus_of,
+    document_option,
     json_option,
     neural_options,
     refuse_given,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",
 )
 @text_options
+@document_option
 @click.option(
     "--id",
     metavar="NAME",
@@ -127,7 +129,7 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
     if texts:
         refuse_given(("group",), "is for models; a score table gives a row for the whole text only")
     else:
-        refuse_given(TEXT_OPTIONS, "is about the text that was scored; name it after the options")
+        refuse_given((*TEXT_OPTIONS, "document"), "is about the text that was scored; name it after the options")
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
     description = origin_of(read_metadata(scores), name)

@@ -52,11 +52,11 @@ unit_option = click.option(
 )
 
 
-TEXT_OPTIONS = ("unit", "field", "group", "document", "format_", "errors")
+TEXT_OPTIONS = ("unit", "field", "group", "format_", "errors")
 
 
 def text_options(command: _F) -> _F:
-    """How texts are read: unit, field, format, groups, documents, and what to do with invalid bytes."""
+    """How texts are read: unit, field, format, groups, and what to do with invalid bytes."""
     for option in reversed(
         [
             unit_option,
@@ -73,12 +73,6 @@ def text_options(command: _F) -> _F:
                 show_default=True,
                 metavar="NAME",
                 help="Group of a segment: its file, or this field.",
-            ),
-            click.option(
-                "--document",
-                metavar="RULE",
-                help="What is independent: file, segment, unknown, blank-line, heading, or this field; each of several text "
-                "files, if not given.",
             ),
             click.option(
                 "--format",
@@ -100,6 +94,14 @@ def text_options(command: _F) -> _F:
     return command
 
 
+document_option = click.option(
+    "--document",
+    metavar="RULE",
+    help="What is independent: file, segment, unknown, blank-line, heading, or this field; if not given, each of several "
+    "text files.",
+)
+
+
 def corpus_of(texts: tuple[str, ...], options: dict[str, Any], *, alone: bool = True) -> Corpus:
     """The corpus that arguments and `text_options` name; standard input if there are none.
 
@@ -115,7 +117,7 @@ def corpus_of(texts: tuple[str, ...], options: dict[str, Any], *, alone: bool = 
         unit=options["unit"],
         field=options["field"],
         group=options["group"],
-        document=options["document"],
+        document=options.get("document"),
         id=options.get("id"),
         format=options["format_"],
         errors=options["errors"],
