@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -123,10 +124,15 @@ def test_json_holds_what_the_table_shows(made: Path) -> None:
         assert f"test.txt:{example['line']}" in shown
 
 
-def test_the_seed_and_the_resamples_are_heeded(made: Path) -> None:
+def test_the_seed_and_the_resamples_are_heeded(made: Path, tmp_path: Path) -> None:
+    generator = random.Random(1)
+    lines = [" ".join(generator.choices(" ".join(TRAIN).split(), k=5)) for _ in range(40)]  # signs of more than 16 are drawn
+    (tmp_path / "t.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for name in ("kn", "wb"):
+        ok("eval", "-m", made / name, tmp_path / "t.txt", "--document", "segment", "-o", tmp_path / name)
+
     def p(*options: object) -> float:
-        known = "--document", "segment"  # signs are drawn where documents are known
-        found = json.loads(ok("compare", made / "run-kn", made / "run-wb", "--json", *known, *options).stdout)
+        found = json.loads(ok("compare", tmp_path / "kn", tmp_path / "wb", "--json", *options).stdout)
         return float(found["comparisons"][0]["p_value"])
 
     assert p() == p("--seed", 12345, "--threads", 1)
