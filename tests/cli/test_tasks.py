@@ -387,3 +387,41 @@ def test_correlation_with_a_language_model(tmp_path: Path) -> None:
     )
     again = ours("correlate", tmp_path / "bleu.json", tmp_path / "ppl.json")
     assert [row["x"] for row in again["systems"]] == pytest.approx([row["x"] for row in found["systems"]])
+
+
+@pytest.mark.parametrize("command", ["bleu", "chrf", "ter", "wer", "cer"])
+def test_documents_are_what_is_independent(texts: dict[str, Path], tmp_path: Path, command: str) -> None:
+    docids = tmp_path / "docids.txt"
+    docids.write_text("".join(f"talk {i // 9}\n" for i in range(60)), encoding="utf-8")
+    out = ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids).stdout
+    assert "7 documents (docids.txt) are taken as independent." in out
+    assert "all 64 swaps of documents" in out
+    assert "only 7 documents: the interval is rough" in out
+    assert "|independent:7-documents|" in out
+    found = json.loads(ok(command, texts["ref"], texts["a"], texts["b"], "--document", docids, "--json").stdout)
+    assert (found["unit"], found["units"], found["exact"], found["trials"]) == ("documents", 7, True, 64)
+    assert found["systems"][1]["p_value"] * 64 == int(found["systems"][1]["p_value"] * 64)
+    plain = ok(command, texts["ref"], texts["a"], texts["b"]).stdout
+    assert "60 segments are taken as independent; name the documents with --document" in plain
+    assert "independent:" not in plain
+
+
+def test_documents_of_labels_and_of_folders(texts: dict[str, Path], tmp_path: Path) -> None:
+    gold = tmp_path / "gold.jsonl"
+    rows = [{"text": "xyz"[i % 3], "talk": i // 10} for i in range(60)]
+    gold.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for name, step in (("a", 7), ("b", 11)):
+        lines = "".join("xyz"[(i + (i % step == 0)) % 3] + "\n" for i in range(60))
+        (tmp_path / f"{name}.txt").write_text(lines, encoding="utf-8")
+    out = ok("f1", gold, tmp_path / "a.txt", tmp_path / "b.txt", "--document", "talk").stdout
+    assert "6 documents (field talk) are taken as independent." in out
+    for name in ("ref", "a", "b"):
+        lines = texts[name].read_text(encoding="utf-8").splitlines(keepends=True)
+        (tmp_path / name).mkdir()
+        for i in range(6):
+            (tmp_path / name / f"call{i}.txt").write_text("".join(lines[10 * i : 10 * i + 10]), encoding="utf-8")
+    folders = [tmp_path / name for name in ("ref", "a", "b")]
+    assert "6 documents (files) are taken as independent." in ok("wer", *folders).stdout
+    assert "60 segments are taken as independent; name" in ok("wer", *folders, "--document", "unknown").stdout
+    assert "as --document segment says" in ok("wer", *folders, "--document", "segment").stdout
+    assert "there is no such file" in refused("wer", texts["ref"], texts["a"], "--document", "talk")

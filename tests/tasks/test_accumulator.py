@@ -17,6 +17,7 @@ from tests.tasks.share import ErrorShare, Share
 from lmgauge import InputError, UsageError
 from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.bleu import BLEU
+from lmgauge.tasks.error_rates import WER
 
 words = st.lists(st.sampled_from(["a", "b", "c", "A"]), min_size=1, max_size=5).map(" ".join)
 segments = st.lists(st.tuples(words, st.lists(words, min_size=1, max_size=3)), min_size=2, max_size=12)
@@ -169,3 +170,35 @@ def test_damaged_dicts_are_refused(change: dict[str, Any], error: type[Exception
     data = filled(Share(), [("a", ["a"]), ("b", ["c"])]).to_dict() | change
     with pytest.raises(error, match=words):
         Accumulator.from_dict(Share(), data)
+
+
+def test_intervals_over_documents_whatever_the_parts() -> None:
+    lines = ["the cat sat on the mat", "a dog barked", "it rains again today"] * 8
+    outputs = ["the cat sits on the mat", "a dog barks", "it rains"] * 4 + lines[:12]
+    names = [f"d{i // 4}" for i in range(24)]
+
+    def of(begin: int, end: int) -> Accumulator:
+        part = Accumulator(WER())
+        part.add(hypotheses=outputs[begin:end], references=lines[begin:end], documents=names[begin:end])
+        return part
+
+    whole = of(0, 24).interval()
+    assert (whole.mean, whole.interval.unit, whole.interval.units) == (None, "documents", 6)
+    parts = of(10, 24)
+    parts.merge(Accumulator.from_dict(WER(), json.loads(json.dumps(of(0, 10).to_dict()))))
+    assert parts.interval() == whole
+    plain = Accumulator(WER())
+    plain.add(hypotheses=outputs, references=lines)
+    assert (plain.interval().interval.unit, plain.interval().interval.units) == ("segments", 24)
+    for other in (plain, parts):
+        with pytest.raises(UsageError, match="give documents for all or for none"):
+            other.merge(of(0, 4) if other is plain else plain)
+    with pytest.raises(InputError, match="1 documents for 2 segments"):
+        plain.add(hypotheses=["a", "b"], references=["a", "b"], documents=["d"])
+    with pytest.raises(UsageError, match="documents is one string"):
+        plain.add(hypotheses=["a", "b"], references=["a", "b"], documents="ab")
+    with pytest.raises(UsageError, match="leave them out"):
+        Accumulator(WER(), keep_segments=False).add(hypotheses=["a"], references=["a"], documents=["d"])
+    damaged = of(0, 4).to_dict() | {"documents": ["d"]}
+    with pytest.raises(InputError, match="damaged"):
+        Accumulator.from_dict(WER(), damaged)

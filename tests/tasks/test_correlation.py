@@ -52,6 +52,9 @@ def test_a_system_that_stands_apart_is_seen() -> None:
     low, high = found.spearman_interval or (0, 0)
     assert (found.to_dict()["spearman_low"], found.to_dict()["spearman_high"]) == (low, high)
     assert low < (found.spearman or 0) < high
+    told = "5 systems are taken as independent, which variants of one system are not; how sure each score is does not enter"
+    assert found.independence == found.to_dict()["independence"] == told
+    assert told in str(found)
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e4), st.floats(0, 100)), min_size=1, max_size=15), st.booleans())

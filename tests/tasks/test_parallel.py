@@ -271,3 +271,87 @@ def test_a_line_of_ten_megabytes(tmp_path: Path) -> None:
     hypothesis = write(tmp_path / "h.txt", ["x", "y"])
     lengths = [np.diff(block.references.texts.starts) for block in ParallelFiles([reference], [hypothesis])]
     assert sum(map(len, lengths)) <= 2
+
+
+def documents_of(files: ParallelFiles) -> list[int]:
+    """The number of the document of each segment."""
+    found: list[int] = []
+    for block in files:
+        assert block.documents is not None
+        found.extend(block.documents.tolist())
+    return found
+
+
+def test_documents_from_a_field_a_file_of_names_and_blank_lines(tmp_path: Path) -> None:
+    names, texts = ["x", "x", "y", "x", "z"], ["a", "", "b", "c", "d"]
+    rows = [json.dumps({"text": text, "doc": name}) for text, name in zip(texts, names, strict=True)]
+    plain, record = write(tmp_path / "a.txt", texts), write(tmp_path / "b.jsonl", rows)
+    docids = write(tmp_path / "docids.txt", names)
+    for references, hypotheses, document, by in (
+        ([record], [plain], "doc", "field doc"),
+        ([plain], [record], "doc", "field doc"),
+        ([plain], [write(tmp_path / "c.txt", texts)], docids, "docids.txt"),
+        ([record], [plain], docids, "docids.txt"),
+    ):
+        files = ParallelFiles(references, hypotheses, Reading(document=document))
+        assert documents_of(files) == [0, 0, 1, 0, 2]
+        assert files.documents_by == by
+    files = ParallelFiles([plain], [docids], Reading(document="blank-line"))
+    assert (documents_of(files), files.documents_by) == ([0, 0, 1, 1, 1], "blank lines")
+    for document in (None, "unknown", "segment"):
+        files = ParallelFiles([plain], [docids], Reading(document=document))
+        assert next(iter(files)).documents is None
+        assert files.documents_by == ("segments" if document == "segment" else "unknown")
+
+
+def test_documents_follow_segments_that_are_matched_by_id(tmp_path: Path) -> None:
+    def records(name: str, order: list[int], **fields: list[str]) -> str:
+        rows = [{"text": f"t{i}", "id": i} | {key: values[i] for key, values in fields.items()} for i in order]
+        return write(tmp_path / name, [json.dumps(row) for row in rows])
+
+    documents = ["x", "y", "x", "z"]
+    first = records("a.jsonl", [0, 1, 2, 3], doc=documents)
+    other = records("b.jsonl", [3, 1, 0, 2], doc=documents)
+    outputs = [(first, other), (other, first)]
+    assert [documents_of(ParallelFiles([a], [b], Reading(id_field="id", document="doc"))) for a, b in outputs] == [
+        [0, 1, 0, 2],
+        [0, 1, 2, 2],
+    ]
+    docids = write(tmp_path / "docids.txt", documents)
+    assert documents_of(ParallelFiles([first], [other], Reading(id_field="id", document=docids))) == [0, 1, 0, 2]
+    with pytest.raises(InputError, match=r"short.txt: 1 names of documents for the 4 segments"):
+        documents_of(ParallelFiles([first], [other], Reading(id_field="id", document=write(tmp_path / "short.txt", ["x"]))))
+
+
+def test_each_file_of_folders_is_a_document(tmp_path: Path) -> None:
+    for folder in ("ref", "a"):
+        for name, lines in (("one.txt", ["1", "", "2"]), ("two.txt", ["3"])):
+            write(tmp_path / folder / name, lines)
+    folders = [str(tmp_path / "ref")], [str(tmp_path / "a")]
+    for document, by, numbers in ((None, "files", [0, 0, 0, 1]), ("blank-line", "blank lines", [0, 0, 1, 2])):
+        files = ParallelFiles(*folders, Reading(document=document))
+        assert (documents_of(files), documents_of(files), files.documents_by) == (numbers, numbers, by)
+    assert next(iter(ParallelFiles(*folders, Reading(document="unknown")))).documents is None
+
+
+def test_a_document_is_one_in_whichever_file_of_a_folder(tmp_path: Path) -> None:
+    for folder in ("ref", "a"):
+        for name, documents in (("one.jsonl", "xyx"), ("two.jsonl", "zx")):
+            write(tmp_path / folder / name, [json.dumps({"text": "t", "doc": of}) for of in documents])
+    folders = [str(tmp_path / "ref")], [str(tmp_path / "a")]
+    assert documents_of(ParallelFiles(*folders, Reading(document="doc"))) == [0, 1, 0, 2, 0]
+    assert next(iter(ParallelFiles(*folders))).documents is None
+
+
+def test_what_cannot_tell_documents(tmp_path: Path) -> None:
+    plain, other = write(tmp_path / "a.txt", ["a", "b"]), write(tmp_path / "b.txt", ["a", "b"])
+    with pytest.raises(UsageError, match=r"--document doc: there is no such file .* and .*a.txt is plain text"):
+        ParallelFiles([plain], [other], Reading(document="doc"))
+    with pytest.raises(UsageError, match="--document file needs folders"):
+        ParallelFiles([plain], [other], Reading(document="file"))
+    with pytest.raises(InputError, match=r"c.txt ends first, after 1 line"):
+        documents_of(ParallelFiles([plain], [other], Reading(document=write(tmp_path / "c.txt", ["x"]))))
+    write(tmp_path / "ref" / "a.txt", ["a"])
+    write(tmp_path / "hyp" / "a.txt", ["a"])
+    with pytest.raises(UsageError, match="in folders one file cannot name all documents"):
+        ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "hyp")], Reading(document="doc"))

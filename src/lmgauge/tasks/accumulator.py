@@ -75,9 +75,9 @@ class Accumulator:
         """
         outputs, against = Texts.of_strings(hypotheses, "hypothesis"), References.of_lists(references)
         check_lengths(len(outputs), len(against))
+        if documents is not None:
+            document_codes(documents, len(outputs))
         names = None if documents is None else [str(name) for name in documents]
-        if names is not None:
-            document_codes(names, len(outputs))
         if not len(outputs):
             return
         self._check_documents(names)
@@ -222,6 +222,10 @@ class Accumulator:
         numbers = (found["segments"], *((made.references,) if made.references is not None else ()))
         if not all(type(number) is int and number >= 0 for number in numbers) or made.segments != found["segments"]:
             raise InputError("these statistics are damaged: their numbers of segments or references do not fit")
+        names = found["documents"]
+        if names is not None and (not isinstance(names, list) or len(names) != made.segments or made._parts is None):
+            raise InputError("these statistics are damaged: there is not one name of a document for each segment")
+        made._documents = None if names is None else [str(name) for name in names]
         rows = None if made._parts is None else made._parts[0]
         if rows is not None and (len(rows) != made.segments or rows.sum(axis=0).tolist() != made._sums.tolist()):
             raise InputError("these statistics are damaged: their rows do not add up to their sums")
