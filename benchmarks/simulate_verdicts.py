@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import functools
 import gzip
 import io
 import math
@@ -38,7 +37,6 @@ from numpy.typing import NDArray
 
 import harness
 import lmgauge
-from lmgauge.evaluation import statistics
 from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.statistics import ratio_interval, student_t_quantile
 from lmgauge.evaluation.tally import Tally
@@ -319,8 +317,6 @@ def main() -> int:
     parser.add_argument("--population", action="append", choices=list(POPULATIONS), help="only this one; repeatable (all)")
     parser.add_argument("--seed", type=int, default=1, help="of the draws (1)")
     given = parser.parse_args()
-    # The same few quantiles are asked for thousands of times.
-    statistics.student_t_quantile = functools.cache(student_t_quantile)
     data = Path(os.environ.get("LMGAUGE_DATA") or harness.DATA, "open")
     if not data.is_dir():
         harness.give_up(f"{data} is not there: set LMGAUGE_DATA to the folder that holds open/")
