@@ -205,7 +205,7 @@ def test_alignments_of_files(files: dict[str, Path], tmp_path: Path) -> None:
         ({"by": "short.txt"}, InputError, "short.txt ends first"),
         ({"id_field": "id"}, UsageError, "plain text has no field 'id'"),
         ({"format": "docx"}, UsageError, "unknown format 'docx'"),
-        ({"feild": "text"}, UsageError, "none of reading.*feild"),
+        ({"feild": "text"}, UsageError, "unknown reading option.*feild"),
         ({"test": "t-test"}, UsageError, "choose from randomization, bootstrap"),
     ],
 )

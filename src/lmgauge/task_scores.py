@@ -21,7 +21,7 @@ from lmgauge.evaluation.statistics import UNKNOWN
 from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
 from lmgauge.tasks.measure import Rows, SegmentScores, measure, segment_scores
 from lmgauge.tasks.metric import TaskMetric, TaskScore
-from lmgauge.tasks.parallel import Block, ParallelFiles, Reading
+from lmgauge.tasks.parallel import Block, ParallelFiles, Reading, paths_of
 from lmgauge.tasks.significance import DEFAULT_SEED
 from lmgauge.tasks.systems import RANDOMIZATION_TEST, Systems, compare_systems
 from lmgauge.tasks.texts import Integers, References, Texts
@@ -209,8 +209,8 @@ def score_files(
         UsageError: options that contradict each other.
     """
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
-    paths = _paths(hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses)
-    files = ParallelFiles(_paths(references), paths, _reading(reading))
+    paths = paths_of(hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses)
+    files = ParallelFiles(paths_of(references), paths, Reading.of(reading))
     return measure(
         metric,
         files.names if named is None else named,
@@ -242,7 +242,7 @@ def score_segments(
         notes: called at the end with each thing that reading has to say.
         **reading: as `score_files`.
     """
-    files = ParallelFiles(_paths(references), _paths(hypotheses), _reading(reading))
+    files = ParallelFiles(paths_of(references), paths_of(hypotheses), Reading.of(reading))
     yield from segment_scores(metric, files.names, files, group_names=files.group_names, threads=threads)
     if notes is not None:
         for note in files.notes:
@@ -328,7 +328,7 @@ def score_label_files(
 ) -> Systems:
     """`score_labels` of files, a label on each line (or record); white space around labels is left out."""
     # A mark before the first label would make it a label of its own.
-    files = ParallelFiles([os.fspath(gold)], _paths(predicted), _reading({"keep_bom": False, **reading}))
+    files = ParallelFiles([os.fspath(gold)], paths_of(predicted), Reading.of({"keep_bom": False, **reading}))
     right: list[str] = []
     given: list[list[str]] = [[] for _ in files.names]
     documents: list[Integers] = []
@@ -387,7 +387,7 @@ def correlate_tables(
 
     y_rows = read_table(os.fspath(scores))
     if model is not None:
-        x_rows = _perplexities(model, _paths(outputs), system, threads)
+        x_rows = _perplexities(model, paths_of(outputs), system, threads)
     else:
         x_rows = y_rows if perplexities is None else _by_system(read_table(os.fspath(perplexities)), system)
     tables = (os.fspath(perplexities or scores) if model is None else "", os.fspath(scores))
@@ -441,23 +441,8 @@ def align_files(
     """
     from lmgauge.tasks.alignment import aligned_segments
 
-    files = ParallelFiles(_paths(references), _paths(hypotheses), _reading(reading))
+    files = ParallelFiles(paths_of(references), paths_of(hypotheses), Reading.of(reading))
     yield from aligned_segments(metric, files.names, files)
     if notes is not None:
         for note in files.notes:
             notes(note)
-
-
-def _paths(given: Path | Iterable[Path]) -> list[str]:
-    if not isinstance(given, (str, os.PathLike, Iterable)):
-        raise UsageError(f"a path, or a list of paths, is needed, not {type(given).__name__}")
-    return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
-
-
-def _reading(options: Mapping[str, Any]) -> Reading:
-    try:
-        names = options.get("reference_fields", ())
-        several = (names,) if isinstance(names, str) else tuple(names)
-        return Reading(**{**options, "reference_fields": several})
-    except TypeError as error:
-        raise UsageError(f"an option that is none of reading: {error}") from error

@@ -40,7 +40,6 @@ SCORING = [field.name for field in fields(ScoringOptions)]
     [
         ([], {}),
         (["--by", "group"], {"by_group": True}),
-        (["--seed", "7", "--resamples", "200"], {"seed": 7, "resamples": 200}),
         (["--columns", "entropy,rank", "--threads", "1"], {"columns": ["entropy", "rank"], "threads": 1}),
         (["--reserved", "unk"], {"reserved": "unk"}),
     ],
@@ -67,7 +66,7 @@ def test_so_they_do_for_several_models_and_records(folder: Path, tmp_path: Path)
 def test_all_that_was_chosen_is_recorded(folder: Path, tmp_path: Path) -> None:
     lmgauge.evaluate(folder / "laplace", folder / "one.txt", output=tmp_path / "run", columns=("rank",))
     settings = json.loads((tmp_path / "run" / EVALUATION_FILE).read_text())["settings"]
-    assert list(settings) == ["text", "by", "reserved", "columns", "seed", "resamples", *SCORING]
+    assert list(settings) == ["text", "by", "reserved", "columns", *SCORING]
     assert (settings["columns"], settings["text"]["paths"]) == (["rank"], [str(folder / "one.txt")])
 
 
@@ -75,7 +74,7 @@ def test_a_model_s_own_options_are_what_it_scored_with() -> None:
     class Own:
         options = ScoringOptions(context=8)
 
-    shared: dict[str, Any] = {"by_group": False, "reserved": None, "columns": (), "seed": 1, "resamples": 100}
+    shared: dict[str, Any] = {"by_group": False, "reserved": None, "columns": ()}
     given = ScoringOptions(context=4)
     assert run_settings(Own(), {}, **shared, scoring=given)["context"] == 8
     assert run_settings(object(), {}, **shared, scoring=given)["context"] == 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,17 @@ class Block:
         return len(self.references)
 
 
+def paths_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Return a path, or several, as strings.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if not isinstance(given, (str, os.PathLike, Iterable)):
+        raise UsageError(f"a path, or a list of paths, is needed, not {type(given).__name__}")
+    return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the files are read.
@@ -71,6 +82,20 @@ class Reading:
     format: str | None = None
     errors: TaskErrorPolicy = "fail"
     keep_bom: bool = True
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Reading:
+        """Return the choices named; one name of a reference field may stand for a list of one.
+
+        Raises:
+            UsageError: an option is not known.
+        """
+        try:
+            names = options.get("reference_fields", ())
+            several = (names,) if isinstance(names, str) else tuple(names)
+            return cls(**{**options, "reference_fields": several})
+        except TypeError as error:
+            raise UsageError(f"unknown reading option: {error}") from error
 
     def __post_init__(self) -> None:
         """Check the choices that files cannot.
