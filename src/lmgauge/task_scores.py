@@ -308,7 +308,7 @@ def _label_systems(
         segments=len(gold),
         documents_by=rows.documents_by,
         by_document=rows.by_document,
-        notes=[*(f"{name}: {note}" for name, report in reports.items() for note in report.notes), *rows.notes],
+        notes=[f"{name}: {note}" for name, report in reports.items() for note in report.notes],
         **drawing,
     )
     items = (replace(item, score=replace(cast("F1Score", item.score), report=reports[item.system])) for item in found.items)

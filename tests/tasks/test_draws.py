@@ -78,6 +78,15 @@ def test_fewer_than_six_documents_prove_nothing(test: str) -> None:
     six = by_document(Share(), bad, good, test=test)
     assert (six[1].p_value, six[1].significant) == (1 / 32, True)
     assert "only 6 documents: the interval is rough; 30 or more make it reliable" in six.notes
+    assert any("use the randomization test" in note for note in six.notes) == (test == "bootstrap")
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap"])
+def test_identical_systems_are_not_told_apart(test: str) -> None:
+    first, _ = counts(12, seed=3)
+    found = by_document(Share(), first, first.copy(), test=test)
+    assert (found[1].p_value, found[1].significant) == (1.0, False)
+    assert any("the same counts as s0 in every document" in note for note in found.notes)
 
 
 def test_more_documents_are_drawn_from() -> None:

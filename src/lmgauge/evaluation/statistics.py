@@ -62,8 +62,8 @@ class Interval:
         level: share of such intervals that hold the true value.
         method: "jackknife" over the units, "slow waves" where neighboring segments are alike and documents unknown, or
             "bootstrap" (of task metrics).
-        unit: what is taken as independent: "documents"; "segments", where each is a document; "unknown", where documents
-            are not known.
+        unit: what is taken as independent: "documents"; "segments", where each is a document or (task metrics) is taken as
+            one; "unknown", where documents are not known.
         units: how many there are (segments, where unknown).
         alike: where unknown, how many times wider the interval is than that of independent segments; 1 or more.
         resamples, seed: of the bootstrap, else None.

@@ -35,6 +35,9 @@ from lmgauge.tasks.significance import (
 
 RANDOMIZATION_TEST, BOOTSTRAP_TEST = SIGNIFICANCE_TESTS
 SIGNIFICANT = 0.05
+ONE_DOCUMENT = "one document"
+"""What tells documents apart, where all segments are of one and so segments are drawn."""
+
 # Below so many segments intervals are too narrow, and the bootstrap's rule, made for test sets, gives too small p-values.
 _FEW = 30
 # Up to so many documents all swaps are counted, which is less work than tossing 10,000 times.
@@ -51,7 +54,7 @@ class Plan:
         rows: of statistics.
         segments: how many there are in all rows.
         per_row: segments a row, where neighbors were added up.
-        documents_by: what tells documents apart, "unknown" if nothing does.
+        documents_by: what tells documents apart, "unknown" if nothing does; or `ONE_DOCUMENT`.
         by_document: whether each row is the sum of a document.
         asked: resamples that were asked for.
         seed: of all draws.
@@ -126,10 +129,13 @@ class Plan:
         units = self.units
         if units is None:
             return ""
-        if self.documents_by != UNKNOWN:
+        if self.documents_by not in (UNKNOWN, ONE_DOCUMENT):
             return in_words(units, self.documents_by)
-        advice = "name the documents with --document, if segments belong together"
-        return f"{self.segments:,} segments are taken as independent; {advice}"
+        if self.documents_by == ONE_DOCUMENT:
+            whose, advice = "segments of one document", "they say nothing about other documents"
+        else:
+            whose, advice = "segments", "name the documents with --document, if segments belong together"
+        return f"{self.segments:,} {whose} are taken as independent; {advice}"
 
     def caveats(self) -> Iterator[str]:
         """Yield notes on what is too little to draw from."""
@@ -139,6 +145,8 @@ class Plan:
             yield "one segment: there is nothing to draw from, so no interval and no test"
         elif self.by_document:
             yield from caveats(self.units, tested=self.systems > 1)
+            if self.resamples is not None and self.rows < _FEW:
+                yield "p-values of the bootstrap are too small with so few documents; use the randomization test"
         elif self.rows < _FEW:
             lenient = " and p-values too small" if self.test == BOOTSTRAP_TEST else ""
             yield f"{self.rows} segments are few: intervals are too narrow{lenient}; take {_FEW} or more"
@@ -180,7 +188,7 @@ def draw(
             _bootstrap(metric, statistics, drawn, plan, real)
         if plan.tosses:
             _randomize(metric, statistics, drawn, plan, real, threads)
-        _settle_identical(names, statistics, drawn)
+        _settle_identical(names, statistics, drawn, "document" if plan.by_document else "segment")
     return drawn
 
 
@@ -220,7 +228,7 @@ def _randomize(
         drawn[i].p_value = randomization_p_value(metric.scores(mine), metric.scores(theirs), difference, differing)
 
 
-def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[Drawn]) -> None:
+def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[Drawn], row: str) -> None:
     """P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least."""
     same = []
     for name, part, found in list(zip(names, statistics, drawn, strict=True))[1:]:
@@ -230,7 +238,7 @@ def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], dr
     if same:
         who = same[0] if len(same) == 1 else f"{same[0]} and {len(same) - 1} more"
         drawn[0].notes.append(
-            f"{who}: the same counts as {names[0]} in every segment, so p = 1 (sacreBLEU prints its least p-value)"
+            f"{who}: the same counts as {names[0]} in every {row}, so p = 1 (sacreBLEU prints its least p-value)"
         )
 
 

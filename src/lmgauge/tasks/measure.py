@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.evaluation.statistics import UNKNOWN
 from lmgauge.tasks.blanks import Blanks
+from lmgauge.tasks.draws import ONE_DOCUMENT
 from lmgauge.tasks.jackknife import DocumentSums, document_sums, in_one_order
 from lmgauge.tasks.metric import Statistics, TaskMetric
 from lmgauge.tasks.parallel import Block
@@ -101,15 +102,13 @@ class Rows:
 
     Attributes:
         statistics: of each system, int64 [documents, columns], or of segments.
-        documents_by: what tells documents apart; "unknown" if nothing does.
+        documents_by: what tells documents apart; "unknown" if nothing does, `ONE_DOCUMENT` if there is but one.
         by_document: whether rows are documents.
-        notes: why they are not, where documents are known.
     """
 
     statistics: list[Statistics]
     documents_by: str
     by_document: bool
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, documents: list[Statistics], segments: list[Statistics], documents_by: str) -> Rows:
@@ -122,8 +121,7 @@ class Rows:
         """
         if len(documents[0]) > 1:
             return cls(documents, documents_by, by_document=True)
-        only = f"all segments are of one document ({documents_by}), so nothing can be said about other documents"
-        return cls(segments, UNKNOWN, by_document=False, notes=(only,))
+        return cls(segments, ONE_DOCUMENT, by_document=False)
 
     @classmethod
     def of_segments(cls, segments: list[Statistics], documents: Integers | None, documents_by: str) -> Rows:
@@ -207,6 +205,6 @@ def measure(
         documents_by=units.documents_by,
         by_document=units.by_document,
         groups=Groups(tuple(group_names), tuple(kept.groups for kept in sums)) if group_names else None,
-        notes=tuple(dict.fromkeys((*told, *units.notes))),
+        notes=tuple(dict.fromkeys(told)),
         threads=threads,
     )

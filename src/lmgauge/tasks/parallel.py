@@ -335,7 +335,8 @@ class _Documents:
         if rule in DOCUMENT_RULES:
             return cls(_told(rule), in_references=rule)
         if rule == "-" or os.path.isfile(rule):
-            return cls(Path(rule).name, names=Corpus.from_files(rule, group=None, format="text", errors=reading.errors))
+            by = "standard input" if rule == "-" else Path(rule).name
+            return cls(by, names=Corpus.from_files(rule, group=None, format="text", errors=reading.errors))
         if first.format != "text":
             return cls(_told(rule), in_references=rule)
         if outputs[0].format != "text":
