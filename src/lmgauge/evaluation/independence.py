@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from lmgauge.evaluation.statistics import DOCUMENTS, FEWEST_UNITS, SEGMENTS
+from lmgauge.evaluation.statistics import DOCUMENTS, FEWEST_UNITS, SEGMENTS, UNKNOWN
 
 FEW_UNITS = 30
 """Below it an interval is rough: Student's t and the jackknife rest on few values."""
@@ -42,14 +42,17 @@ def in_words(units: Units, documents_by: str) -> str:
     if units.unit == SEGMENTS:
         why = "as --document segment says" if documents_by == SEGMENTS else f"as each is a document ({documents_by})"
         return f"{units.units:,} segments are taken as independent, {why}"
+    known = documents_by != UNKNOWN
+    why = "all is one document, so this is about text like it" if known else "documents are not known"
     if units.alike > 1.0:
+        remedy = "" if known else "; name the documents with --document"
         return (
-            "documents are not known, and neighboring segments are alike: the interval is "
-            f"{units.alike:.2g} times as wide as for independent segments; name the documents with --document"
+            f"{why}; neighboring segments are alike, which makes the interval {units.alike:.2g} times as wide as for "
+            f"independent segments{remedy}"
         )
+    remedy = "" if known else " (--document names documents)"
     return (
-        f"documents are not known; neighboring segments do not look alike, so {units.units:,} segments are taken as "
-        "independent (--document names documents)"
+        f"{why}; neighboring segments do not look alike, so {units.units:,} segments are taken as independent{remedy}"
     )
 
 
