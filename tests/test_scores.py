@@ -422,3 +422,35 @@ def test_a_context_beyond_a_byte_is_counted_as_the_longest(tmp_path: Path) -> No
     )
     assert [n for n in found.events_by_matched_order if n] == [1, 1]
     assert len(found.events_by_matched_order) == 255
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.int64(), pa.dictionary(pa.int32(), pa.string())], ids=str
+)
+def test_documents_of_tables_are_numbered_by_first_appearance(tmp_path: Path, kind: pa.DataType) -> None:
+    names = ["7", "7", "3", "7"]
+    values = [int(name) for name in names] if pa.types.is_integer(kind) else names
+    columns = {"segment": [0, 0, 1, 2], "logprob": [-1.0] * 4, "document": pa.array(values).cast(kind)}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    rows = [{"segment": s, "logprob": -1, "document": d} for s, d in zip([0, 0, 1, 2], values, strict=True)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("t.parquet", "t.jsonl"):
+        (batch,) = read_scores(tmp_path / name)
+        assert batch.documents() is not None
+        assert batch.documents().tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("documents", "message"),
+    [
+        ([1, 2, 3], "segment 0 is in several documents"),
+        ([1.5, 1.5, 2.5], "not whole numbers or strings"),
+        ([[1], [1], [2]], "not whole numbers or strings"),
+        ([1, None, 2], "rows without a value"),
+    ],
+)
+def test_documents_that_are_none_are_refused(tmp_path: Path, documents: list[Any], message: str) -> None:
+    rows = [{"segment": s, "logprob": -1, "document": d} for s, d in zip([0, 0, 1], documents, strict=True)]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=message):
+        list(read_scores(tmp_path / "t.jsonl"))

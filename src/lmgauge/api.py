@@ -148,6 +148,7 @@ def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of n
     text: Text,
     *,
     by_group: Literal[False] = False,
+    document: str | None = ...,
     threads: int | None = ...,
     output: PathLike | None = ...,
     columns: Sequence[str] = ...,
@@ -160,6 +161,7 @@ def evaluate(
     text: Text,
     *,
     by_group: Literal[True],
+    document: str | None = ...,
     threads: int | None = ...,
     output: PathLike | None = ...,
     columns: Sequence[str] = ...,
@@ -172,6 +174,7 @@ def evaluate(
     text: Text,
     *,
     by_group: bool = ...,
+    document: str | None = ...,
     threads: int | None = ...,
     output: PathLike | None = ...,
     columns: Sequence[str] = ...,
@@ -183,6 +186,7 @@ def evaluate(
     text: Text,
     *,
     by_group: bool = False,
+    document: str | None = None,
     threads: int | None = None,
     output: PathLike | None = None,
     columns: Sequence[str] = (),
@@ -195,6 +199,7 @@ def evaluate(
         model: a model, the path of one, or a list of either.
         text: a path, several, or a `Corpus`.
         by_group: also evaluate each group: each file, or each value of the field the corpus was told.
+        document: what is independent, behind the 95 % interval: see `Corpus.from_files`; a `Corpus` says so itself.
         threads: how many; no number depends on it.
         output: folder for evaluation.json and scores.parquet (a folder a model, if several), for `compare`, `diagnose` and
             `audit` to read.
@@ -216,7 +221,7 @@ def evaluate(
     models = [loaded(m, scoring) for m in given]
     if reserved is not None:
         models = with_reserved(models, reserved)
-    corpus = corpus_of(text)
+    corpus = corpus_of(text, document=document)
     if columns and output is None:
         raise UsageError("columns fill rows of scores.parquet: name the folder it goes to with output")
     if output is None:
@@ -286,10 +291,12 @@ def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel
     return load_model(os.fspath(model), scoring) if isinstance(model, (str, os.PathLike)) else model
 
 
-def corpus_of(text: Text) -> Corpus:
-    """The corpus that a path, several, or a `Corpus` stand for."""
+def corpus_of(text: Text, *, document: str | None = None) -> Corpus:
+    """Return the corpus that a path, several, or a `Corpus` stand for; `document` says what its documents are."""
     if isinstance(text, Corpus):
+        if document is not None:
+            raise UsageError("document: a Corpus says itself what its documents are; give it there, or give paths")
         return text
     if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
         raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}")
-    return Corpus.from_files([text] if isinstance(text, (str, os.PathLike)) else list(text))
+    return Corpus.from_files([text] if isinstance(text, (str, os.PathLike)) else list(text), document=document)

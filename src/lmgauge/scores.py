@@ -224,7 +224,12 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
     for rows in _read_rows(path):
         batch = _from_arrow(rows, path, last, reach)
         if "document" in rows.schema.names:
-            batch = replace(batch, extra={**batch.extra, "document": _numbered(rows["document"], documents, path)})
+            numbers = _numbered(rows["document"], documents, path)
+            batch = replace(batch, extra={**batch.extra, "document": numbers})
+            here = batch.documents()
+            if here is not None and not np.array_equal(np.repeat(here, batch.segment_events), numbers):
+                at = int(np.argmax(np.repeat(here, batch.segment_events) != numbers))
+                raise InputError(f"{path}: segment {batch.row_segments()[at]} is in several documents; a segment is in one")
         if len(batch.segments) and (np.any(np.diff(batch.segments) < 0) or batch.segments[0] < last):
             raise InputError(
                 f"{path}: column 'segment' must not fall: the rows of a segment stand together, in reading order"
@@ -335,7 +340,7 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
-_COLUMNS = frozenset((*_INTEGERS, "logprob", "token", "kind", "entropy"))
+_COLUMNS = frozenset((*_INTEGERS, "logprob", "token", "kind", "entropy", "document"))
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 
@@ -400,9 +405,8 @@ def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if column.null_count:
-        raise InputError(f"{path}: column 'document' of the score table has rows without a value")
-    if not (pa.types.is_integer(column.type) or pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if not any(fits(column.type) for fits in (pa.types.is_integer, pa.types.is_dictionary, *texts)):
         raise InputError(f"{path}: column 'document' of the score table holds {column.type}, not whole numbers or strings")
     encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     numbers = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int64)

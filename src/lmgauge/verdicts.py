@@ -90,7 +90,16 @@ def compare(
         def counts(block: Segments) -> NDArray[np.int64]:
             return seen.of(block)[0]
 
-    return _compare(opened, corpus=corpus, counts=counts, resamples=resamples, seed=seed, threads=threads, examples=examples)
+    return _compare(
+        opened,
+        corpus=corpus,
+        documents_of_text=_says_documents(text, document),
+        counts=counts,
+        resamples=resamples,
+        seed=seed,
+        threads=threads,
+        examples=examples,
+    )
 
 
 def compare_recipes(
@@ -111,7 +120,7 @@ def compare_recipes(
     opened = {name: [_opened(run) for run in runs] for name, runs in recipes.items()}
     runs = [run for group in opened.values() for run in group]
     corpus = _text_of(runs, text, document) if runs and (text is not None or document is not None) else None
-    return _compare_recipes(opened, corpus=corpus)
+    return _compare_recipes(opened, corpus=corpus, documents_of_text=_says_documents(text, document))
 
 
 def diagnose(
@@ -186,12 +195,15 @@ def _opened(run: PathLike, *, check_seal: bool = True) -> Run:
     return open_run(Path(run), check_seal=check_seal)
 
 
+def _says_documents(text: Text | None, document: str | None) -> bool:
+    """Return True if the caller says what documents are, and the runs need not be asked."""
+    return document is not None or (isinstance(text, Corpus) and text.settings.get("document") is not None)
+
+
 def _text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:
     """Return the text of runs, read as it was when it was scored (unit, field, groups), with documents as asked."""
     if isinstance(text, Corpus):
-        if document is not None:
-            raise UsageError("document: a Corpus says itself what its documents are; give it there, or give paths")
-        return text
+        return corpus_of(text, document=document)
     if text is None:
         found = next((corpus for run in runs if (corpus := run.corpus(document=document)) is not None), None)
         if found is None:

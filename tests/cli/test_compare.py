@@ -58,7 +58,7 @@ def test_two_comparable_runs(made: Path) -> None:
     assert "perplexity, bits per byte, bits per character, bits per word: comparable" in shown
     assert re.search(r"^ text +\w{6} +\w{6} +yes", shown, re.M)
     assert re.search(r"^perplexity +[\d.]+ +[\d.]+ +[-+][\d.]+ % +\S+ % \.\. \S+ %", shown, re.M)
-    assert re.search(r"The difference is (real|not told from chance)", shown)
+    assert re.search(r"The difference is (real|not significant)", shown)
     assert "by class" in shown
     assert "Segments where wb" in shown
     assert "Traceback" not in shown
@@ -84,8 +84,8 @@ def test_words_and_characters(made: Path) -> None:
 def test_three_runs_are_adjusted(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-wb", made / "run-ch").stdout
     assert shown.count("adjusted for 2 models (Holm)") == 2
-    assert "wb beside kn" in shown
-    assert "ch beside kn" in shown
+    assert "wb compared with kn" in shown
+    assert "ch compared with kn" in shown
 
 
 def test_zero_probability_is_said(made: Path) -> None:
@@ -160,11 +160,11 @@ def test_it_works_where_output_is_no_unicode(made: Path) -> None:
 
 def test_a_renamed_folder_and_models_called_alike(folder: Path) -> None:
     (folder / "run-kn").rename(folder / "moved")
-    assert "wb beside kn" in ok("compare", folder / "moved", folder / "run-wb").stdout
+    assert "wb compared with kn" in ok("compare", folder / "moved", folder / "run-wb").stdout
     shutil.copytree(folder / "moved", folder / "twice")
     shown = ok("compare", folder / "moved", folder / "twice").stdout
     assert f"{folder / 'twice'} beside {folder / 'moved'}" in shown
-    assert "not told from chance (p = 1.0000" in shown
+    assert "not significant (p = 1.0000" in shown
 
 
 def test_from_another_folder_the_text_is_found_beside_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

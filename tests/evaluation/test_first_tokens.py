@@ -148,4 +148,5 @@ def test_base_10_logs_are_noticed_by_audit_eval_and_compare(
     assert verdict(table, text) == FAIL
     assert any("these are not natural logs (base-10" in note for note in lmgauge.evaluate_scores(table, text).notes)
     (compared,) = lmgauge.compare([run, table], text=text).items
-    assert [note.split(":")[0] for note in compared.notes if "base-10" in note] == [table.name]
+    assert [note.split(":")[0] for note in compared.doubts if "base-10" in note] == [table.name]
+    assert compared.significant is None

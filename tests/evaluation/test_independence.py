@@ -42,6 +42,20 @@ def test_words(units: Interval, documents_by: str, words: str) -> None:
     assert in_words(units, documents_by) == words
 
 
+def test_too_few_segments_to_tell_are_not_called_unlike() -> None:
+    assert in_words(interval("unknown", 10), "unknown") == (
+        "documents are not known; 10 segments are too few to tell whether neighbors are alike, so they are taken as "
+        "independent (--document names documents)"
+    )
+
+
+def test_a_few_documents_that_hold_most_of_the_text_are_told() -> None:
+    units = Interval(1.0, 2.0, 0.95, "jackknife", "documents", 41, 1.0, 2)
+    assert list(caveats(units)) == [
+        "a few of the 41 documents hold most of the text: all together count as 2, and the interval is rough"
+    ]
+
+
 def test_signatures() -> None:
     assert in_signature(interval("documents", 25)) == "25-documents"
     assert in_signature(interval("segments", 25)) == "segments"
@@ -55,7 +69,7 @@ def test_signatures() -> None:
         (interval("documents", 29), True, "only 29 documents: the interval is rough; 30 or more make it reliable"),
         (interval("unknown", 10), False, "only 10 segments: the interval is rough; 30 or more make it reliable"),
         (interval("documents", 5), False, "only 5 documents: the interval is rough; 30 or more make it reliable"),
-        (interval("documents", 5), True, "only 5 documents: no difference can be told from chance with fewer than 6"),
+        (interval("documents", 5), True, "only 5 documents: fewer than 6 cannot show a significant difference"),
     ],
 )
 def test_few_units_are_told(units: Interval, tested: bool, note: str) -> None:

@@ -12,6 +12,7 @@ from scipy import stats
 from tests.reference import statistics as twin
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.statistics import (
     JACKKNIFE,
     WAVES,
@@ -83,6 +84,16 @@ class TestKnownUnits:
         assert found is not None
         assert found.units == 101
         assert found.freedom == 2  # (200)^2 / (100^2 + 100) = 3.96
+
+    def test_a_document_that_outweighs_all_others_leaves_no_verdict(self) -> None:
+        """Signs of 41 documents all alike would be beyond doubt; the figure is that of one of them."""
+        sizes = np.array([3000.0] + [1.0] * 40)
+        nats, none = sizes * 0.01 + 0.001, np.zeros(41)
+        found = spread(nats, sizes, np.arange(41))
+        assert found is not None
+        assert (found.units, found.effective) == (41, 2)
+        paired = Paired((nats, none), none.astype(np.int64), np.tile(sizes[:, None], 4), np.arange(41))
+        assert paired.p_value(found, 1000, 1, 1) == found.p_value
 
     def test_a_single_document_is_as_unknown(self) -> None:
         nats, events = segments(60, 5)
@@ -195,6 +206,9 @@ class TestIntervals:
         found = ratio_interval([1.0, INF, 2.0], [1.0, 2.0, 1.0])
         assert found is not None
         assert (found.low, found.high) == (INF, INF)
+        documents = ratio_interval([1.0, INF, 2.0, 1.0], [1.0, 2.0, 1.0, 1.0], np.array([0, 0, 1, 1]))
+        assert documents is not None
+        assert (documents.high, documents.unit, documents.units) == (INF, "documents", 2)
         below = ratio_interval([1.0, -INF], [1.0, 2.0])
         assert below is not None
         assert (below.low, below.high) == (-INF, -INF)

@@ -74,7 +74,7 @@ def test_fewer_than_six_documents_prove_nothing() -> None:
     good = np.array([(49, 50), (48, 50), (47, 50), (46, 50), (45, 50), (44, 50)], dtype=np.int64)
     five = by_document(Share(), bad[:5], good[:5])
     assert (five[1].p_value, five[1].significant) == (1 / 16, False)
-    assert "only 5 documents: no difference can be told from chance with fewer than 6" in five.notes
+    assert "only 5 documents: fewer than 6 cannot show a significant difference" in five.notes
     six = by_document(Share(), bad, good)
     assert (six[1].p_value, six[1].significant) == (1 / 32, True)
     assert "only 6 documents: the interval is rough; 30 or more make it reliable" in six.notes

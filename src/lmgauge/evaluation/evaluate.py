@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,8 +140,11 @@ class Evaluator:
         tokens = tally.events[TOKEN] + tally.events[OOV]
         description = self.description
         lossy = max(tally.lossy_segments, description.lossy_segments)
-        numbers, documents_by = documents or (None, description.documents_by)
-        numbers = sums.documents if numbers is None else numbers[sums.segments]
+        numbers, documents_by = sums.documents, description.documents_by
+        if documents is not None:
+            numbers, documents_by = None if documents[0] is None else documents[0][sums.segments], documents[1]
+        if numbers is not None and documents_by == UNKNOWN_DOCUMENTS:
+            documents_by = "column document"
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
         per = _per(nats, denominators)
         return Evaluation(
@@ -155,7 +158,7 @@ class Evaluator:
             bits_per_byte=per("bytes"),
             bits_per_byte_is_bound=bool(tally.events[OOV] or lossy),
             interval=None if interval is None else interval.mapped(perplexity_from_nats),
-            independence="" if interval is None else in_words(interval, documents_by),
+            independence=in_words(interval, documents_by) if interval is not None and not tally.total_zeros else "",
             documents_by=documents_by,
             events=events,
             tokens=tokens,
@@ -298,11 +301,11 @@ def evaluate(
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
         notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
-        shared: dict[str, Any] = {"text_sha256": sha256, "documents": (None, corpus.report.documents_by)}
-        results.append(evaluator.finish(evaluator.total, _whole(counted), notes=notes, **shared))
+        evaluator.description = replace(evaluator.description, documents_by=corpus.report.documents_by)
+        results.append(evaluator.finish(evaluator.total, _whole(counted), text_sha256=sha256, notes=notes))
         for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
-            results.append(evaluator.finish(tally, counted[code], group=name, **shared))
+            results.append(evaluator.finish(tally, counted[code], group=name, text_sha256=sha256))
     return Evaluations(tuple(results))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from lmgauge.evaluation.statistics import DOCUMENTS, FEWEST_UNITS, SEGMENTS, UNKNOWN
+from lmgauge.evaluation.statistics import DOCUMENTS, FEWEST_POINTS, FEWEST_UNITS, SEGMENTS, UNKNOWN
 
 FEW_UNITS = 30
 """Below it an interval is rough: Student's t and the jackknife rest on few values."""
@@ -22,6 +22,11 @@ class Units(Protocol):
     @property
     def units(self) -> int:
         """Return how many there are."""
+        ...
+
+    @property
+    def effective(self) -> int:
+        """Return as how many units of like size they count."""
         ...
 
     @property
@@ -51,6 +56,9 @@ def in_words(units: Units, documents_by: str) -> str:
             f"independent segments{remedy}"
         )
     remedy = "" if known else " (--document names documents)"
+    if units.units < FEWEST_POINTS:
+        few = f"{units.units} segments are too few to tell whether neighbors are alike"
+        return f"{why}; {few}, so they are taken as independent{remedy}"
     return (
         f"{why}; neighboring segments do not look alike, so {units.units:,} segments are taken as independent{remedy}"
     )
@@ -70,10 +78,15 @@ def caveats(units: Units | None, *, tested: bool = False) -> Iterator[str]:
         units: of an interval or a spread; None yields nothing.
         tested: a difference was tested, not only an interval made.
     """
-    if units is None or units.units >= FEW_UNITS:
+    if units is None:
         return
     name = DOCUMENTS if units.unit == DOCUMENTS else SEGMENTS
     if tested and units.units < FEWEST_UNITS:
-        yield f"only {units.units} {name}: no difference can be told from chance with fewer than {FEWEST_UNITS}"
-    else:
+        yield f"only {units.units} {name}: fewer than {FEWEST_UNITS} cannot show a significant difference"
+    elif units.units < FEW_UNITS:
         yield f"only {units.units} {name}: the interval is rough; {FEW_UNITS} or more make it reliable"
+    elif 0 < units.effective < FEW_UNITS:
+        yield (
+            f"a few of the {units.units:,} {name} hold most of the text: all together count as {units.effective}, and the "
+            "interval is rough"
+        )

@@ -81,12 +81,17 @@ class Evaluation:
         series: pd.Series[Any] = pandas.Series({k: v for k, v in self.to_dict().items() if not isinstance(v, (dict, list))})
         return series
 
+    def _between(self) -> str:
+        if self.interval is None or self.zero_probability_events:
+            return ""
+        return f" (95 %: {self.interval.low:.2f} .. {self.interval.high:.2f})"
+
     def __str__(self) -> str:
         bound = ">=" if self.bits_per_byte_is_bound else ""
         bits = "" if self.bits_per_byte is None else f", {bound}{self.bits_per_byte:.4f} bits per byte"
         name = self.model if self.group is None else f"{self.model} [{self.group}]"
         return (
-            f"{name}: perplexity {self.perplexity:.4f}, cross-entropy {self.cross_entropy:.4f} nats{bits}, "
+            f"{name}: perplexity {self.perplexity:.4f}{self._between()}, cross-entropy {self.cross_entropy:.4f} nats{bits}, "
             f"OOV {100 * self.oov_rate:.2f} % of {self.tokens:,} tokens ({self.signature})"
         )
 

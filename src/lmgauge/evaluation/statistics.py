@@ -47,6 +47,8 @@ WAVES = "slow waves"
 DOCUMENTS, SEGMENTS, UNKNOWN = "documents", "segments", "unknown"
 
 _FEWEST_WAVES = 8
+FEWEST_POINTS = 2 * _FEWEST_WAVES + 1
+"""With fewer segments nothing tells whether neighbors are alike."""
 # Waves are as large as slower ones if a test at 5 %, one-sided, does not tell them apart.
 _Z_ALIKE = 1.6448536269514722
 # A wave is slow beside what is pooled here: 2^k neighboring segments of texts of more than 2^16.
@@ -66,6 +68,7 @@ class Interval:
             one; "unknown", where documents are not known.
         units: how many there are (segments, where unknown).
         alike: where unknown, how many times wider the interval is than that of independent segments; 1 or more.
+        effective: as how many units of like size the units count; fewer where some are much larger than others.
         resamples, seed: of the bootstrap, else None.
     """
 
@@ -76,6 +79,7 @@ class Interval:
     unit: str = SEGMENTS
     units: int = 0
     alike: float = 1.0
+    effective: int = 0
     resamples: int | None = None
     seed: int | None = None
 
@@ -96,7 +100,7 @@ class Spread:
         ratio: the figure.
         error: its standard error.
         freedom: degrees of freedom of Student's t.
-        method, unit, units, alike: as in `Interval`.
+        method, unit, units, alike, effective: as in `Interval`.
     """
 
     ratio: float
@@ -111,8 +115,13 @@ class Spread:
         """Return the interval at a level between 0 and 1."""
         reach = student_t_quantile(level, self.freedom) * self.error
         return Interval(
-            self.ratio - reach, self.ratio + reach, level, self.method, self.unit, self.units, self.alike
+            self.ratio - reach, self.ratio + reach, level, self.method, self.unit, self.units, self.alike, self.effective
         )  # fmt: skip
+
+    @property
+    def effective(self) -> int:
+        """As how many units of like size the units count; all of them where they are unknown."""
+        return self.units if self.unit == UNKNOWN else self.freedom + 1
 
     @property
     def p_value(self) -> float:
@@ -283,15 +292,13 @@ def ratio_interval(
     """
     upper, lower = _checked(numerators, denominators)
     infinite = np.isinf(upper)
-    if infinite.any():
-        if np.count_nonzero((upper != 0.0) | (lower != 0.0)) < 2 or not lower.any():
-            return None
-        end = float(upper[infinite].sum())
-        return Interval(end, end, level, JACKKNIFE, UNKNOWN if documents is None else DOCUMENTS, len(upper))
-    found = spread(upper, lower, documents)
+    found = spread(np.where(infinite, 0.0, upper), lower, documents)
     if found is None:
         return None
     interval = found.interval(level)
+    if infinite.any():
+        end = float(upper[infinite].sum())
+        return replace(interval, low=end, high=end, alike=1.0)
     # Student's curve knows no bounds; a ratio of sums that are not negative is not negative.
     return replace(interval, low=max(0.0, interval.low)) if upper.min() >= 0.0 else interval
 

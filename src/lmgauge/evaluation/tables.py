@@ -36,7 +36,7 @@ def evaluate_scores(
         evaluator.add(sum_block(batch))
         extent.add(batch)
     denominators: Denominators | None = None
-    documents: tuple[Ints, str] | None = None
+    documents: tuple[Ints | None, str] | None = None
     sha256, notes = "", ["no text was given: bits per word, character and byte are not known"]
     if corpus is not None:
         denominators = NOTHING
@@ -46,8 +46,9 @@ def evaluate_scores(
             extent.compare(block)
             if block.documents is not None:
                 parts.append(block.documents)
-        if parts:
-            documents = np.concatenate(parts), corpus.report.documents_by
+        # What a caller says of documents counts more than what the table names, and this more than files do.
+        if corpus.settings.get("document") is not None or evaluator.total.per_segment().documents is None:
+            documents = np.concatenate(parts) if parts else None, corpus.report.documents_by
         sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)
     notes += [first_tokens.note] if first_tokens.note else []

@@ -23,8 +23,8 @@ _NAMES = {
 
 
 _ABOUT = (
-    "The verdict is about these two models on texts like this one, not about the recipes that made them; "
-    "several runs of each tell about those (--recipe)."
+    "This verdict covers these two models on similar texts. To compare the training recipes, use --recipe with several runs "
+    "of each."
 )
 
 
@@ -38,7 +38,7 @@ def print_comparisons(comparisons: Comparisons, *, details: bool) -> None:
     out = console()
     _print_agreements(comparisons.runs, comparisons.agreements)
     for comparison in comparisons:
-        out.print(readable(f"{comparison.second} beside {comparison.first}"), style="bold")
+        out.print(readable(f"{comparison.second} compared with {comparison.first}"), style="bold")
         for line in _verdict_lines(comparison):
             out.print(readable(line))
         if comparison.differences:
@@ -137,19 +137,23 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
     if not comparison.differences:
         yield "nothing of the two can be compared"
         return
+    yield from comparison.doubts
     if p is None:
         return
     adjusted = f", adjusted for {models} models (Holm)" if models > 1 else ""
     told = f"p {p_value(p)}" if p < 0.0001 else f"p = {p_value(p)}"
     unit = comparison.unit if comparison.unit == DOCUMENTS else "segments"
     tested = f"{told}{adjusted}, {comparison.units:,} paired {unit}"
+    if comparison.doubts:
+        yield f"So there is no verdict ({tested}, if they are natural logs)."
+        return
     lead = comparison.differences[0]
     where = {EXACT_PART: " on the part compared", SHARED_EVENTS: " on the shared events"}.get(comparison.part, "")
     if comparison.significant:
         better = comparison.second if lead.second < lead.first else comparison.first
         yield f"The difference{where} is real: {better} is better ({tested})."
         return
-    yield f"The difference{where} is not told from chance ({tested})."
+    yield f"The difference{where} is not significant ({tested})."
     needed = comparison.units_needed
     if needed is not None:
         yield (
@@ -178,11 +182,12 @@ def print_recipes(comparisons: Sequence[RecipeComparison]) -> None:
         p = p_value(found.p_value_holm)
         told = f"p {p}" if p.startswith("<") else f"p = {p}"
         told += f", adjusted for {len(comparisons)} recipes (Holm)" if len(comparisons) > 1 else ""
-        verdict = f"is real: recipe {better} is better" if found.significant else "is not told from chance"
+        verdict = f"is real: recipe {better} is better" if found.significant else "is not significant"
         out.print(readable(f"The difference of the recipes {verdict} ({told})."))
         share = 100 * found.seed_share
         out.print(f"Of the variance {share:.0f} % comes from the seeds, {100 - share:.0f} % from the text.", style="dim")
-        out.print(readable(f"The interval and the p-value: {found.independence}, and so are the seeds."), style="dim")
+        out.print(readable(f"Error from the text: {found.independence}."), style="dim")
+        out.print("The runs of a recipe are taken as independent.", style="dim")
         for note in found.notes:
             out.print(readable(note), style="dim")
         out.print()

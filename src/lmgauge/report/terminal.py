@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.results import Evaluation, comparison_notes
-from lmgauge.evaluation.statistics import UNKNOWN
+from lmgauge.evaluation.statistics import DOCUMENTS, UNKNOWN
 from lmgauge.history import scores_first_tokens
 from lmgauge.report.readable import readable as readable
 from lmgauge.report.readable import sign as sign
@@ -184,6 +184,8 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     groups = [result for result in results if result.group is not None and result.interval is not None]
     if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):
         yield "95 % interval of a group that is one document: about text like this document."
+    elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
+        yield "95 % interval of a group: over the documents in it."
     yield from dict.fromkeys(note for result in results for note in result.notes)
     yield from comparison_notes(results)
 

@@ -379,7 +379,7 @@ def test_a_text_that_changed_is_not_at_hand(shop: Path, tmp_path: Path) -> None:
         assert any("the text is not at hand" in note for note in found.notes)
     (tmp_path / "again.txt").write_text("First Citizen\r\nspeak", encoding="utf-8", newline="")  # the same, differently
     again = pair(tmp_path, "kn", "wb", text=tmp_path / "again.txt")
-    assert again.notes == ("only 2 segments: no difference can be told from chance with fewer than 6",)
+    assert again.notes == ("only 2 segments: fewer than 6 cannot show a significant difference",)
     with pytest.raises(InputError, match="scored another text"):
         pair(tmp_path, "kn", "wb", text=shop / "test.txt")
     with pytest.raises(UsageError, match="--text"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -123,3 +124,9 @@ def test_on_the_command_line(runs: Path) -> None:
     assert "write a name" in refused("compare", "--recipe", "one", "--recipe", two)
     assert "not both" in refused("compare", runs / "a0", "--recipe", one)
     assert "--strict does not go with --recipe" in refused("compare", "--recipe", one, "--recipe", two, "--strict")
+
+
+def test_one_model_is_not_two_seeds(runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "a0", tmp_path / "copy")
+    with pytest.raises(lmgauge.UsageError, match="score every segment alike: they are the same model"):
+        lmgauge.compare_recipes({"one": [runs / "a0", tmp_path / "copy"], "two": [runs / "b0", runs / "b1"]})

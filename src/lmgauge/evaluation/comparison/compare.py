@@ -22,6 +22,7 @@ from lmgauge.evaluation.comparison.comparability import (
     gather_facts,
     verdicts,
 )
+from lmgauge.evaluation.comparison.documents import Documents, choose_documents
 from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparison, Comparisons, Difference
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
@@ -56,7 +57,7 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.evaluation.statistics import UNKNOWN, Interval, Spread
+from lmgauge.evaluation.statistics import Interval, Spread
 from lmgauge.history import scores_first_tokens
 from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
@@ -71,6 +72,7 @@ def compare(
     runs: Sequence[Run],
     *,
     corpus: Corpus | None = None,
+    documents_of_text: bool = False,
     counts: WordCounts | None = None,
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = DEFAULT_SEED,
@@ -82,6 +84,7 @@ def compare(
     Args:
         runs: two or more.
         corpus: the text they scored; if not given, what the first run that remembers one says.
+        documents_of_text: what the text says of documents counts, and not what the runs remember.
         counts: how often the words of a block occur in a training text, int64 [words of the block].
         resamples: of the permutation test.
         seed: of it.
@@ -103,7 +106,9 @@ def compare(
     facts = [gather_facts(runs[0], run, text) for run, text in zip(runs[1:], texts, strict=True)]
     items = []
     for run, fact, text in zip(runs[1:], facts, texts, strict=True):
-        pair = _Pair((runs[0], run), fact, text, counts, examples)
+        named = [tally.per_segment().documents for tally in fact.totals]
+        documents = choose_documents((runs[0], run), named, text, asked=documents_of_text)
+        pair = _Pair((runs[0], run), fact, text, documents, counts, examples)
         items.append(pair.compare(resamples, seed, threads, level=1 - SIGNIFICANT / len(facts)))
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
@@ -115,15 +120,21 @@ class _Pair:
     """The comparison of one pair of runs."""
 
     def __init__(
-        self, runs: tuple[Run, Run], facts: Facts, corpus: Corpus | None, counts: WordCounts | None, examples: int
+        self,
+        runs: tuple[Run, Run],
+        facts: Facts,
+        corpus: Corpus | None,
+        documents: Documents,
+        counts: WordCounts | None,
+        examples: int,
     ) -> None:
         self.runs, self.facts, self.corpus, self.counts = runs, facts, corpus, counts
+        self.documents = documents
         self.verdicts, self.part = verdicts(*runs, facts)
         self.by_event = self.part == SHARED_EVENTS
         self.by_segment = self.part == WHOLE and not facts.spans
         self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
         self.per_segment = PairedSegments()
-        self.documents_by = UNKNOWN
         self.totals = [0, 0]
         self.zeros = [0, 0]
         self.bytes_in_all = 0
@@ -159,7 +170,9 @@ class _Pair:
         kept, kept_sums = _only(ranges, chosen), [_only_sums(part, chosen) for part in sums]
         columns = np.column_stack((kept.events[1], sizes[chosen])).astype(np.float64)
         self._add_segments(kept, kept_sums, columns, len(tables[0].segments))
-        documents = self._documents(block, tables)
+        documents = self.documents.of(block, tables)
+        if documents is not None:
+            self.per_segment.documents.append(documents)
         first = int(tables[0].segments[0]) if len(tables[0].segments) else 0
         unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
         for slices, codes in zip(self.slices, self._codes(block, kept), strict=True):
@@ -171,19 +184,6 @@ class _Pair:
         if self.by_event:
             return ranges_by_event(tables)
         return whole_segments(tables, block) if self.by_segment else shared_ranges(tables, silent=block is not None)
-
-    def _documents(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ints | None:
-        """Return int64 [segments of the block], the document of each: as the text says, else as the first table does."""
-        if block is not None and self.corpus is not None and block.documents is not None:
-            documents, self.documents_by = block.documents, self.corpus.report.documents_by
-        else:
-            told = [(run, table.documents()) for run, table in zip(self.runs, tables, strict=True)]
-            known = next(((run, numbers) for run, numbers in told if numbers is not None), None)
-            if known is None:
-                return None
-            documents, self.documents_by = known[1], known[0].description.documents_by
-        self.per_segment.documents.append(documents)
-        return documents
 
     def _line_end(self) -> int | None:
         """Bytes of a line end, 1 or 0, as a run's own count of the bytes tells without the text; None if it does not."""
@@ -290,7 +290,8 @@ class _Pair:
             unit="" if lead is None else lead.unit,
             units=0 if lead is None else lead.units,
             units_needed=None if tested is None else tested.units_needed(level),
-            independence="" if lead is None else in_words(lead, self.documents_by),
+            independence="" if lead is None else in_words(lead, self.documents.by),
+            doubts=tuple(f"{run.name}: {why}" for run, why in zip(self.runs, self.facts.first_tokens, strict=True) if why),
             slices=tuple(self._slices()),
             segments_lost=lost,
             segments_won=won,
@@ -342,9 +343,6 @@ class _Pair:
         return first, second
 
     def _notes(self, tested: int, untested: int, lead: Spread | None) -> Iterator[str]:
-        for run, note in zip(self.runs, self.facts.first_tokens, strict=True):
-            if note:
-                yield f"{run.name}: {note}"
         for run, zeros in zip(self.runs, self.zeros, strict=True):
             if zeros:
                 rest = "'without' leaves out the segments they are in" if tested else "no segment is without"
@@ -355,8 +353,9 @@ class _Pair:
         if self.by_segment:
             yield "a table has no byte spans: compared are whole segments, and whether all bytes were scored was not checked"
         if self.part != NOTHING and tested + untested < 2:
-            yield "a single segment: no interval and no test, as both need segments to draw from"
+            yield "there is only one segment, so there is no interval and no test"
         yield from caveats(lead, tested=not any(self.zeros))
+        yield from self.documents.notes if lead is not None else ()
         if self.part == NOTHING:
             for run in self.runs:
                 if run.description.lossy_segments and run.description.unit != "word":

@@ -64,7 +64,9 @@ class Paired:
         return [spread(difference, sizes, documents) for sizes in self.sizes[used].T]
 
     def p_value(self, leading: Spread, resamples: int, seed: int, threads: int | None) -> float | None:
-        """Return the two-sided p-value of no difference: by sign flips of known units, else by Student's t of the spread.
+        """Return the two-sided p-value of no difference: Student's t of the spread and, of known units, sign flips.
+
+        The larger of the two counts: flips know nothing of a document that outweighs all others, and t nothing of skewness.
 
         Args:
             leading: of `spreads`, the one whose interval is shown first.
@@ -77,4 +79,5 @@ class Paired:
         used = self.used
         _, inverse = np.unique(self.documents[used], return_inverse=True)
         differences = sums_by(inverse, self.nats[0][used] - self.nats[1][used])
-        return sign_flip_p_value(differences, resamples=resamples, seed=seed, threads=threads)
+        flipped = sign_flip_p_value(differences, resamples=resamples, seed=seed, threads=threads)
+        return leading.p_value if flipped is None else max(flipped, leading.p_value)

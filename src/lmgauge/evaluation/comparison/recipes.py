@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.comparison.comparability import gather_facts, verdicts
+from lmgauge.evaluation.comparison.documents import Documents, choose_documents
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.independence import caveats, in_words
 from lmgauge.evaluation.paired import holm
@@ -70,7 +71,7 @@ class RecipeComparison:
 
     @property
     def significant(self) -> bool:
-        """Return True if the difference is told from chance, at 5 %, adjusted."""
+        """Return True if the difference is significant, at 5 %, adjusted."""
         return self.p_value_holm < SIGNIFICANT
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,12 +85,15 @@ class RecipeComparison:
         )
 
 
-def compare_recipes(recipes: Mapping[str, Sequence[Run]], *, corpus: Corpus | None = None) -> tuple[RecipeComparison, ...]:
+def compare_recipes(
+    recipes: Mapping[str, Sequence[Run]], *, corpus: Corpus | None = None, documents_of_text: bool = False
+) -> tuple[RecipeComparison, ...]:
     """Compare recipes with the first of them, each by two runs or more (other seeds) on one text.
 
     Args:
         recipes: the runs of each, by name.
         corpus: the text they scored; if not given, the one a run remembers, if it is still there.
+        documents_of_text: what the text says of documents counts, and not what the runs remember.
 
     Raises:
         InputError: the runs may not be compared, or an event has probability zero.
@@ -101,11 +105,12 @@ def compare_recipes(recipes: Mapping[str, Sequence[Run]], *, corpus: Corpus | No
         runs = [about(run, corpus) for run in runs]
     text = corpus or remembered(*runs)
     metric = _metric(runs, text)
-    columns = _Columns(text, metric)
-    nats = [columns.read(run) for run in runs]
+    columns = _read(runs, text, metric, documents_of_text)
+    nats = columns.nats
     of_recipe: dict[str, list[Floats]] = {}
     for (name, group), begin in zip(recipes.items(), _begins(recipes), strict=True):
         of_recipe[name] = nats[begin : begin + len(group)]
+        _refuse_copies(runs[begin : begin + len(group)], of_recipe[name])
     first, *others = of_recipe
     items = [_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others]
     adjusted = holm([item.p_value for item in items])
@@ -127,6 +132,16 @@ def _check(recipes: Mapping[str, Sequence[Run]]) -> None:
             if path in paths:
                 raise UsageError(f"{run.path}: stands in recipe {paths[path]} and again in {name}; name each run once")
             paths[path] = name
+
+
+def _refuse_copies(runs: Sequence[Run], nats: Sequence[Floats]) -> None:
+    """Refuse runs of one recipe that agree to the last digit: they are one model, not two seeds."""
+    for i, (run, own) in enumerate(zip(runs, nats, strict=True)):
+        for earlier, other in zip(runs[:i], nats[:i], strict=True):
+            if np.array_equal(own, other):
+                raise UsageError(
+                    f"{earlier.path} and {run.path} score every segment alike: they are the same model, not two seeds"
+                )
 
 
 def _begins(recipes: Mapping[str, Sequence[Run]]) -> list[int]:
@@ -152,37 +167,49 @@ def _metric(runs: Sequence[Run], text: Corpus | None) -> str:
     return PERPLEXITY if PERPLEXITY in possible else BITS_PER_BYTE
 
 
+@dataclass(frozen=True)
 class _Columns:
-    """Log-probabilities of runs by segment, and what all runs share: sizes and documents of the segments."""
+    """What all runs have by segment.
 
-    def __init__(self, text: Corpus | None, metric: str) -> None:
-        self._text, self._metric = text, metric
-        self.sizes: Floats = np.zeros(0)
-        self.documents: Ints | None = None
-        self.documents_by = ""
+    Attributes:
+        nats: of each run, float64 [segments].
+        sizes: float64 [segments], events or bytes.
+        documents: int64 [segments], or None where documents are not known.
+        chosen: where the documents come from.
+    """
 
-    def read(self, run: Run) -> Floats:
-        """Return float64 [segments], nats of each segment."""
+    nats: list[Floats]
+    sizes: Floats
+    documents: Ints | None
+    chosen: Documents
+
+
+def _read(runs: Sequence[Run], text: Corpus | None, metric: str, documents_of_text: bool) -> _Columns:
+    """Read every table once, beside the text if it is at hand."""
+    nats: list[Floats] = []
+    named: list[Ints | None] = []
+    sizes, of_text = np.zeros(0), None
+    for run in runs:
         tally = Tally()
-        lengths, documents = [], []
-        for block, (batch,) in lockstep([run.batches()], self._text, [run.name]):
+        lengths: list[Floats] = []
+        known: list[Ints] = []
+        for block, (batch,) in lockstep([run.batches()], text, [run.name]):
             tally.add(batch)
             if block is not None:
                 lengths.append((block.ends - block.starts + block.terminator).astype(np.float64))
-                if block.documents is not None:
-                    documents.append(block.documents)
+                known += [] if block.documents is None else [block.documents]
         if tally.total_zeros:
             raise InputError(
                 f"{run.path}: {tally.total_zeros:,} events have probability zero, so its figure is infinite and cannot "
                 "be tested"
             )
         sums = tally.per_segment()
-        self.sizes = np.concatenate(lengths) if self._metric == BITS_PER_BYTE else sums.events.astype(np.float64)
-        if documents and self._text is not None:
-            self.documents, self.documents_by = np.concatenate(documents), self._text.report.documents_by
-        elif sums.documents is not None:
-            self.documents, self.documents_by = sums.documents, run.description.documents_by
-        return sums.nats
+        sizes = np.concatenate(lengths) if metric == BITS_PER_BYTE else sums.events.astype(np.float64)
+        of_text = np.concatenate(known) if known else None
+        nats.append(sums.nats)
+        named.append(sums.documents)
+    chosen = choose_documents(runs, named, text, asked=documents_of_text)
+    return _Columns(nats, sizes, of_text if chosen.table is None else named[chosen.table], chosen)
 
 
 def _compared(
@@ -214,8 +241,8 @@ def _compared(
         seed_share=sum(seeds) / total if total else 0.0,
         p_value=p_value,
         p_value_holm=p_value,
-        independence=in_words(text, columns.documents_by),
-        notes=tuple(caveats(text, tested=True)),
+        independence=in_words(text, columns.chosen.by),
+        notes=(*caveats(text, tested=True), *columns.chosen.notes),
     )
 
 

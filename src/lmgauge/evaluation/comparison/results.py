@@ -61,6 +61,7 @@ class Comparison:
             where there are none), and how many there are (segments, where unknown).
         units_needed: such units to find this difference with 80 % power; None if it is found already.
         independence: the same in words.
+        doubts: why the log-probabilities of a run cannot be natural logs, or may not be: there is no verdict then.
         slices: by group, class, training frequency and position, as far as the text is at hand.
         segments_lost, segments_won: where the second is worst and best beside the first.
         tokens_lost, tokens_won: the same for stretches between shared boundaries.
@@ -85,6 +86,7 @@ class Comparison:
     units: int
     units_needed: int | None
     independence: str
+    doubts: tuple[str, ...]
     slices: tuple[Slices, ...]
     segments_lost: tuple[Example, ...]
     segments_won: tuple[Example, ...]
@@ -94,8 +96,8 @@ class Comparison:
 
     @property
     def significant(self) -> bool | None:
-        """Whether the difference is told from chance, at 5 %, adjusted; None where it was not tested."""
-        return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
+        """Whether the difference is significant, at 5 %, adjusted; None where it was not tested, or is in doubt."""
+        return None if self.p_value_holm is None or self.doubts else self.p_value_holm < SIGNIFICANT
 
     def verdict(self, metric: str) -> Verdict:
         """The verdict on one metric.
