@@ -145,7 +145,7 @@ def test_names_from_all_over(made: Path, tmp_path: Path) -> None:
         lmgauge.evaluate(tmp_path / name, made / "test.txt", output=tmp_path / f"run {name}")
     shown = ok("compare", tmp_path / "run [red]моя[bold]", tmp_path / "run 模型").stdout
     assert "[red]моя[bold]" in shown
-    assert "模型 beside [red]моя[bold]" in shown
+    assert "模型 compared with [red]моя[bold]" in shown
     found = json.loads(ok("compare", tmp_path / "run [red]моя[bold]", tmp_path / "run 模型", "--json").stdout)
     assert found["runs"] == ["[red]моя[bold]", "模型"]
 
@@ -163,7 +163,7 @@ def test_a_renamed_folder_and_models_called_alike(folder: Path) -> None:
     assert "wb compared with kn" in ok("compare", folder / "moved", folder / "run-wb").stdout
     shutil.copytree(folder / "moved", folder / "twice")
     shown = ok("compare", folder / "moved", folder / "twice").stdout
-    assert f"{folder / 'twice'} beside {folder / 'moved'}" in shown
+    assert f"{folder / 'twice'} compared with {folder / 'moved'}" in shown
     assert "not significant (p = 1.0000" in shown
 
 
@@ -401,4 +401,4 @@ def test_documents_can_be_named_afterwards(made: Path) -> None:
     assert plain["differences"][0]["difference"] == lines["differences"][0]["difference"]
     shown = ok("compare", made / "run-kn", made / "run-wb", "--document", "segment").stdout
     assert "segments are taken as independent" in shown
-    assert "not about the recipes that made them" in shown
+    assert "This verdict covers these two models on similar texts" in shown

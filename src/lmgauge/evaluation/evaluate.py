@@ -140,11 +140,7 @@ class Evaluator:
         tokens = tally.events[TOKEN] + tally.events[OOV]
         description = self.description
         lossy = max(tally.lossy_segments, description.lossy_segments)
-        numbers, documents_by = sums.documents, description.documents_by
-        if documents is not None:
-            numbers, documents_by = None if documents[0] is None else documents[0][sums.segments], documents[1]
-        if numbers is not None and documents_by == UNKNOWN_DOCUMENTS:
-            documents_by = "column document"
+        numbers, documents_by = _documents(sums, description, documents)
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
         per = _per(nats, denominators)
         return Evaluation(
@@ -189,6 +185,16 @@ class Evaluator:
             signature=_signature(description, events, tally, text_sha256, in_signature(interval)),
             notes=[*notes, *caveats(interval), *(_unseen_words(tally) if group is None else ())],
         )
+
+
+def _documents(
+    sums: SegmentSums, description: Description, given: tuple[Ints | None, str] | None
+) -> tuple[Ints | None, str]:
+    """Return the document of each segment of a tally, or None, and what tells them apart."""
+    if given is not None:
+        return None if given[0] is None else given[0][sums.segments], given[1]
+    foreign = sums.documents is not None and description.documents_by == UNKNOWN_DOCUMENTS
+    return sums.documents, "column document" if foreign else description.documents_by
 
 
 def _unseen_words(tally: Tally) -> Iterator[str]:

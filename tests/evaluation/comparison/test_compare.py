@@ -308,7 +308,7 @@ def test_a_single_segment(shop: Path, tmp_path: Path) -> None:
     (found,) = compare([tmp_path / "kn", tmp_path / "wb"])
     assert [d.interval for d in found.differences] == [None] * 4
     assert found.p_value is found.significant is found.units_needed is None
-    assert any("a single segment: no interval" in note for note in found.notes)
+    assert any("only one segment, so there is no interval" in note for note in found.notes)
     assert found.differences[0].first == lmgauge.evaluate(shop / "kn", tmp_path / "one.txt").perplexity
     assert all(row.interval is None and row.p_value is None for slices in found.slices for row in slices.rows)
 
