@@ -216,8 +216,9 @@ class Goal:
 
 def report_goals(goals: Sequence[Goal]) -> int:
     """Print the goals; the exit code: 0 if all are met, 1 if not."""
-    print()
-    print_table(["goal", "measured", "bound", ""], [goal.row() for goal in goals])
+    if goals:
+        print()
+        print_table(["goal", "measured", "bound", ""], [goal.row() for goal in goals])
     return 0 if all(goal.met for goal in goals) else 1
 
 

@@ -39,6 +39,12 @@ def kenlm_model(programs: dict[str, str], text: Path, order: int, folder: Path |
     return model
 
 
+def type_counts(model: Path) -> list[int]:
+    """How many n-grams of each order a model saved by lmgauge has; the first is the vocabulary."""
+    counts: list[int] = json.loads((model / "config.json").read_text(encoding="utf-8"))["types"]
+    return counts
+
+
 def ngram_count(model: Path) -> int:
     """How many n-grams of all orders a model saved by lmgauge has."""
-    return sum(json.loads((model / "config.json").read_text(encoding="utf-8"))["types"])
+    return sum(type_counts(model))

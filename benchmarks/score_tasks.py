@@ -27,8 +27,11 @@ MEMORY_GOAL = 600 * harness.MB
 STREAMED = 2_000_000
 Answer = tuple[float, list[float]]
 
+PIECES, CALLS = 0, -1  # in place of a number of segments: earnings calls in pieces, or whole
+
 # name -> (goal as a ratio or None, segments, what agrees within)
 WORK: dict[str, tuple[float | None, int, float]] = {
+    "BLEU, 100 segments": (None, 100, 1e-9),
     "BLEU, 2,000 segments": (None, 2_000, 1e-9),
     "BLEU, 20,000 segments": (10, 20_000, 1e-9),
     "BLEU, 200,000 segments": (10, 200_000, 1e-9),
@@ -40,8 +43,9 @@ WORK: dict[str, tuple[float | None, int, float]] = {
     "chrF, second system, 20,000 segments": (15, 20_000, 1e-9),
     "TER, 2,000 segments": (30, 2_000, 1e-9),
     "TER, 20,000 segments": (30, 20_000, 1e-9),
-    "WER and counts, 100,000 utterances": (8, 0, 1e-12),
-    "CER and counts, 100,000 utterances": (None, 0, 1e-12),
+    "WER and counts, 100,000 utterances": (8, PIECES, 1e-12),
+    "CER and counts, 100,000 utterances": (None, PIECES, 1e-12),
+    "WER and counts, whole calls": (None, CALLS, 1e-12),
 }
 
 
@@ -50,8 +54,8 @@ def _lines(path: Path) -> list[str]:
 
 
 def _texts(segments: int) -> dict[str, list[str]]:
-    if not segments:
-        reference, heard = task_texts.utterances()
+    if segments in (PIECES, CALLS):
+        reference, heard = task_texts.utterances() if segments == PIECES else task_texts.whole_calls()
         return {"reference": _lines(reference), "first": _lines(heard)}
     return {name: _lines(path) for name, path in task_texts.task_texts(segments).items()}
 
@@ -210,9 +214,10 @@ def main() -> int:
     given = options.parse_args()
     program = harness.lmgauge_program(given.lmgauge)
     harness.print_machine(program)
-    for segments in (2_000, 20_000, 200_000):
+    for segments in (100, 2_000, 20_000, 200_000):
         task_texts.task_texts(segments)
     task_texts.utterances()
+    task_texts.whole_calls()
     rows, goals = [], []
     for name, (goal, _, _) in WORK.items():
         if given.only is None or given.only in name:

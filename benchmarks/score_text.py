@@ -8,10 +8,16 @@ Before any rate counts, the numbers must agree: the sums of all ways through lmg
 the API, the score table written to disk), and its perplexity with that of KenLM's model of the same text.
 
     python benchmarks/score_text.py --order 3 --order 5 --runs 3
+
+The ratio depends on the text. --line-words, --train-words and --min-count measure other shapes of it, a row for each
+combination: scoring alone (one thread by CPU seconds, two by wall time) and whole commands, on the text and its copies.
+
+    python benchmarks/score_text.py --order 3 --line-words 5 20 40 70 --train-words 1 5 20
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import shutil
@@ -23,38 +29,44 @@ from typing import Any
 
 import harness
 import models
-from harness import Goal, median
+from cut_text import Shape
+from harness import Goal, Measurement, median
 
 ONE_THREAD_GOAL, TWO_THREADS_GOAL = 3.0, 6.0  # times the tokens per second of query
 PACKAGE_GOAL = 15.0  # times those of the loop over kenlm's Model.score
 SAME_PERPLEXITY = 1e-5  # relative; KenLM keeps float32
 
 QUERY, PACKAGE = "query -v summary", "kenlm package"
+EVAL = ("lmgauge eval, 1 thread", "lmgauge eval, 2 threads")
+API = ("lmgauge API, 1 thread", "lmgauge API, 2 threads")
+ALL, COMMANDS = (QUERY, *EVAL, *API, PACKAGE), (QUERY, *EVAL)
+SHAPE_HEAD = ["words a line", "order", "trained on, M words", "vocabulary", "n-grams, M"]
+SHAPE_HEAD += ["query, M tokens/s", "eval, 1 thread", "x", "eval, 2 threads", "x"]
+SHAPE_HEAD += ["whole command: query, wall (CPU), s", "eval, 2 threads", "x", "copies: query", "eval, 2 threads", "x"]
 
 
 @dataclass
 class Contestant:
-    """One way to score a text: measured on the text (`once`) and on copies of it (`over`), seconds run by run."""
+    """One way to score a text: measured on the text (`once`) and on copies of it (`over`), run by run."""
 
     name: str
     tokens: int  # in the copies beyond the first
-    once: list[float] = field(default_factory=list)
-    over: list[float] = field(default_factory=list)
-    peaks: list[float] = field(default_factory=list)
+    once: list[Measurement] = field(default_factory=list)
+    over: list[Measurement] = field(default_factory=list)
 
-    @property
-    def rates(self) -> list[float]:
-        """Tokens a second of each run, without what a run costs that scores nothing."""
-        spans = [over - once for once, over in zip(self.once, self.over, strict=True)]
+    def rates(self, clock: str = "wall") -> list[float]:
+        """Tokens a second (of wall time or "cpu") of each run, without what a run costs that scores nothing."""
+        spans = [getattr(over, clock) - getattr(once, clock) for once, over in zip(self.once, self.over, strict=True)]
         if min(spans) <= 0:
             harness.give_up(f"{self.name}: more copies took no longer than the text itself; give more --copies")
         return [self.tokens / span for span in spans]
 
     def row(self, order: int, base: float) -> list[str]:
-        million = [rate / 1e6 for rate in self.rates]
-        ratio = f"{median(self.rates) / base:.2f}"
-        walls = [harness.seconds(self.once), harness.seconds(self.over)]
-        return [f"{order}", self.name, harness.seconds(million), ratio, *walls, harness.megabytes(median(self.peaks))]
+        million = [rate / 1e6 for rate in self.rates()]
+        ratio = f"{median(self.rates()) / base:.2f}"
+        walls = [harness.seconds([run.wall for run in runs]) for runs in (self.once, self.over)]
+        peak = harness.megabytes(median([run.peak for run in self.over]))
+        return [f"{order}", self.name, harness.seconds(million), ratio, *walls, peak]
 
 
 @dataclass
@@ -69,6 +81,8 @@ class Scorer:
     kenlm: dict[str, str]
     ours: Path
     theirs: Path
+    names: tuple[str, ...]
+    shape: Shape
     contestants: dict[str, Contestant] = field(default_factory=dict)
 
     def prepare(self, work: Path) -> None:
@@ -76,31 +90,21 @@ class Scorer:
         harness.warm(self.ours)
         harness.warm(self.theirs)
         events = self._check_agreement(work)
-        for name in self.names():
+        for name in self.names:
             self.contestants[name] = Contestant(name, (self.count - 1) * events)
 
-    def names(self) -> list[str]:
-        return [QUERY, *(f"lmgauge {way}, {n}" for way in ("eval", "API") for n in ("1 thread", "2 threads")), PACKAGE]
-
     def score(self, name: str) -> None:
-        contestant = self.contestants[name]
+        texts = (self.text, self.copies)
         if name == QUERY:
-            runs = [harness.run_child(self._query(), stdin=text) for text in (self.text, self.copies)]
-            self._add(contestant, [run.wall for run in runs], runs[-1].peak)
-        elif name == PACKAGE:
-            answer = self._python("package", self.theirs, self.text, self.copies)
-            self._add(contestant, answer["seconds"], answer["peak"])
-        elif "API" in name:
-            answer = self._python("api", self.ours, self.text, self.copies, threads=_threads(name))
-            self._add(contestant, answer["seconds"], answer["peak"])
+            runs = [harness.run_child(self._query(), stdin=text) for text in texts]
+        elif name in EVAL:
+            runs = [self._eval(text, _threads(name))[1] for text in texts]
         else:
-            measured = [self._eval(text, _threads(name))[1] for text in (self.text, self.copies)]
-            self._add(contestant, [run.wall for run in measured], measured[-1].peak)
-
-    def _add(self, contestant: Contestant, walls: list[float], peak: float) -> None:
-        contestant.once.append(walls[0])
-        contestant.over.append(walls[1])
-        contestant.peaks.append(peak)
+            way, model = ("package", self.theirs) if name == PACKAGE else ("api", self.ours)
+            answer = self._python(way, model, *texts, threads=_threads(name))
+            runs = [Measurement(wall, cpu, answer["peak"], "") for wall, cpu in answer["seconds"]]
+        self.contestants[name].once.append(runs[0])
+        self.contestants[name].over.append(runs[1])
 
     def _query(self) -> list[str]:
         return [self.kenlm["query"], "-v", "summary", str(self.theirs)]
@@ -131,17 +135,31 @@ class Scorer:
         if summary["Tokens"] != ours["events"] or not abs(difference) <= SAME_PERPLEXITY:
             harness.give_up(f"lmgauge and KenLM disagree: {ours['perplexity']}, {ours['events']} events; {summary}")
         counted = f"{ours['events']:,} events, {ours['oov']:,} OOV; perplexity {ours['perplexity']:.6f}"
-        print(
-            f"order {self.order}: {counted}, KenLM's differs by {difference:.1e}; {len(figures)} ways to the same sum"
-        )
+        print(f"order {self.order}: {counted}, KenLM's differs by {difference:.1e}; {len(figures)} ways to the same sum")
         return int(ours["events"])
 
     def rows(self) -> list[list[str]]:
-        base = median(self.contestants[QUERY].rates)
+        base = median(self.contestants[QUERY].rates())
         return [contestant.row(self.order, base) for contestant in self.contestants.values()]
 
+    def shape_row(self) -> list[str]:
+        """One row for this shape of the text: rates of scoring alone, and the whole commands on the text itself."""
+        query, one, two = (self.contestants[name] for name in COMMANDS)
+        vocabulary, ngrams = models.type_counts(self.ours)[0], models.ngram_count(self.ours)
+        row = [f"{self.shape.line_words or 'as given'}", f"{self.order}", f"{self.shape.train_words or 'all'}"]
+        row += [f"{vocabulary:,}", f"{ngrams / 1e6:.1f}", f"{median(query.rates('cpu')) / 1e6:.2f}"]
+        for contestant, clock in ((one, "cpu"), (two, "wall")):
+            rate, base = median(contestant.rates(clock)), median(query.rates(clock))
+            row += [f"{rate / 1e6:.2f}", f"{rate / base:.2f}"]
+        for runs in ("once", "over"):  # the whole command: with starting and loading
+            walls = [median([run.wall for run in getattr(contestant, runs)]) for contestant in (query, two)]
+            cpus = [median([run.cpu for run in getattr(contestant, runs)]) for contestant in (query, two)]
+            row += [f"{wall:.2f} ({cpu:.2f})" for wall, cpu in zip(walls, cpus, strict=True)]
+            row.append(f"{walls[0] / walls[1]:.2f} ({cpus[0] / cpus[1]:.2f})")
+        return row
+
     def goals(self) -> list[Goal]:
-        rates = {name: median(contestant.rates) for name, contestant in self.contestants.items()}
+        rates = {name: median(contestant.rates()) for name, contestant in self.contestants.items()}
         found = []
         for way in ("eval", "API"):
             one, two = rates[f"lmgauge {way}, 1 thread"], rates[f"lmgauge {way}, 2 threads"]
@@ -178,34 +196,43 @@ def _copy(text: Path, count: int, target: Path) -> Path:
 # --- what runs in a child ---------------------------------------------------------------------------------
 
 
+def _clocks() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _since(start: tuple[float, float]) -> list[float]:
+    """Seconds of wall time and of the processor since then."""
+    return [now - then for now, then in zip(_clocks(), start, strict=True)]
+
+
 def _child_api(model_path: str, threads: int, texts: list[str]) -> None:
     import lmgauge
 
     model = lmgauge.load_model(model_path)
     lmgauge.evaluate(model, texts[0], threads=threads)  # first touch of the model's pages
-    walls, log_probability = [], math.nan
+    seconds, log_probability = [], math.nan
     for text in texts:
-        start = time.perf_counter()
+        start = _clocks()
         evaluation = lmgauge.evaluate(model, text, threads=threads)
-        walls.append(time.perf_counter() - start)
+        seconds.append(_since(start))
         if text == texts[0]:
             log_probability = evaluation.log_probability
-    harness.print_json({"seconds": walls, "peak": harness.peak_bytes(), "log_probability": log_probability})
+    harness.print_json({"seconds": seconds, "peak": harness.peak_bytes(), "log_probability": log_probability})
 
 
 def _child_package(model_path: str, texts: list[str]) -> None:
     import kenlm
 
     model = kenlm.Model(model_path)
-    walls = []
+    seconds = []
     for text in texts:
-        start = time.perf_counter()
+        start = _clocks()
         total = 0.0
         with open(text, encoding="utf-8", newline="\n") as lines:
             for line in lines:
                 total += model.score(line)
-        walls.append(time.perf_counter() - start)
-    harness.print_json({"seconds": walls, "peak": harness.peak_bytes()})
+        seconds.append(_since(start))
+    harness.print_json({"seconds": seconds, "peak": harness.peak_bytes()})
 
 
 def _child_table(run: str) -> None:
@@ -232,28 +259,40 @@ def main() -> int:
     options.add_argument("--order", type=int, action="append", metavar="N", help="may be repeated (3 and 5)")
     options.add_argument("--train", type=Path, metavar="FILE", help="training text (classic-books)")
     options.add_argument("--test", type=Path, metavar="FILE", help="held-out text (classic-books)")
+    options.add_argument("--copies", type=int, default=8, help="how often over the long text holds the held-out one (8)")
+    options.add_argument("--line-words", type=int, nargs="+", metavar="N", help="cut both texts into lines of N words")
+    options.add_argument("--train-words", type=int, nargs="+", metavar="M", help="train on the first M million words")
     options.add_argument(
-        "--copies", type=int, default=8, help="how often over the long text holds the held-out one (8)"
+        "--min-count", type=int, nargs="+", metavar="N", help="rarer words of the training text become one, in both"
     )
     given = options.parse_args()
     if given.copies < 2:
         harness.give_up(f"--copies {given.copies}: a slope needs 2 or more")
 
+    shaping = (given.line_words, given.train_words, given.min_count)
+    if min(itertools.chain.from_iterable(values or [1] for values in shaping)) < 1:
+        harness.give_up("--line-words, --train-words and --min-count: numbers of at least 1")
+    shapes = [Shape(*values) for values in itertools.product(*(values or [0] for values in shaping))]
+    names = COMMANDS if any(shaping) else ALL
     train, test = given.train or harness.book_text("train.txt"), given.test or harness.book_text("test.txt")
     lmgauge, kenlm = harness.lmgauge_program(given.lmgauge), harness.kenlm_programs(given.kenlm)
     harness.print_machine(lmgauge)
     scorers = []
     with harness.work_folder(given.work) as work:
-        copies = _copy(test, given.copies, work / "copies.txt")
-        harness.warm(test)
-        for order in given.order or [3, 5]:
-            ours = models.lmgauge_model(lmgauge, train, order, given.work)
-            theirs = models.kenlm_model(kenlm, train, order, given.work)
-            scorer = Scorer(order, test, copies, given.copies, lmgauge, kenlm, ours, theirs)
+        for order, shape in itertools.product(given.order or [3, 5], shapes):
+            text, held_out = shape.texts(train, test)
+            copies = _copy(held_out, given.copies, work / "copies.txt")
+            harness.warm(held_out)
+            ours = models.lmgauge_model(lmgauge, text, order, given.work)
+            theirs = models.kenlm_model(kenlm, text, order, given.work)
+            scorer = Scorer(order, held_out, copies, given.copies, lmgauge, kenlm, ours, theirs, names, shape)
             scorer.prepare(work)
-            harness.interleave(scorer.names(), given.runs, scorer.score)
+            harness.interleave(scorer.names, given.runs, scorer.score)
             scorers.append(scorer)
     print()
+    if any(shaping):
+        harness.print_table(SHAPE_HEAD, [scorer.shape_row() for scorer in scorers])
+        return 0
     head = ["order", "program", "M tokens/s", "x query", "text, s", f"{given.copies} texts, s", "peak, MB"]
     harness.print_table(head, [row for scorer in scorers for row in scorer.rows()])
     return harness.report_goals([goal for scorer in scorers for goal in scorer.goals()])

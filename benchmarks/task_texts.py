@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import os
 import sys
 import tarfile
@@ -29,10 +30,19 @@ def task_texts(segments: int) -> dict[str, Path]:
 
 def utterances() -> tuple[Path, Path]:
     """Paths of 100,000 pieces of earnings calls, and of what seven recognisers heard."""
-    paths = tuple(harness.cache_folder() / f"calls.{UTTERANCES}.{name}.txt" for name in ("reference", "hypothesis"))
-    if not all(path.exists() for path in paths):
-        harness.run_child([sys.executable, __file__, "calls", *map(str, paths)])
-    return paths[0], paths[1]
+    return _call_texts(f"calls.{UTTERANCES}", "calls")
+
+
+def whole_calls() -> tuple[Path, Path]:
+    """Paths of whole earnings calls, a call a line, and of what seven recognisers heard."""
+    return _call_texts("calls.whole", "whole-calls")
+
+
+def _call_texts(name: str, work: str) -> tuple[Path, Path]:
+    reference, hypothesis = (harness.cache_folder() / f"{name}.{side}.txt" for side in ("reference", "hypothesis"))
+    if not (reference.exists() and hypothesis.exists()):
+        harness.run_child([sys.executable, __file__, work, str(reference), str(hypothesis)])
+    return reference, hypothesis
 
 
 def _folder() -> Path:
@@ -69,15 +79,14 @@ def _translations(segments: int, targets: list[str]) -> None:
         _write(target, lines[:segments])
 
 
-def _calls(reference: str, hypothesis: str) -> None:
-    found = [pair for pair, _ in zip(_pieces(), range(UTTERANCES), strict=False)]
+def _calls(pairs: Iterator[tuple[list[str], list[str]]], reference: str, hypothesis: str) -> None:
+    found = [(" ".join(said), " ".join(heard)) for said, heard in itertools.islice(pairs, UTTERANCES)]
     _write(reference, [pair[0] for pair in found])
     _write(hypothesis, [pair[1] for pair in found])
 
 
-def _pieces() -> Iterator[tuple[str, str]]:
-    """Calls cut every few words of the reference, and what the recogniser made of those."""
-    from rapidfuzz.distance import Levenshtein
+def _transcripts() -> Iterator[tuple[list[str], list[str]]]:
+    """The words of each call and what each recogniser made of them."""
 
     def read(name: str) -> dict[str, list[str]]:
         with gzip.open(_folder() / CALLS / f"{name}.tsv.gz", "rt", encoding="utf-8") as file:
@@ -86,15 +95,22 @@ def _pieces() -> Iterator[tuple[str, str]]:
     truth = read("ref")
     for recogniser in RECOGNISERS:
         for call, heard in read(recogniser).items():
-            said = truth[call]
-            where = [0] * (len(said) + 1)  # the first word heard for each word said
-            for _, begin, end, at, until in Levenshtein.opcodes(said, heard):
-                for i in range(begin, end):
-                    where[i] = min(at + i - begin, until)
-                where[end] = until
-            for begin in range(0, len(said), UTTERANCE_WORDS):
-                end = min(begin + UTTERANCE_WORDS, len(said))
-                yield " ".join(said[begin:end]), " ".join(heard[where[begin] : where[end]])
+            yield truth[call], heard
+
+
+def _pieces() -> Iterator[tuple[list[str], list[str]]]:
+    """Calls cut every few words of the reference, and what the recogniser made of those."""
+    from rapidfuzz.distance import Levenshtein
+
+    for said, heard in _transcripts():
+        where = [0] * (len(said) + 1)  # the first word heard for each word said
+        for _, begin, end, at, until in Levenshtein.opcodes(said, heard):
+            for i in range(begin, end):
+                where[i] = min(at + i - begin, until)
+            where[end] = until
+        for begin in range(0, len(said), UTTERANCE_WORDS):
+            end = min(begin + UTTERANCE_WORDS, len(said))
+            yield said[begin:end], heard[where[begin] : where[end]]
 
 
 def _write(target: str, lines: list[str]) -> None:
@@ -107,4 +123,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "translations":
         _translations(int(sys.argv[2]), sys.argv[3:])
     else:
-        _calls(sys.argv[2], sys.argv[3])
+        _calls(_pieces() if sys.argv[1] == "calls" else _transcripts(), *sys.argv[2:])

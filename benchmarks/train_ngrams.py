@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import harness
+from cut_text import Shape
 from harness import Goal, Measurement, median
 
 SPEED_GOAL = 5.0  # times faster in wall time than lmplz and build_binary together
@@ -108,10 +109,13 @@ def main() -> int:
     options = harness.parser(__doc__ or "", runs=3)
     options.add_argument("--order", type=int, action="append", metavar="N", help="may be repeated (3 and 5)")
     options.add_argument("--train", type=Path, metavar="FILE", help="plain text, a sentence a line (classic-books)")
+    options.add_argument("--train-words", type=int, default=0, metavar="M", help="the first M million words of it (all)")
     options.add_argument("--threads", type=int, help="threads of lmgauge (all cores)")
     given = options.parse_args()
 
     text = given.train or harness.book_text("train.txt")
+    if given.train_words:
+        text, _ = Shape(train_words=given.train_words).texts(text, harness.book_text("test.txt"))
     lmgauge, kenlm = harness.lmgauge_program(given.lmgauge), harness.kenlm_programs(given.kenlm)
     harness.print_machine(lmgauge)
     trainers = []
