@@ -194,8 +194,9 @@ def p_values(draw: Draw, difference: Floats, way: str, effect: float = 0.0) -> t
         return 1.0, 1.0
     if way != KNOWN:  # of thousands of lines, sign flips are slow and say what Student's t says
         return leading.p_value, replace(leading, ratio=leading.ratio + effect).p_value
+    larger = replace(leading, ratio=leading.ratio + effect)
     moved = draw.paired(difference + effect * draw.events, documents) if effect else paired
-    first, second = (one.p_value(leading, SIGNS, 12345, 1) for one in (paired, moved))
+    first, second = (one.p_value(its, SIGNS, 12345, 1) for one, its in ((paired, leading), (moved, larger)))
     return (1.0, 1.0) if first is None or second is None else (first, second)
 
 
