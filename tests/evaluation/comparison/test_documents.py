@@ -83,6 +83,14 @@ def test_tables_of_others_may_name_documents(runs: Path, tmp_path: Path) -> None
     assert found.independence == "9 documents (column document) are taken as independent"
 
 
+def test_groups_that_are_one_document_have_no_interval_and_that_is_said(runs: Path) -> None:
+    found = compared(runs, "a12", "b12")
+    groups = next(slices for slices in found.slices if slices.name == "group")
+    assert all(row.interval is None for row in groups.rows)
+    assert "a slice that is within one document has no interval: its segments are not independent" in found.notes
+    assert not any("within one document" in note for note in compared(runs, "a1", "b1").notes)
+
+
 def test_numbers_by_appearance() -> None:
     assert _by_appearance(np.array([7, 7, 3, 7, 9])).tolist() == [0, 0, 1, 0, 2]
     assert _by_appearance(None).tolist() == []

@@ -57,7 +57,7 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.evaluation.statistics import Interval, Spread
+from lmgauge.evaluation.statistics import DOCUMENTS, Interval, Spread
 from lmgauge.history import scores_first_tokens
 from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
@@ -272,6 +272,7 @@ class _Pair:
             self.part = NOTHING
             self.verdicts = tuple(replace(verdict, nearest=None) for verdict in self.verdicts)
         lost, won = self.segment_heap.worst(), self.segment_heap.best()
+        slices = tuple(self._slices())
         return Comparison(
             first=self.runs[0].name,
             second=self.runs[1].name,
@@ -292,12 +293,12 @@ class _Pair:
             units_needed=None if tested is None else tested.units_needed(level),
             independence="" if lead is None else in_words(lead, self.documents.by),
             doubts=tuple(f"{run.name}: {why}" for run, why in zip(self.runs, self.facts.first_tokens, strict=True) if why),
-            slices=tuple(self._slices()),
+            slices=slices,
             segments_lost=lost,
             segments_won=won,
             tokens_lost=self.token_heap.worst(),
             tokens_won=self.token_heap.best(),
-            notes=tuple(self._notes(int(np.count_nonzero(used)), int(np.count_nonzero(zeros)), lead)),
+            notes=tuple(self._notes(int(np.count_nonzero(used)), int(np.count_nonzero(zeros)), lead, slices)),
         )
 
     def _differences(
@@ -342,7 +343,7 @@ class _Pair:
         )
         return first, second
 
-    def _notes(self, tested: int, untested: int, lead: Spread | None) -> Iterator[str]:
+    def _notes(self, tested: int, untested: int, lead: Spread | None, slices: Sequence[Slices]) -> Iterator[str]:
         for run, zeros in zip(self.runs, self.zeros, strict=True):
             if zeros:
                 rest = "'without' leaves out the segments they are in" if tested else "no segment is without"
@@ -356,6 +357,9 @@ class _Pair:
             yield "there is only one segment, so there is no interval and no test"
         yield from caveats(lead, tested=not any(self.zeros))
         yield from self.documents.notes if lead is not None else ()
+        rows = [row for part in slices for row in part.rows if row.segments > 1 and row.difference is not None]
+        if lead is not None and lead.unit == DOCUMENTS and any(row.interval is None for row in rows):
+            yield "a slice that is within one document has no interval: its segments are not independent"
         if self.part == NOTHING:
             for run in self.runs:
                 if run.description.lossy_segments and run.description.unit != "word":
