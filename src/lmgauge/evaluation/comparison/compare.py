@@ -271,7 +271,6 @@ class _Pair:
         if not differences and self.part != NOTHING:
             self.part = NOTHING
             self.verdicts = tuple(replace(verdict, nearest=None) for verdict in self.verdicts)
-        lost, won = self.segment_heap.worst(), self.segment_heap.best()
         slices = tuple(self._slices())
         return Comparison(
             first=self.runs[0].name,
@@ -294,8 +293,8 @@ class _Pair:
             independence="" if lead is None else in_words(lead, self.documents.by),
             doubts=tuple(f"{run.name}: {why}" for run, why in zip(self.runs, self.facts.first_tokens, strict=True) if why),
             slices=slices,
-            segments_lost=lost,
-            segments_won=won,
+            segments_lost=self.segment_heap.worst(),
+            segments_won=self.segment_heap.best(),
             tokens_lost=self.token_heap.worst(),
             tokens_won=self.token_heap.best(),
             notes=tuple(self._notes(int(np.count_nonzero(used)), int(np.count_nonzero(zeros)), lead, slices)),
