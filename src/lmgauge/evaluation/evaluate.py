@@ -15,7 +15,7 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.independence import caveats, in_signature, in_words
 from lmgauge.evaluation.results import Evaluation, Evaluations
-from lmgauge.evaluation.statistics import ratio_interval
+from lmgauge.evaluation.statistics import UNKNOWN, ratio_interval
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.history import line_ends
 from lmgauge.metrics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int], None]
 Ints = NDArray[np.int64]
 DEFAULT_SEED = 12345
-UNKNOWN_DOCUMENTS = "unknown"
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
 
 
@@ -49,7 +48,12 @@ class Description:
     fingerprints: dict[str, str] = field(default_factory=dict)
     vocabulary_size: int | None = None
     lossy_segments: int = 0  # told by a stored table, which has no room for it in its rows
-    documents_by: str = UNKNOWN_DOCUMENTS  # what the documents of a stored table are; see `TextReport.documents_by`
+    documents_by: str = UNKNOWN  # what the documents of a stored table are; see `TextReport.documents_by`
+
+    @property
+    def documents_of_table(self) -> str:
+        """What the documents are that a table names: those of another program are known by their column only."""
+        return "column document" if self.documents_by == UNKNOWN else self.documents_by
 
 
 def describe(model: LanguageModel, name: str | None = None) -> Description:
@@ -193,8 +197,7 @@ def _documents(
     """Return the document of each segment of a tally, or None, and what tells them apart."""
     if given is not None:
         return None if given[0] is None else given[0][sums.segments], given[1]
-    foreign = sums.documents is not None and description.documents_by == UNKNOWN_DOCUMENTS
-    return sums.documents, "column document" if foreign else description.documents_by
+    return sums.documents, description.documents_by if sums.documents is None else description.documents_of_table
 
 
 def _unseen_words(tally: Tally) -> Iterator[str]:

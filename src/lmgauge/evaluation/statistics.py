@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.errors import InputError
 
-__all__ = ["Interval", "Spread", "ratio_interval", "spread", "student_t_p_value", "student_t_quantile"]
+__all__ = ["Interval", "Spread", "effective_freedom", "ratio_interval", "spread", "student_t_p_value", "student_t_quantile"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -216,9 +216,17 @@ def _jackknife(upper: Floats, lower: Floats) -> tuple[float, float, int] | None:
     moves = moves / largest
     # No np.dot: BLAS adds in an order that depends on the number of threads.
     error = largest * math.sqrt((n - 1) / n * float((moves * moves).sum()))
-    shares = lower / total
-    effective = 1.0 / float((shares * shares).sum())
-    return ratio, error, max(1, math.floor(effective + 1e-6) - 1)
+    return ratio, error, effective_freedom(lower)
+
+
+def effective_freedom(sizes: Floats) -> int:
+    """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one.
+
+    >>> effective_freedom(np.array([5.0, 5.0, 5.0])), effective_freedom(np.array([100.0, 1.0, 1.0]))
+    (2, 1)
+    """
+    shares = sizes / sizes.sum()
+    return max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
 
 
 def _slow_waves(residuals: Floats) -> tuple[float, int] | None:

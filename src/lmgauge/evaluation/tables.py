@@ -47,7 +47,7 @@ def evaluate_scores(
             if block.documents is not None:
                 parts.append(block.documents)
         # What a caller says of documents counts more than what the table names, and this more than files do.
-        if corpus.settings.get("document") is not None or evaluator.total.per_segment().documents is None:
+        if corpus.settings.get("document") is not None or not evaluator.total.names_documents:
             documents = np.concatenate(parts) if parts else None, corpus.report.documents_by
         sha256, notes = corpus.report.sha256, corpus.report.notes()
         notes += extent.notes(denominators.segments)

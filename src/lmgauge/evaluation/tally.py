@@ -124,6 +124,11 @@ class Tally:
         """All rows of probability zero."""
         return sum(self.zeros)
 
+    @property
+    def names_documents(self) -> bool:
+        """Whether the rows name the documents of their segments."""
+        return bool(self._documents)
+
     def per_segment(self) -> SegmentSums:
         """Sums of each segment; a segment whose rows came in several batches is one."""
         segments = _joined(self._segments, np.int64)

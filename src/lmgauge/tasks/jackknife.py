@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lmgauge.evaluation.statistics import DOCUMENTS, JACKKNIFE, SEGMENTS, Interval, student_t_quantile
+from lmgauge.evaluation.statistics import DOCUMENTS, JACKKNIFE, SEGMENTS, Interval, effective_freedom, student_t_quantile
 from lmgauge.tasks.metric import ScoredSums, Statistics
 from lmgauge.tasks.significance import Estimate, Floats
 from lmgauge.tasks.texts import Integers
@@ -20,8 +22,8 @@ from lmgauge.tasks.texts import Integers
 _LEVEL = 0.95
 
 
-class DocumentSums:
-    """Sums of statistics of documents, of segments that come in parts."""
+class CodedSums:
+    """Sums of statistics by a code of each segment, its document or its group, of segments that come in parts."""
 
     def __init__(self, columns: int) -> None:
         """Begin with nothing.
@@ -31,25 +33,25 @@ class DocumentSums:
         """
         self._sums = np.zeros((0, columns), dtype=np.int64)
 
-    def add(self, documents: Integers, rows: Statistics) -> None:
+    def add(self, codes: NDArray[np.integer[Any]], rows: Statistics) -> None:
         """Take further segments.
 
         Args:
-            documents: int64 [segments], the number of the document of each, from 0.
+            codes: [segments], of each, from 0.
             rows: int64 [segments, columns].
         """
-        codes, inverse = np.unique(documents, return_inverse=True)
-        if codes[-1] >= len(self._sums):
-            room = np.zeros((max(int(codes[-1]) + 1, 2 * len(self._sums)), self._sums.shape[1]), dtype=np.int64)
+        present, inverse = np.unique(codes, return_inverse=True)
+        if present[-1] >= len(self._sums):
+            room = np.zeros((max(int(present[-1]) + 1, 2 * len(self._sums)), self._sums.shape[1]), dtype=np.int64)
             room[: len(self._sums)] = self._sums
             self._sums = room
-        found = np.zeros((len(codes), self._sums.shape[1]), dtype=np.int64)
+        found = np.zeros((len(present), self._sums.shape[1]), dtype=np.int64)
         np.add.at(found, inverse, rows)
-        self._sums[codes] += found
+        self._sums[present] += found
 
     @property
     def sums(self) -> Statistics:
-        """Of each document, int64 [documents or more, columns]; those behind the last are 0."""
+        """Of each code, int64 [codes or more, columns]; those behind the last are 0."""
         return self._sums
 
 
@@ -63,7 +65,7 @@ def document_sums(segments: Sequence[Statistics], documents: Integers) -> list[S
     Returns:
         Of each system int64 [documents, columns], without documents that have nothing.
     """
-    made = [DocumentSums(rows.shape[1]) for rows in segments]
+    made = [CodedSums(rows.shape[1]) for rows in segments]
     for found, rows in zip(made, segments, strict=True):
         found.add(documents, rows)
     return in_one_order([found.sums for found in made])
@@ -101,8 +103,7 @@ def jackknife(
     sizes = statistics[0][:, metric.reference_columns].sum(axis=1).astype(np.float64)
     if np.count_nonzero(sizes) < 2:
         return [(None, None) for _ in statistics]
-    shares = sizes / sizes.sum()
-    freedom = max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
+    freedom = effective_freedom(sizes)
     shape = Interval(0.0, 0.0, _LEVEL, JACKKNIFE, DOCUMENTS if len(sizes) < segments else SEGMENTS, len(sizes))
     highest = (1.0 if metric.percent else 100.0) if metric.higher_is_better else math.inf
     found: list[tuple[Estimate | None, Interval | None]] = []

@@ -12,11 +12,11 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.statistics import UNKNOWN
 from lmgauge.tasks.blanks import Blanks
 from lmgauge.tasks.draws import ONE_DOCUMENT
-from lmgauge.tasks.jackknife import DocumentSums, document_sums, in_one_order
+from lmgauge.tasks.jackknife import CodedSums, document_sums, in_one_order
 from lmgauge.tasks.metric import Statistics, TaskMetric
 from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.significance import DEFAULT_SEED, UnitSums
-from lmgauge.tasks.systems import RANDOMIZATION_TEST, Groups, Systems, compare_systems, group_sums
+from lmgauge.tasks.systems import RANDOMIZATION_TEST, Groups, Systems, compare_systems
 from lmgauge.tasks.texts import Integers
 
 
@@ -79,21 +79,17 @@ class _Sums:
 
     def __init__(self, columns: int) -> None:
         self.units = UnitSums(columns)
-        self.documents = DocumentSums(columns)
+        self.documents = CodedSums(columns)
         self.blanks = Blanks()
-        self.groups = np.zeros((0, columns), dtype=np.int64)
+        self.groups = CodedSums(columns)
 
     def add(self, rows: Statistics, block: Block, blanks: Blanks) -> None:
         self.units.add(rows)
         self.blanks = self.blanks.joined(blanks)
-        codes = block.groups
         if block.documents is not None:
             self.documents.add(block.documents, rows)
-        if codes is not None:
-            found = group_sums(codes, int(codes.max()) + 1, rows)
-            if len(found) > len(self.groups):
-                self.groups = np.concatenate([self.groups, np.zeros_like(found[len(self.groups) :])])
-            self.groups[: len(found)] += found
+        if block.groups is not None:
+            self.groups.add(block.groups, rows)
 
 
 @dataclass(frozen=True)
@@ -192,6 +188,9 @@ def measure(
     units = Rows([kept.units.rows() for kept in sums], documents_by, by_document=False)
     if len(sums[0].documents.sums):
         units = Rows.of(in_one_order([kept.documents.sums for kept in sums]), units.statistics, documents_by)
+    groups = None
+    if group_names:
+        groups = Groups(tuple(group_names), tuple(kept.groups.sums[: len(group_names)] for kept in sums))
     return compare_systems(
         metric,
         names,
@@ -204,7 +203,7 @@ def measure(
         segments_per_draw=1 if units.by_document else sums[0].units.segments_per_unit,
         documents_by=units.documents_by,
         by_document=units.by_document,
-        groups=Groups(tuple(group_names), tuple(kept.groups for kept in sums)) if group_names else None,
+        groups=groups,
         notes=tuple(dict.fromkeys(told)),
         threads=threads,
     )

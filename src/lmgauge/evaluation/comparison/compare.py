@@ -106,7 +106,7 @@ def compare(
     facts = [gather_facts(runs[0], run, text) for run, text in zip(runs[1:], texts, strict=True)]
     items = []
     for run, fact, text in zip(runs[1:], facts, texts, strict=True):
-        named = [tally.per_segment().documents for tally in fact.totals]
+        named = [tally.per_segment().documents if tally.names_documents else None for tally in fact.totals]
         documents = choose_documents((runs[0], run), named, text, asked=documents_of_text)
         pair = _Pair((runs[0], run), fact, text, documents, counts, examples)
         items.append(pair.compare(resamples, seed, threads, level=1 - SIGNIFICANT / len(facts)))

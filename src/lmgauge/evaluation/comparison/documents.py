@@ -58,8 +58,7 @@ def choose_documents(
     _, chosen = min(known)
     same = all(np.array_equal(_by_appearance(named[k]), _by_appearance(named[chosen])) for _, k in known)
     notes = () if same else (f"the runs name different documents: those of {runs[chosen].name} count, the fewest",)
-    by = runs[chosen].description.documents_by
-    return Documents("column document" if by == UNKNOWN else by, chosen, notes)
+    return Documents(runs[chosen].description.documents_of_table, chosen, notes)
 
 
 def _by_appearance(numbers: Ints | None) -> Ints:
