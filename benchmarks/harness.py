@@ -91,9 +91,7 @@ def kenlm_programs(folder: Path | None) -> dict[str, str]:
     missing = [name for name, path in found.items() if path is None]
     if missing:
         where = folder or "PATH"
-        give_up(
-            f"KenLM's {', '.join(missing)} not found in {where}: README.md here says how to build them; --kenlm FOLDER"
-        )
+        give_up(f"KenLM's {', '.join(missing)} not found in {where}: README.md here says how to build them; --kenlm FOLDER")
     return {name: path for name, path in found.items() if path is not None}
 
 

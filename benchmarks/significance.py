@@ -35,8 +35,8 @@ def _data() -> tuple[Any, Any]:
 
 
 def _child_lmgauge(threads: int | None) -> tuple[float, float, float, int]:
-    from lmgauge.evaluation.paired import sign_flip_p_value
-    from lmgauge.evaluation.statistics import spread
+    from lmgauge.numerics.intervals import spread
+    from lmgauge.numerics.significance import sign_flip_p_value
 
     differences, events = _data()
     start = time.perf_counter()

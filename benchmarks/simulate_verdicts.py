@@ -38,8 +38,8 @@ from numpy.typing import NDArray
 import harness
 import lmgauge
 from lmgauge.evaluation.comparison.paired_segments import Paired
-from lmgauge.evaluation.statistics import ratio_interval, student_t_quantile
 from lmgauge.evaluation.tally import Tally
+from lmgauge.numerics.intervals import ratio_interval, student_t_quantile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -41,7 +41,7 @@ def shared_data() -> Path:
 @pytest.fixture
 def bfloat16_products(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor that says it has bfloat16 products; without them the tiny networks of tests take no noticeable time."""
-    from lmgauge.models.neural import precision
+    from lmgauge.models.network.torch import precision
 
     monkeypatch.setattr(precision, "has_bfloat16_products", lambda: True)
 

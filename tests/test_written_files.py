@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.run_folder import RunFolders
 from lmgauge.files import OutputError, writing, writing_directory
-from lmgauge.report.run_folder import RunFolders
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="links, locks and pipes are different on Windows")
 KILLED = """

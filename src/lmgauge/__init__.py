@@ -16,23 +16,8 @@ from typing import TYPE_CHECKING
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from lmgauge.api import evaluate, evaluate_scores, sample, train, train_neural
-    from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
-    from lmgauge.evaluation.audit import Audit
-    from lmgauge.evaluation.comparison.results import Comparison, Comparisons
-    from lmgauge.evaluation.diagnosis.results import Diagnosis
-    from lmgauge.evaluation.divergence.divergence import Divergence
-    from lmgauge.evaluation.results import Evaluation, Evaluations
-    from lmgauge.models.custom import CustomModel
-    from lmgauge.models.mixture import MixtureModel
-    from lmgauge.models.model import LanguageModel
-    from lmgauge.models.neural.model import NeuralModel
-    from lmgauge.models.neural.options import ScoringOptions
-    from lmgauge.models.ngram.arpa import read_arpa, write_arpa
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.registry import load_model
-    from lmgauge.scores import ScoreBatch, read_scores
-    from lmgauge.task_scores import (
+    from lmgauge.api.models import evaluate, evaluate_scores, sample, train, train_neural
+    from lmgauge.api.task_scores import (
         align_files,
         bleu,
         cer,
@@ -46,19 +31,34 @@ if TYPE_CHECKING:
         ter,
         wer,
     )
+    from lmgauge.api.verdicts import audit, audit_run, compare, compare_recipes, diagnose, divergence, mix, overlap
+    from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
+    from lmgauge.evaluation.audit import Audit
+    from lmgauge.evaluation.comparison.results import Comparison, Comparisons
+    from lmgauge.evaluation.diagnosis.results import Diagnosis
+    from lmgauge.evaluation.divergence.divergence import Divergence
+    from lmgauge.evaluation.results import Evaluation, Evaluations
+    from lmgauge.models.custom import CustomModel
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.model import NeuralModel
+    from lmgauge.models.ngram.arpa import read_arpa, write_arpa
+    from lmgauge.models.ngram.model import NgramModel
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.models.registry import load_model
+    from lmgauge.scores import ScoreBatch, read_scores
     from lmgauge.tasks.accumulator import Accumulator
     from lmgauge.tasks.alignment import align
     from lmgauge.tasks.bleu import BLEU
     from lmgauge.tasks.chrf import ChrF
+    from lmgauge.tasks.comparison import Systems
     from lmgauge.tasks.correlation import Correlation, correlate
     from lmgauge.tasks.error_rates import CER, WER
     from lmgauge.tasks.labels import label_scores
-    from lmgauge.tasks.systems import Systems
     from lmgauge.tasks.ter import TER
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
     from lmgauge.text.vocabulary import Vocabulary
-    from lmgauge.verdicts import audit, audit_run, compare, compare_recipes, diagnose, divergence, mix, overlap
 
 _HOMES = {
     "Accumulator": "lmgauge.tasks.accumulator",
@@ -77,52 +77,52 @@ _HOMES = {
     "Evaluation": "lmgauge.evaluation.results",
     "Evaluations": "lmgauge.evaluation.results",
     "InputError": "lmgauge.errors",
-    "LanguageModel": "lmgauge.models.model",
+    "LanguageModel": "lmgauge.models.protocol",
     "LmgaugeError": "lmgauge.errors",
     "MissingExtraError": "lmgauge.errors",
-    "MixtureModel": "lmgauge.models.mixture",
+    "MixtureModel": "lmgauge.models.mixture.model",
     "ModelFileError": "lmgauge.errors",
-    "NeuralModel": "lmgauge.models.neural.model",
+    "NeuralModel": "lmgauge.models.network.torch.model",
     "NgramModel": "lmgauge.models.ngram.model",
     "Overlap": "lmgauge.text.overlap.results",
     "ScoreBatch": "lmgauge.scores",
-    "ScoringOptions": "lmgauge.models.neural.options",
-    "Systems": "lmgauge.tasks.systems",
+    "ScoringOptions": "lmgauge.models.network.options",
+    "Systems": "lmgauge.tasks.comparison",
     "TER": "lmgauge.tasks.ter",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
     "WER": "lmgauge.tasks.error_rates",
     "align": "lmgauge.tasks.alignment",
-    "align_files": "lmgauge.task_scores",
-    "audit": "lmgauge.verdicts",
-    "audit_run": "lmgauge.verdicts",
-    "bleu": "lmgauge.task_scores",
-    "cer": "lmgauge.task_scores",
-    "chrf": "lmgauge.task_scores",
-    "compare": "lmgauge.verdicts",
-    "compare_recipes": "lmgauge.verdicts",
+    "align_files": "lmgauge.api.task_scores",
+    "audit": "lmgauge.api.verdicts",
+    "audit_run": "lmgauge.api.verdicts",
+    "bleu": "lmgauge.api.task_scores",
+    "cer": "lmgauge.api.task_scores",
+    "chrf": "lmgauge.api.task_scores",
+    "compare": "lmgauge.api.verdicts",
+    "compare_recipes": "lmgauge.api.verdicts",
     "correlate": "lmgauge.tasks.correlation",
-    "correlate_tables": "lmgauge.task_scores",
-    "diagnose": "lmgauge.verdicts",
-    "divergence": "lmgauge.verdicts",
-    "evaluate": "lmgauge.api",
-    "evaluate_scores": "lmgauge.api",
+    "correlate_tables": "lmgauge.api.task_scores",
+    "diagnose": "lmgauge.api.verdicts",
+    "divergence": "lmgauge.api.verdicts",
+    "evaluate": "lmgauge.api.models",
+    "evaluate_scores": "lmgauge.api.models",
     "label_scores": "lmgauge.tasks.labels",
     "load_model": "lmgauge.models.registry",
-    "mix": "lmgauge.verdicts",
-    "overlap": "lmgauge.verdicts",
+    "mix": "lmgauge.api.verdicts",
+    "overlap": "lmgauge.api.verdicts",
     "read_arpa": "lmgauge.models.ngram.arpa",
     "read_scores": "lmgauge.scores",
-    "sample": "lmgauge.api",
-    "score_files": "lmgauge.task_scores",
-    "score_label_files": "lmgauge.task_scores",
-    "score_labels": "lmgauge.task_scores",
-    "score_segments": "lmgauge.task_scores",
-    "score_systems": "lmgauge.task_scores",
-    "ter": "lmgauge.task_scores",
-    "train": "lmgauge.api",
-    "train_neural": "lmgauge.api",
-    "wer": "lmgauge.task_scores",
+    "sample": "lmgauge.api.models",
+    "score_files": "lmgauge.api.task_scores",
+    "score_label_files": "lmgauge.api.task_scores",
+    "score_labels": "lmgauge.api.task_scores",
+    "score_segments": "lmgauge.api.task_scores",
+    "score_systems": "lmgauge.api.task_scores",
+    "ter": "lmgauge.api.task_scores",
+    "train": "lmgauge.api.models",
+    "train_neural": "lmgauge.api.models",
+    "wer": "lmgauge.api.task_scores",
     "write_arpa": "lmgauge.models.ngram.arpa",
 }
 

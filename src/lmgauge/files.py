@@ -53,9 +53,7 @@ def _explained(path: Path, temporaries: list[Path]) -> Iterator[None]:
         raise explained from cause
 
 
-def refuse_replacing(
-    outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | os.PathLike[str]]
-) -> None:
+def refuse_replacing(outputs: Mapping[str, str | os.PathLike[str] | None], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse outputs that would replace what the same command reads, or each other.
 
     Args:

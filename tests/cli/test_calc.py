@@ -197,7 +197,5 @@ def test_help_shows_examples() -> None:
 def test_the_command_costs_nothing_until_it_runs() -> None:
     program = "import sys, lmgauge.cli.calc; print(sorted({'numpy', 'rich'} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

@@ -16,7 +16,7 @@ from tests.cli.commands import ok, refused
 from tests.programs import running
 
 import lmgauge
-from lmgauge.models.mixture import MixtureModel
+from lmgauge.models.mixture.model import MixtureModel
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals are different on Windows")
 
@@ -68,7 +68,7 @@ def test_mix_eval_info_sample(folder: Path, tmp_path: Path) -> None:
 
 
 def test_mix_as_json_is_what_python_says(folder: Path, tmp_path: Path) -> None:
-    from lmgauge.models.interpolation import estimate_weights
+    from lmgauge.models.mixture.weights import estimate_weights
 
     paths = [folder / "kn3", folder / "pruned"]
     told = json.loads(ok("mix", "-m", paths[0], "-m", paths[1], folder / "valid.txt", "-o", tmp_path / "m", "--json").stdout)

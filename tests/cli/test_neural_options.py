@@ -22,7 +22,7 @@ from tests.programs import running
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tests.models.neural.conftest import TOKENIZERS, network  # noqa: E402
+from tests.models.network.conftest import TOKENIZERS, network  # noqa: E402
 
 from lmgauge import ScoringOptions, load_model  # noqa: E402
 from lmgauge import evaluate as score  # noqa: E402
@@ -39,7 +39,7 @@ def sentences(count: int, seed: int) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts; two checkpoints with one tokenizer; an n-gram model and a tiny LSTM over the same words."""
-    from lmgauge.models.neural.training.run import train_neural
+    from lmgauge.models.training.run import train_neural
     from lmgauge.text.documents import Corpus
 
     folder = tmp_path_factory.mktemp("cli")

@@ -50,9 +50,7 @@ def test_groups_of_a_field(tmp_path: Path) -> None:
         catch_exceptions=False,
     )
     assert result.exit_code == 0
-    books = [
-        {json.loads(line)["text"][0] for line in path.read_text().splitlines()} for path in sorted(output.iterdir())
-    ]
+    books = [{json.loads(line)["text"][0] for line in path.read_text().splitlines()} for path in sorted(output.iterdir())]
     assert len(books) == 3
     assert sum(map(len, books)) == 6
 

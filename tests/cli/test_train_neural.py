@@ -16,8 +16,8 @@ from tests.programs import running
 
 from lmgauge.cli.main import cli
 from lmgauge.cli.training_display import duration, epoch_line, live_line
-from lmgauge.models.neural.training.loop import TrainingEvent
-from lmgauge.models.neural.training.processes import Processes
+from lmgauge.models.training.loop import TrainingEvent
+from lmgauge.models.training.processes import Processes
 
 SIZES = {"embedding-size": 6, "hidden-size": 6, "batch-size": 4, "steps": 5, "epochs": 2, "threads": 1, "device": "cpu"}
 SMALL = [part for name, value in SIZES.items() for part in (f"--{name}", str(value))]

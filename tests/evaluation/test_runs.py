@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus, InputError, ScoreBatch, UsageError
+from lmgauge.api.verdicts import compare
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.runs import (
     about,
@@ -30,7 +31,6 @@ from lmgauge.evaluation.runs import (
     with_distinct_names,
 )
 from lmgauge.scores import TOKEN, Strings
-from lmgauge.verdicts import compare
 
 TEXT = "a b\nb a\n\na c a\n"
 

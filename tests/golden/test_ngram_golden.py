@@ -145,9 +145,7 @@ def test_predicted_words(result: Result) -> None:
     assert np.exp(log_probabilities).sum() == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "result", [name for name in MODELS if name.startswith("ptb modified-kneser-ney")], indirect=True
-)
+@pytest.mark.parametrize("result", [name for name in MODELS if name.startswith("ptb modified-kneser-ney")], indirect=True)
 def test_discounts(result: Result) -> None:
     row = result.row
     assert len(result.model.discounts) == row.order

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import pytest
 
-from lmgauge.metrics.information import cross_entropy_between, entropy, kl_divergence
-from lmgauge.metrics.perplexity import (
+from lmgauge.information.measures import cross_entropy_between, entropy, kl_divergence
+from lmgauge.numerics.perplexity import (
     bits_from_perplexity,
     bits_per_event,
     corpus_perplexity,

@@ -25,9 +25,9 @@ from lmgauge.integrations.in_memory import (
     signatures_of,
     undisturbed,
 )
-from lmgauge.models.neural.model import NeuralModel
-from lmgauge.models.neural.tokenization import foreign_tokens
-from lmgauge.models.neural.training.run import train_neural
+from lmgauge.models.network.tokens import foreign_tokens
+from lmgauge.models.network.torch.model import NeuralModel
+from lmgauge.models.training.run import train_neural
 from lmgauge.text.documents import Corpus
 
 Texts = dict[str, Path]

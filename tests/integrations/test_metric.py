@@ -20,8 +20,8 @@ from torchmetrics import MetricCollection
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.integrations import PerplexityMetric
-from lmgauge.metrics.perplexity import score_sequence
 from lmgauge.models.custom import CustomModel
+from lmgauge.numerics.perplexity import score_sequence
 from lmgauge.text.documents import Corpus
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]

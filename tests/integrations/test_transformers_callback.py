@@ -22,7 +22,7 @@ from transformers import (
 import lmgauge
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.integrations import TransformersPerplexityCallback
-from lmgauge.models.neural.options import ScoringOptions
+from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.documents import Corpus
 
 Texts = dict[str, Path]

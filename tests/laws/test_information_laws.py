@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.metrics.information import (
+from lmgauge.information.measures import (
     cross_entropy_between,
     entropy,
     jensen_shannon_divergence,
@@ -19,7 +19,7 @@ from lmgauge.metrics.information import (
     mutual_information_by_distance,
     mutual_information_of_pairs,
 )
-from lmgauge.metrics.perplexity import (
+from lmgauge.numerics.perplexity import (
     as_nats,
     bits_from_perplexity,
     bits_to_nats,

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.models.neural.conftest import TOKENIZERS, network  # noqa: E402
+from tests.models.network.conftest import TOKENIZERS, network  # noqa: E402
 
 from lmgauge.evaluation.denominators import count_denominators  # noqa: E402
-from lmgauge.models.neural.model import NeuralModel  # noqa: E402
-from lmgauge.models.neural.options import ScoringOptions  # noqa: E402
+from lmgauge.models.network.options import ScoringOptions  # noqa: E402
+from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
 from lmgauge.scores import ScoreBatch  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 

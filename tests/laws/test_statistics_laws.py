@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgauge.evaluation.statistics import Interval, ratio_interval, spread
+from lmgauge.numerics.intervals import Interval, ratio_interval, spread
 
 law = settings(deadline=None)
 

@@ -49,8 +49,8 @@ from lmgauge import (
     ter,
     wer,
 )
-from lmgauge.task_scores import score_segments
-from lmgauge.tasks import counting
+from lmgauge.api.task_scores import score_segments
+from lmgauge.tasks import sharding as counting
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.text.documents import Corpus
 

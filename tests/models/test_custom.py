@@ -10,8 +10,8 @@ import lmgauge
 from lmgauge import Corpus
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.custom import CustomModel, score_segments
-from lmgauge.models.model import LanguageModel
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.protocol import LanguageModel
 
 LINES = ["the cat  sat", "", "the dog unseen", " 日本 cat"]
 

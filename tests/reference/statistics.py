@@ -27,9 +27,7 @@ def freedom(lower: Sequence[float]) -> int:
 def wave_powers(values: Sequence[float]) -> list[float]:
     """2 (sum_i v_i cos(pi k (i + 1/2) / n))^2 for k = 1 .. n - 1."""
     n = len(values)
-    return [
-        2 * math.fsum(v * math.cos(math.pi * k * (i + 0.5) / n) for i, v in enumerate(values)) ** 2 for k in range(1, n)
-    ]
+    return [2 * math.fsum(v * math.cos(math.pi * k * (i + 0.5) / n) for i, v in enumerate(values)) ** 2 for k in range(1, n)]
 
 
 def slow_waves(upper: Sequence[float], lower: Sequence[float]) -> tuple[float, int] | None:

@@ -12,8 +12,8 @@ from tests.cli.commands import ok
 
 import lmgauge
 from lmgauge import Corpus, ScoringOptions, UsageError
+from lmgauge.evaluation.run_folder import run_settings
 from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE
-from lmgauge.report.run_folder import run_settings
 
 
 @pytest.fixture(scope="module")

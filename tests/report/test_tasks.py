@@ -11,7 +11,7 @@ from tests.tasks.share import ErrorShare, Share
 from lmgauge.report import terminal
 from lmgauge.report.tasks import print_systems
 from lmgauge.tasks.bleu import BLEU
-from lmgauge.tasks.systems import Groups, compare_systems
+from lmgauge.tasks.comparison import Groups, compare_systems
 from lmgauge.tasks.texts import References, Texts
 
 GOOD = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)

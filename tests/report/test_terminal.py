@@ -11,9 +11,9 @@ import pytest
 
 import lmgauge
 from lmgauge.evaluation.evaluate import evaluate
+from lmgauge.json_text import to_json
+from lmgauge.readable import readable, visible
 from lmgauge.report import terminal
-from lmgauge.report.json_text import to_json
-from lmgauge.report.readable import readable, visible
 from lmgauge.report.terminal import console, footnotes, print_pairs, progress
 from lmgauge.text.documents import Corpus
 

@@ -11,7 +11,7 @@ import pytest
 from tests.tasks.share import Share
 
 import lmgauge
-from lmgauge.evaluation.statistics import DOCUMENTS, SEGMENTS, ratio_interval, student_t_quantile
+from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, ratio_interval, student_t_quantile
 from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.bleu import BLEU
 from lmgauge.tasks.chrf import ChrF

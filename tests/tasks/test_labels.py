@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmgauge.api.task_scores import score_labels
 from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.task_scores import score_labels
 from lmgauge.tasks.labels import F1, Average, label_scores
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")

@@ -85,9 +85,7 @@ def test_outputs_of_translation_systems(pair: str, options: dict[str, bool], sha
     target = pair.rpartition("-")[2]
     names = [f"hyp.Online-B.{target}", f"ref.A.{target}", f"ref.B.{target}"]
     lines = 25 if target == "zh" else 150
-    system, *references = (
-        found[:lines] for found in archived(shared_file("restricted", "wmt22", f"{pair}.tar.gz"), names)
-    )
+    system, *references = (found[:lines] for found in archived(shared_file("restricted", "wmt22", f"{pair}.tar.gz"), names))
     assert_agrees(options, system, references[:1])
     assert_agrees(options, system, references)
 

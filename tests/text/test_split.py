@@ -71,9 +71,7 @@ def test_records_are_written_as_records(tmp_path: Path) -> None:
     write_split(Corpus.from_strings(texts), tmp_path, (0.5, 0.0, 0.5), seed=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["test.jsonl", "train.jsonl"]
     found = [
-        json.loads(line)["text"]
-        for path in tmp_path.iterdir()
-        for line in path.read_text("utf-8").rstrip("\n").split("\n")
+        json.loads(line)["text"] for path in tmp_path.iterdir() for line in path.read_text("utf-8").rstrip("\n").split("\n")
     ]
     assert sorted(found) == sorted(texts)
 

@@ -127,9 +127,7 @@ def test_unknown_tokenizers(tmp_path: Path) -> None:
         load_tokenizer({"name": "hf@123456"}, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("spec", "module", "extra"), [("icu", "icu4py", "icu"), ("x.json", "tokenizers", "tokenizers")]
-)
+@pytest.mark.parametrize(("spec", "module", "extra"), [("icu", "icu4py", "icu"), ("x.json", "tokenizers", "tokenizers")])
 def test_missing_libraries_name_their_extra(
     spec: str, module: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from lmgauge.cli.options import (
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.audit import Audit
-    from lmgauge.evaluation.audit.leak import OverlapSource
+    from lmgauge.evaluation.audit.contamination import OverlapSource
     from lmgauge.evaluation.runs import Run
     from lmgauge.text.documents import Corpus
 
@@ -96,8 +96,8 @@ def audit(ctx: click.Context, /, what: tuple[str, ...], model: str | None, as_js
     lmgauge audit run-kn5/
     lmgauge audit run-kn5/ -m kn5/
     """
+    from lmgauge.json_text import to_json
     from lmgauge.report.audit import print_audit
-    from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
 
     levels = [name.strip() for name in options["levels"].split(",") if name.strip()]
@@ -128,7 +128,7 @@ def _audit_model(
 
     from lmgauge.evaluation.audit import audit as audit_model
     from lmgauge.evaluation.audit import audit_run, check_model_of_run
-    from lmgauge.models.mixture import with_reserved
+    from lmgauge.models.mixture.model import with_reserved
     from lmgauge.models.registry import load_model
 
     run = _run_named(what)
@@ -207,7 +207,7 @@ def _overlap(corpus: Corpus, levels: list[str], options: dict[str, Any]) -> Over
     if not corpus.rereadable:
         raise click.UsageError("--train reads the text a second time, which standard input cannot be: save it in a file")
 
-    from lmgauge.verdicts import leak_source
+    from lmgauge.api.verdicts import leak_source
 
     train = corpus_of(options["train"], options, alone=False)  # a file that is missing is told before the long work
     refuse_field(train, corpus)

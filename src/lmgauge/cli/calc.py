@@ -11,7 +11,7 @@ import click
 from lmgauge.errors import InputError
 
 if TYPE_CHECKING:
-    from lmgauge.metrics.perplexity import SequenceScore, Unit
+    from lmgauge.numerics.perplexity import SequenceScore, Unit
 
 Row = tuple[str, str, str]  # name, value, unit
 
@@ -58,7 +58,7 @@ def calc(
         result, rows = _converted(perplexity)
         definitions = DEFINITIONS[1:]
     else:
-        from lmgauge.metrics.perplexity import score_sequence
+        from lmgauge.numerics.perplexity import score_sequence
 
         score = score_sequence(_values(context, numbers), unit=unit)
         result, rows = score.to_dict(), _rows(score)
@@ -138,7 +138,7 @@ def _float_of(word: str) -> float | None:
 
 
 def _converted(perplexity: float) -> tuple[dict[str, Any], list[Row]]:
-    from lmgauge.metrics.perplexity import bits_from_perplexity, nats_from_perplexity
+    from lmgauge.numerics.perplexity import bits_from_perplexity, nats_from_perplexity
 
     nats, bits = nats_from_perplexity(perplexity), bits_from_perplexity(perplexity)
     rows = [
@@ -150,7 +150,7 @@ def _converted(perplexity: float) -> tuple[dict[str, Any], list[Row]]:
 
 
 def _rows(score: SequenceScore) -> list[Row]:
-    from lmgauge.metrics.perplexity import scientific_from_nats
+    from lmgauge.numerics.perplexity import scientific_from_nats
 
     rows = [
         ("events", str(score.events), ""),

@@ -73,11 +73,11 @@ def compare(
 
     A verdict is about these two models, on texts like this one, and not about the recipes that made them: --recipe is.
     """
+    from lmgauge.api.verdicts import compare as run
     from lmgauge.errors import CheckFailedError, InputError
+    from lmgauge.json_text import to_json
     from lmgauge.report.compare import print_comparisons
-    from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
-    from lmgauge.verdicts import compare as run
 
     if recipes:
         if runs:
@@ -122,10 +122,10 @@ def compare(
 
 
 def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, *, as_json: bool) -> None:
+    from lmgauge.api.verdicts import compare_recipes
+    from lmgauge.json_text import to_json
     from lmgauge.report.compare import print_recipes
-    from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
-    from lmgauge.verdicts import compare_recipes
 
     of_recipe: dict[str, list[str]] = {}
     for recipe in recipes:

@@ -55,10 +55,10 @@ def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
     lmgauge correlate bleu.json -m kn5/ --output '?.txt'
     lmgauge correlate systems.tsv -x perplexity -y bleu
     """
+    from lmgauge.api.task_scores import correlate_tables
+    from lmgauge.evaluation.row_files import RowWriter
+    from lmgauge.json_text import to_json
     from lmgauge.report.correlation import CORRELATION_COLUMNS, print_correlation
-    from lmgauge.report.json_text import to_json
-    from lmgauge.report.rows import RowWriter
-    from lmgauge.task_scores import correlate_tables
 
     if bool(options["model"]) != bool(options["outputs"]):
         raise click.UsageError("-m and --output belong together: a model, and the outputs to measure under it")

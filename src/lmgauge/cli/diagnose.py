@@ -74,11 +74,11 @@ def diagnose(
     lmgauge eval -m kn5/ test.txt -o run-kn5/
     lmgauge diagnose run-kn5/ --train train.txt -m kn5/
     """
+    from lmgauge.api.verdicts import diagnose as run_diagnosis
+    from lmgauge.json_text import to_json
     from lmgauge.models.registry import load_model
     from lmgauge.report.diagnose import print_diagnosis
-    from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
-    from lmgauge.verdicts import diagnose as run_diagnosis
 
     if model is None:
         refuse_given((*NEURAL_OPTIONS, *_OF_MODEL), "needs the model: name it with -m")

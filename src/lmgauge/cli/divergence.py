@@ -70,11 +70,11 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .kl_ab_nats
     """
     from lmgauge.evaluation.divergence.divergence import divergence as run
-    from lmgauge.models.alignment import aligned
-    from lmgauge.models.mixture import with_reserved
+    from lmgauge.json_text import to_json
+    from lmgauge.models.mixture.model import with_reserved
+    from lmgauge.models.mixture.vocabulary_alignment import aligned
     from lmgauge.models.registry import load_model, model_names
     from lmgauge.report.divergence import print_divergence
-    from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
 
     model = next((text for text in texts if Path(text, "config.json").is_file()), None)

@@ -27,7 +27,7 @@ from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
     from lmgauge.scores import ScoreBatch
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
@@ -98,7 +98,7 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
     lmgauge eval -m kn5/ -m laplace2/ test.txt
     lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
     """
-    from lmgauge.report.json_text import to_json
+    from lmgauge.json_text import to_json
     from lmgauge.report.terminal import print_evaluations
 
     if len(set(models)) < len(models):
@@ -153,7 +153,7 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
         models = [load_model(path, scoring) for path in paths]
         refuse_unused(options, models)
         if options["reserved"]:
-            from lmgauge.models.mixture import with_reserved
+            from lmgauge.models.mixture.model import with_reserved
 
             models = with_reserved(models, options["reserved"])
         show_speed(models, status)
@@ -188,9 +188,9 @@ class _Sinks:
         options: dict[str, Any],
         corpus: Corpus,
     ) -> None:
-        from lmgauge.models.columns import DistributionColumns
-        from lmgauge.report.rows import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
-        from lmgauge.report.run_folder import RunFolders
+        from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter
+        from lmgauge.evaluation.run_folder import RunFolders
+        from lmgauge.models.distribution_columns import DistributionColumns
 
         self.names, self.options, self.corpus = names, options | {"text": corpus.settings}, corpus
         self.policies = [model.context_policy for model in models]
@@ -211,7 +211,7 @@ class _Sinks:
         self.wanted = bool(self.segments or self.tokens or self.runs)
 
     def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
-        from lmgauge.report.rows import segment_rows, token_rows
+        from lmgauge.evaluation.row_files import segment_rows, token_rows
 
         if self.columns:
             batch = self.columns[index](batch)
@@ -230,7 +230,7 @@ class _Sinks:
 
     def finish(self, results: Evaluations) -> Evaluations:
         if self.runs is not None:
-            from lmgauge.report.run_folder import run_settings
+            from lmgauge.evaluation.run_folder import run_settings
 
             chosen = {"reserved": self.options["reserved"], "by_group": self.options["by"] == "group", "columns": self.added}
             chosen["scoring"] = scoring_options(self.options)

@@ -18,9 +18,9 @@ _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 @json_option
 def info(model: str, as_json: bool, **neural: Any) -> None:
     """Show what is in a model."""
+    from lmgauge.json_text import to_json
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
-    from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import print_pairs
 
     loaded = load_model(model, scoring_options(neural))

@@ -20,8 +20,8 @@ from lmgauge.cli.options import (
 from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
-    from lmgauge.models.interpolation import MixtureFit
-    from lmgauge.models.mixture import MixtureModel
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.weights import MixtureFit
 
 _ARPA_NAMES = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 
@@ -65,8 +65,8 @@ def mix(
     lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
     lmgauge mix -m kn3/ -m wb3/ --weights 0.7,0.3 -o mixed/
     """
-    from lmgauge.models.interpolation import estimate_weights, measure_weights
-    from lmgauge.models.mixture import MixtureModel, with_reserved
+    from lmgauge.models.mixture.model import MixtureModel, with_reserved
+    from lmgauge.models.mixture.weights import estimate_weights, measure_weights
     from lmgauge.models.registry import load_model
     from lmgauge.report.terminal import progress
 
@@ -109,7 +109,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _print(mixture: MixtureModel, fit: MixtureFit | None, models: tuple[str, ...], output: str, as_json: bool) -> None:
-    from lmgauge.report.json_text import to_json
+    from lmgauge.json_text import to_json
     from lmgauge.report.mixture import print_mixture
     from lmgauge.report.terminal import number
 

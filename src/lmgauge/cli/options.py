@@ -9,10 +9,10 @@ import click
 from click.core import ParameterSource
 
 from lmgauge.choices import ERROR_POLICIES, FORMATS, RESERVED_POLICIES, UNITS
-from lmgauge.models.neural.options import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS
+from lmgauge.models.network.options import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS
 
 if TYPE_CHECKING:
-    from lmgauge.models.neural.options import ScoringOptions
+    from lmgauge.models.network.options import ScoringOptions
     from lmgauge.text.documents import Corpus
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -199,7 +199,7 @@ def neural_options(command: _F) -> _F:
 
 def scoring_options(options: dict[str, Any]) -> ScoringOptions:
     """What `neural_options` say."""
-    from lmgauge.models.neural.options import ScoringOptions, parse_context
+    from lmgauge.models.network.options import ScoringOptions, parse_context
 
     context, stream = parse_context(options["context"]) if options["context"] is not None else (None, None)
     chosen = {name: options[name] for name in NEURAL_OPTIONS if name != "context"}

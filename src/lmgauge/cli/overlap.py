@@ -12,7 +12,7 @@ from lmgauge.cli.say import say
 from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.clean import SplitEvaluation
+    from lmgauge.evaluation.clean_subset import SplitEvaluation
     from lmgauge.evaluation.runs import Run
     from lmgauge.text.documents import Corpus
 
@@ -89,7 +89,7 @@ def overlap(
     lmgauge overlap train.txt test.txt --run run/ --write-clean clean.txt
     """
     from lmgauge.errors import CheckFailedError
-    from lmgauge.report.json_text import to_json
+    from lmgauge.json_text import to_json
     from lmgauge.report.overlap import print_overlap
     from lmgauge.report.terminal import progress
     from lmgauge.text.overlap.find import find_overlap
@@ -161,6 +161,6 @@ def _inputs(
 
 
 def _split(run: Run, leaked: Any, test: Corpus) -> SplitEvaluation:
-    from lmgauge.evaluation.clean import split_by_segments
+    from lmgauge.evaluation.clean_subset import split_by_segments
 
     return split_by_segments(run, leaked, test)

@@ -19,9 +19,9 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     """
     from importlib.resources import as_file, files
 
-    from lmgauge.api import train
+    from lmgauge.api.models import train
     from lmgauge.evaluation.evaluate import evaluate
-    from lmgauge.report.json_text import to_json
+    from lmgauge.json_text import to_json
     from lmgauge.report.terminal import console, print_evaluations, progress
     from lmgauge.text.documents import Corpus
 

@@ -41,9 +41,9 @@ def sample(
     **neural: Any,
 ) -> None:
     """Draw text from a model."""
-    from lmgauge.api import sample as run
+    from lmgauge.api.models import sample as run
     from lmgauge.models.registry import load_model
-    from lmgauge.report.readable import for_output
+    from lmgauge.readable import for_output
 
     options = {"seed": seed, "temperature": temperature, "top_k": top_k, "max_tokens": max_tokens, "prompt": prompt}
     for text in run(load_model(model, scoring_options(neural)), count, **options):  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import logging
 
 import click
 
-from lmgauge.report.readable import visible
+from lmgauge.readable import visible
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -31,9 +31,7 @@ from lmgauge.cli.say import say
     help="What to deal out of text files: lines, or whole files as one record each.",
 )
 @click.option("--field", default="text", show_default=True, help="JSONL field or Parquet column that holds the text.")
-@click.option(
-    "--format", type=click.Choice(FORMATS), help="Read all files so; default: by suffix."
-)
+@click.option("--format", type=click.Choice(FORMATS), help="Read all files so; default: by suffix.")
 @click.option(
     "--errors",
     type=click.Choice(ERROR_POLICIES),

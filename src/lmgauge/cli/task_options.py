@@ -12,9 +12,9 @@ from lmgauge.cli.options import json_option, seed_option, unit_option
 
 if TYPE_CHECKING:
     from lmgauge.tasks.alignment import AlignedSegment
+    from lmgauge.tasks.comparison import Systems
     from lmgauge.tasks.error_rates import EditRate
     from lmgauge.tasks.metric import TaskMetric
-    from lmgauge.tasks.systems import Systems
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -60,9 +60,7 @@ _READING = (
         "file (folders), segment, blank-line or heading; each file of folders, if not given.",
     ),
     unit_option,
-    click.option(
-        "--format", type=click.Choice(FORMATS), help="Of all files; by suffix if not given."
-    ),
+    click.option("--format", type=click.Choice(FORMATS), help="Of all files; by suffix if not given."),
     click.option(
         "--errors",
         type=click.Choice(TASK_ERROR_POLICIES),
@@ -108,8 +106,8 @@ def task_options(command: _F) -> _F:
 
 def run_metric(metric: TaskMetric, options: dict[str, Any]) -> None:
     """Measures files as `task_options` say, and prints what they ask for."""
+    from lmgauge.api.task_scores import score_files
     from lmgauge.report.terminal import progress
-    from lmgauge.task_scores import score_files
 
     _check(options)
     if options["sentence"]:
@@ -136,7 +134,7 @@ def _check(options: dict[str, Any]) -> None:
 
 def _print(systems: Systems, options: dict[str, Any]) -> None:
     if options["as_json"]:
-        from lmgauge.report.json_text import to_json
+        from lmgauge.json_text import to_json
 
         click.echo(to_json(systems.to_dict()))
     elif options["score_only"]:
@@ -153,7 +151,7 @@ def _print(systems: Systems, options: dict[str, Any]) -> None:
 
 def run_label_scores(average: str, labels: list[str] | None, options: dict[str, Any]) -> None:
     """Measures files of labels as `task_options` say, and prints what they ask for."""
-    from lmgauge.task_scores import score_label_files
+    from lmgauge.api.task_scores import score_label_files
 
     _check(options)
     systems = score_label_files(
@@ -184,8 +182,8 @@ def _drawing(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print_segments(metric: TaskMetric, options: dict[str, Any]) -> None:
-    from lmgauge.report.segment_scores import SegmentPrinter
-    from lmgauge.task_scores import score_segments
+    from lmgauge.api.task_scores import score_segments
+    from lmgauge.tasks.segment_files import SegmentPrinter
 
     printer = SegmentPrinter(metric, as_json=options["as_json"], width=options["width"])
     for block in score_segments(metric, **_files(options), threads=options["threads"], notes=_note):
@@ -194,7 +192,7 @@ def _print_segments(metric: TaskMetric, options: dict[str, Any]) -> None:
 
 def aligned(metric: EditRate, options: dict[str, Any], *, notes: bool = False) -> Iterator[AlignedSegment]:
     """The alignments of the segments of files, as `task_options` say; with `notes`, what reading says goes to stderr."""
-    from lmgauge.task_scores import align_files
+    from lmgauge.api.task_scores import align_files
 
     return align_files(metric, **_files(options), notes=_note if notes else None)
 

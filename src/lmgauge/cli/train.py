@@ -12,7 +12,7 @@ from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, refuse_giv
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 from lmgauge.files import refuse_replacing
-from lmgauge.models.neural.training.settings import NEURAL_KINDS
+from lmgauge.models.training.settings import NEURAL_KINDS
 
 
 class _Numbers(click.ParamType[Any]):
@@ -122,11 +122,11 @@ def train(
         train_and_tell(ctx, kind, texts, output, as_json, options)
         return
     options = {name: value for name, value in options.items() if name not in NEURAL_ONLY}
-    from lmgauge.api import train as run
+    from lmgauge.api.models import train as run
     from lmgauge.cli.convert import save
+    from lmgauge.json_text import to_json
     from lmgauge.models.ngram.smoothing import ADDITIVE
     from lmgauge.models.ngram.training import read_word_list
-    from lmgauge.report.json_text import to_json
     from lmgauge.report.terminal import progress
 
     if kind in ADDITIVE:

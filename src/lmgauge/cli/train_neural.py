@@ -10,8 +10,8 @@ import click
 from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, given_options, refuse_field
 from lmgauge.cli.say import say
 from lmgauge.files import refuse_replacing
-from lmgauge.models.neural.training.presets import PRESET_NAMES
-from lmgauge.models.neural.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
+from lmgauge.models.training.presets import PRESET_NAMES
+from lmgauge.models.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -201,8 +201,8 @@ def train_and_tell(
     from lmgauge.errors import MissingExtraError
 
     try:
-        from lmgauge.models.neural.training.processes import Processes
-        from lmgauge.models.neural.training.run import train_neural
+        from lmgauge.models.training.processes import Processes
+        from lmgauge.models.training.run import train_neural
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
     reading = {name: options[name] for name in TEXT_OPTIONS}
@@ -248,7 +248,7 @@ def train_and_tell(
 
 
 def _tell(result: Any, as_json: bool) -> None:
-    from lmgauge.report.json_text import to_json
+    from lmgauge.json_text import to_json
 
     if as_json:
         click.echo(to_json(result.to_dict()))

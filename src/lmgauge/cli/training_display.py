@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from lmgauge.models.neural.training.loop import TrainingEvent
+    from lmgauge.models.training.loop import TrainingEvent
 
 _TIMES_A_SECOND = 4
 _BAR = 8

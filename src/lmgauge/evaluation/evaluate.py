@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
-from lmgauge.evaluation.independence import caveats, in_signature, in_words
 from lmgauge.evaluation.results import Evaluation, Evaluations
-from lmgauge.evaluation.statistics import UNKNOWN, ratio_interval
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.history import line_ends
-from lmgauge.metrics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.numerics.intervals import UNKNOWN, ratio_interval
+from lmgauge.numerics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
 Progress = Callable[[int], None]

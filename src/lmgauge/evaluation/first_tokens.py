@@ -111,6 +111,4 @@ class FirstTokens:
         cause = f"base-10 logs look like this; multiply them by {_NATS_OF_BASE_10:.6f}"
         if self.possible is None:
             return f"{seen}. If each segment is scored on its own, 1 is the most: are these natural logs? ({cause})"
-        return (
-            f"{seen}, where 1 is the most: these are not natural logs ({cause}), or the model's do not sum to 1"
-        )
+        return f"{seen}, where 1 is the most: these are not natural logs ({cause}), or the model's do not sum to 1"

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import MissingExtraError
-from lmgauge.evaluation.statistics import Interval
 from lmgauge.evaluation.tally import ZeroEvent
 from lmgauge.history import line_ends
+from lmgauge.numerics.intervals import Interval
 
 if TYPE_CHECKING:
     import pandas as pd

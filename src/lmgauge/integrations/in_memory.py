@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.api import Text, corpus_of, evaluate
+from lmgauge.api.models import Text, corpus_of, evaluate
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.models.neural.options import ScoringOptions
+from lmgauge.models.network.options import ScoringOptions
 
 try:
     import torch
@@ -24,7 +24,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from lmgauge.models.neural.tokenization import TokenMap
+    from lmgauge.models.network.tokens import TokenMap
 
 _logger = logging.getLogger("lmgauge.integrations")
 _FIGURES = ("perplexity", "bits_per_byte", "bits_per_token", "word_perplexity", "cross_entropy")
@@ -82,7 +82,7 @@ class NamedTexts:
             ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
             UsageError: the options do not fit the network.
         """
-        from lmgauge.models.neural.model import NeuralModel
+        from lmgauge.models.network.torch.model import NeuralModel
 
         with undisturbed(network):
             model = NeuralModel.wrap(network, self._tokens or self._tokenizer, self._options)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api import Text
+from lmgauge.api.models import Text
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of
-from lmgauge.models.neural.options import ScoringOptions
+from lmgauge.models.network.options import ScoringOptions
 
 try:
     import torch
@@ -22,7 +22,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from lmgauge.models.neural.tokenization import TokenMap
+    from lmgauge.models.network.tokens import TokenMap
 
 __all__ = ["LightningPerplexityCallback"]
 

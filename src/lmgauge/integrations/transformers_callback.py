@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api import Text
+from lmgauge.api.models import Text
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of
-from lmgauge.models.neural.options import ScoringOptions
+from lmgauge.models.network.options import ScoringOptions
 
 try:
     import torch
@@ -20,7 +20,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from lmgauge.models.neural.tokenization import TokenMap
+    from lmgauge.models.network.tokens import TokenMap
 
 __all__ = ["TransformersPerplexityCallback"]
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.choices import BLEU_SMOOTHING_VALUES
 from lmgauge.errors import UsageError
-from lmgauge.metrics._checks import Floats
+from lmgauge.numerics.checks import Floats
 
 __all__ = ["BleuFormula", "bleu_scores", "brevity_penalties", "ngram_precisions"]
 

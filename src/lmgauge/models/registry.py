@@ -10,8 +10,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from lmgauge.errors import MissingExtraError, ModelFileError
-from lmgauge.models.model import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageModel, UnknownKindError, read_config
-from lmgauge.models.neural.options import ScoringOptions
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageModel, UnknownKindError, read_config
 
 ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
@@ -35,7 +35,7 @@ def load_model(path: str | Path, options: ScoringOptions | None = None) -> Langu
     """
     options = options or ScoringOptions()
     if str(path).startswith(_ADDRESSES):
-        from lmgauge.models.completions.model import load_completions
+        from lmgauge.models.network.server.model import load_completions
 
         return load_completions(str(path), options, bos=options.bos)
     given, path = str(path), Path(path)
@@ -55,7 +55,7 @@ def load_model(path: str | Path, options: ScoringOptions | None = None) -> Langu
 
         return load_ngram_model(path)
     if model_type == MIXTURE_MODEL_TYPE:
-        from lmgauge.models.mixture import load_mixture
+        from lmgauge.models.mixture.model import load_mixture
 
         return load_mixture(path, lambda component: load_model(component, options.of_machine()))
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
@@ -80,7 +80,7 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
     if magic == _GGUF_MAGIC:
-        from lmgauge.models.gguf.model import load_gguf
+        from lmgauge.models.network.gguf.model import load_gguf
 
         return load_gguf(path, options)
     from lmgauge.models.ngram.arpa import is_arpa, read_arpa
@@ -94,7 +94,7 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
 
 def _load_network(source: str, options: ScoringOptions) -> LanguageModel:
     try:
-        from lmgauge.models.neural.model import load_neural
+        from lmgauge.models.network.torch.model import load_neural
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in _NEURAL_LIBRARIES:
             raise

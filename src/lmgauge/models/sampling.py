@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
 from lmgauge.history import runs_on
-from lmgauge.models.model import LanguageModel
+from lmgauge.models.protocol import LanguageModel
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK

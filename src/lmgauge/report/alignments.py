@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from lmgauge.report.json_text import safe
-from lmgauge.report.readable import for_output
+from lmgauge.json_text import safe
+from lmgauge.readable import for_output
 from lmgauge.report.terminal import console, readable
 from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, error_counts
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
-from lmgauge.evaluation.statistics import DOCUMENTS
+from lmgauge.numerics.intervals import DOCUMENTS
 from lmgauge.report.slices import Column, print_examples, print_slices, print_table
 from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lmgauge.report.slices import Column, print_table
 from lmgauge.report.terminal import console, number, p_value, readable
+from lmgauge.tasks.comparison import SIGNIFICANT
 from lmgauge.tasks.correlation import Correlation
-from lmgauge.tasks.systems import SIGNIFICANT
 
 CORRELATION_COLUMNS = ("system", "x", "y", "rank_x", "rank_y", "rank_difference")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.evaluation.clean import CLEAN, TOUCHED, SplitEvaluation
+from lmgauge.evaluation.clean_subset import CLEAN, TOUCHED, SplitEvaluation
 from lmgauge.report.terminal import console, print_evaluations, print_pairs, readable, sign
 
 if TYPE_CHECKING:

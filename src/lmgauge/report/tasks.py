@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from lmgauge.evaluation.statistics import Interval
+from lmgauge.numerics.intervals import Interval
 from lmgauge.report.slices import Column, print_table
 from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
+from lmgauge.tasks.comparison import BOOTSTRAP_TEST, SIGNIFICANT, SystemResult, Systems
 from lmgauge.tasks.metric import TaskScore
-from lmgauge.tasks.systems import BOOTSTRAP_TEST, SIGNIFICANT, SystemResult, Systems
 
 MARK = "*"
 """Before p-values of systems that differ from the first."""

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.results import Evaluation, comparison_notes
-from lmgauge.evaluation.statistics import DOCUMENTS, UNKNOWN
 from lmgauge.history import scores_first_tokens
-from lmgauge.report.readable import readable as readable
-from lmgauge.report.readable import sign as sign
-from lmgauge.report.readable import visible
+from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
+from lmgauge.readable import readable as readable
+from lmgauge.readable import sign as sign
+from lmgauge.readable import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

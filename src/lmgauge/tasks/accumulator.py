@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.blanks import Blanks
+from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.jackknife import document_sums, jackknife
 from lmgauge.tasks.metric import Statistics, TaskMetric, TaskScore
 from lmgauge.tasks.significance import (

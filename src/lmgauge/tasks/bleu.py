@@ -15,8 +15,8 @@ from lmgauge.choices import REFERENCE_LENGTHS
 from lmgauge.errors import UsageError
 from lmgauge.metrics.bleu import BleuFormula, bleu_scores, brevity_penalties, ngram_precisions
 from lmgauge.metrics.reference_length import LENGTH_SCALE, MOST_AVERAGED
-from lmgauge.tasks.counting import count_segments
 from lmgauge.tasks.metric import SACREBLEU_VERSION, Statistics
+from lmgauge.tasks.sharding import count_segments
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
 from lmgauge.version import __version__

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.metrics.chrf import chrf_averages, chrf_scores
-from lmgauge.tasks.counting import count_segments
 from lmgauge.tasks.metric import SACREBLEU_VERSION, Statistics
+from lmgauge.tasks.sharding import count_segments
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.metrics.correlation import (
+from lmgauge.numerics.correlation import (
     average_ranks,
     kendall_interval,
     kendall_tau_b,

@@ -15,9 +15,9 @@ import numpy as np
 
 from lmgauge.choices import SIGNIFICANCE_TESTS
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.independence import caveats, in_signature, in_words
-from lmgauge.evaluation.statistics import BOOTSTRAP as BOOTSTRAP_METHOD
-from lmgauge.evaluation.statistics import DOCUMENTS, SEGMENTS, UNKNOWN, Interval
+from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.numerics.intervals import BOOTSTRAP as BOOTSTRAP_METHOD
+from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, UNKNOWN, Interval
 from lmgauge.tasks.jackknife import jackknife
 from lmgauge.tasks.metric import ScoredSums, Statistics
 from lmgauge.tasks.significance import (

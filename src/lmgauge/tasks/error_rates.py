@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.choices import UnicodeForm
 from lmgauge.metrics.error_rates import error_rates, information_lost, information_preserved, match_error_rates
-from lmgauge.tasks.counting import count_segments
 from lmgauge.tasks.metric import Statistics
 from lmgauge.tasks.normalization import STANDARD, Normalization, check_unicode_form
+from lmgauge.tasks.sharding import count_segments
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 

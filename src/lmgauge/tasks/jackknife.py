@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.statistics import DOCUMENTS, JACKKNIFE, SEGMENTS, Interval, effective_freedom, student_t_quantile
+from lmgauge.numerics.intervals import DOCUMENTS, JACKKNIFE, SEGMENTS, Interval, effective_freedom, student_t_quantile
 from lmgauge.tasks.metric import ScoredSums, Statistics
 from lmgauge.tasks.significance import Estimate, Floats
 from lmgauge.tasks.texts import Integers

@@ -12,8 +12,8 @@ from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.metrics.reference_length import LENGTH_SCALE, MOST_AVERAGED
 from lmgauge.metrics.ter import ter_scores
-from lmgauge.tasks.counting import count_segments
 from lmgauge.tasks.metric import SACREBLEU_VERSION, Statistics
+from lmgauge.tasks.sharding import count_segments
 from lmgauge.tasks.tercom import Tercom
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__

@@ -44,7 +44,6 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Reader = Callable[[Reading], Iterator[Segments]]
 
 
-
 class Corpus:
     """Text to read, as an iterable of `Segments`; make one with `from_files` or `from_strings`.
 

@@ -17,9 +17,9 @@ from tests.evaluation.audit.gallery import OtherTemperature, Sound
 import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Check, audit, check_leak
+from lmgauge.evaluation.audit.contamination import NothingToCompareError
 from lmgauge.evaluation.audit.coverage import recount
-from lmgauge.evaluation.audit.leak import NothingToCompareError
-from lmgauge.evaluation.audit.normalisation import log_sum_exp
+from lmgauge.evaluation.audit.normalization import log_sum_exp
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of, rows_of
 from lmgauge.evaluation.audit.sample import Portion, sampled_events
 from lmgauge.evaluation.audit.spelling import Spelling, read_metaspace

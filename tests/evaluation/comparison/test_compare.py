@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.models.completions.toy_server import ToyServer
+from tests.models.network.server.toy_server import ToyServer
 
 import lmgauge
 from lmgauge import Corpus, InputError, UsageError
+from lmgauge.api.verdicts import compare
 from lmgauge.evaluation import runs as runs_module
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, METRICS, NOTHING, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.results import Comparison
 from lmgauge.evaluation.runs import open_run
 from lmgauge.evaluation.slicing.ranges import to_nats
-from lmgauge.evaluation.statistics import spread
 from lmgauge.evaluation.tally import SCALE
 from lmgauge.models.registry import load_model
-from lmgauge.verdicts import compare
+from lmgauge.numerics.intervals import spread
 
 LN2 = math.log(2)
 

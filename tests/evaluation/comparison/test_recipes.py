@@ -15,7 +15,7 @@ from tests.reference import statistics as twin
 
 import lmgauge
 from lmgauge.evaluation.comparison.recipes import _with_seeds
-from lmgauge.evaluation.statistics import spread
+from lmgauge.numerics.intervals import spread
 
 WORDS = ["a", "b", "c", "d", "e", "f"]
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.api import train
+from lmgauge.api.models import train
 from lmgauge.errors import InputError
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins, forecast_sums
 from lmgauge.evaluation.evaluate import describe
 from lmgauge.evaluation.runs import Run, open_run
-from lmgauge.models.columns import DistributionColumns
+from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.sampling import sample_ids
 from lmgauge.scores import KINDS, ScoreBatch, ScoreWriter

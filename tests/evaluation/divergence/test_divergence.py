@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, UsageError
 from lmgauge.evaluation.divergence.divergence import Divergence, divergence
-from lmgauge.metrics.information import jensen_shannon_divergence, kl_divergence
-from lmgauge.models.alignment import aligned
-from lmgauge.models.mixture import MixtureModel
-from lmgauge.models.model import LanguageModel
-from lmgauge.report.json_text import to_json
+from lmgauge.information.measures import jensen_shannon_divergence, kl_divergence
+from lmgauge.json_text import to_json
+from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.mixture.vocabulary_alignment import aligned
+from lmgauge.models.protocol import LanguageModel
 from lmgauge.text.vocabulary import BOS, EOS
 
 LINES = ["a b c", "b c a", "a b", "c c c c", "", "a a b d"]

@@ -11,7 +11,7 @@ Knows models only as objects that are handed in: it may import what `evaluation`
 
 from __future__ import annotations
 
-from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, check_leak
+from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, check_leak
 from lmgauge.evaluation.audit.levels import DEFAULT_CONTEXTS, DEFAULT_PROOF_BYTES, audit
 from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, Check, Headline
 from lmgauge.evaluation.audit.runs import audit_run, check_model_of_run

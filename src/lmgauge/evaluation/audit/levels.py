@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.causality import check_causality
+from lmgauge.evaluation.audit.compression import check_proof
+from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
 from lmgauge.evaluation.audit.coverage import Coverage
-from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
 from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
-from lmgauge.evaluation.audit.normalisation import check_normalisation
-from lmgauge.evaluation.audit.proof import check_proof
+from lmgauge.evaluation.audit.normalization import check_normalisation
 from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, ordered
 from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE, Subject
 from lmgauge.evaluation.audit.sample import Sample
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
 

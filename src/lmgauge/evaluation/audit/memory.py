@@ -22,7 +22,7 @@ from lmgauge.evaluation.audit.sample import Contexts, sampled_events
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
 
 LEVEL, NAME = "causality", "memory"
 MOST_SEGMENTS, STREAM_BYTES, MOST_BYTES = 64, 50_000, 1 << 20

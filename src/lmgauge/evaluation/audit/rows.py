@@ -16,7 +16,7 @@ from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
 
 LARGEST_TOLERANCE = 0.01
 DEFAULT_SUM_TOLERANCE = 1e-6

@@ -9,8 +9,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
 from lmgauge.evaluation.audit.coverage import Coverage
-from lmgauge.evaluation.audit.leak import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
 from lmgauge.evaluation.audit.results import (
     FAIL,
     LEVELS,
@@ -26,13 +26,13 @@ from lmgauge.evaluation.audit.results import (
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
-from lmgauge.metrics.perplexity import perplexity_ratio_from_nats
+from lmgauge.numerics.perplexity import perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, KINDS, OOV, TOKEN, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
 
 LEVEL = "coverage"
 RELATIVE_TOLERANCE = 1e-12

@@ -26,8 +26,6 @@ from lmgauge.evaluation.comparison.documents import Documents, choose_documents
 from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparison, Comparisons, Difference
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
-from lmgauge.evaluation.independence import caveats, in_words
-from lmgauge.evaluation.paired import DEFAULT_RESAMPLES, check_draws, holm
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import (
@@ -57,9 +55,11 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.evaluation.statistics import DOCUMENTS, Interval, Spread
 from lmgauge.history import scores_first_tokens
-from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.independence import caveats, in_words
+from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
+from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.significance import DEFAULT_RESAMPLES, check_draws, holm
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.runs import Run
-from lmgauge.evaluation.statistics import UNKNOWN
+from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -38,9 +38,7 @@ class Documents:
         return None if block is None or self.by == UNKNOWN else block.documents
 
 
-def choose_documents(
-    runs: Sequence[Run], named: Sequence[Ints | None], corpus: Corpus | None, *, asked: bool
-) -> Documents:
+def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: Corpus | None, *, asked: bool) -> Documents:
     """Return where the documents of runs come from; the order of the runs does not matter.
 
     Args:

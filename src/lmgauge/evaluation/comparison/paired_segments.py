@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.paired import sign_flip_p_value
-from lmgauge.evaluation.statistics import UNKNOWN, Spread, spread, sums_by
+from lmgauge.numerics.intervals import UNKNOWN, Spread, spread, sums_by
+from lmgauge.numerics.significance import sign_flip_p_value
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -24,12 +24,12 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.comparison.comparability import gather_facts, verdicts
 from lmgauge.evaluation.comparison.documents import Documents, choose_documents
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
-from lmgauge.evaluation.independence import caveats, in_words
-from lmgauge.evaluation.paired import holm
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
-from lmgauge.evaluation.statistics import Interval, Spread, spread
 from lmgauge.evaluation.tally import Tally
-from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.independence import caveats, in_words
+from lmgauge.numerics.intervals import Interval, Spread, spread
+from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.significance import holm
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]

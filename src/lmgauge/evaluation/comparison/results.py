@@ -11,7 +11,7 @@ from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.results import pandas_module
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
-from lmgauge.evaluation.statistics import Interval
+from lmgauge.numerics.intervals import Interval
 
 if TYPE_CHECKING:
     import pandas as pd

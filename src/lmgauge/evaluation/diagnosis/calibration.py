@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.statistics import spread, sums_by
 from lmgauge.history import runs_on
-from lmgauge.metrics.perplexity import nats_to_bits
+from lmgauge.numerics.intervals import spread, sums_by
+from lmgauge.numerics.perplexity import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -44,13 +44,13 @@ from lmgauge.evaluation.slicing.slices import (
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.evaluation.tables import evaluate_scores
-from lmgauge.metrics.perplexity import nats_to_bits
+from lmgauge.numerics.perplexity import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
 
 WordNumbers = Callable[[Segments], NDArray[np.integer[Any]]]
 Sampler = Callable[[Sequence[int]], list[NDArray[np.uint32]]]

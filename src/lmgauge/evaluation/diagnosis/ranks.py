@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lmgauge.metrics.perplexity import nats_to_bits
+from lmgauge.numerics.perplexity import nats_to_bits
 from lmgauge.scores import ScoreBatch
 
 

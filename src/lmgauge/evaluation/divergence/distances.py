@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.drawn_events import SegmentEvents
 from lmgauge.history import runs_on
-from lmgauge.metrics.perplexity import LN_2
+from lmgauge.numerics.perplexity import LN_2
 from lmgauge.threads import map_in_order
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
 
 Floats = NDArray[np.float64]
 # Columns of the rows that `ModelPair.compare` gives; an overlap for each k follows.

@@ -32,16 +32,16 @@ from lmgauge.evaluation.divergence.distances import (
 )
 from lmgauge.evaluation.divergence.drawn_events import Drawn, draw
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
-from lmgauge.evaluation.independence import caveats, in_signature, in_words
-from lmgauge.evaluation.statistics import Interval, ratio_interval
 from lmgauge.evaluation.tally import Tally
-from lmgauge.metrics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.numerics.intervals import Interval, ratio_interval
+from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import TokenStrings
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]
@@ -233,7 +233,7 @@ def _check(a: LanguageModel, b: LanguageModel, events: int, top_k: Sequence[int]
     if a.vocabulary.fingerprint != b.vocabulary.fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
             "the models number or cut their tokens differently; where the tokens are the same, aligned(b, to=a) of "
-            "lmgauge.models.alignment makes the ids so"
+            "lmgauge.models.mixture.vocabulary_alignment makes the ids so"
         )
     if events < 1:
         raise UsageError(f"events: {events} are none to compare; give 1 or more")

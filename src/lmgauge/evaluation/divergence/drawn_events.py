@@ -16,7 +16,7 @@ from lmgauge.history import runs_on
 from lmgauge.scores import ScoreBatch, TokenStrings
 
 if TYPE_CHECKING:
-    from lmgauge.models.model import LanguageModel
+    from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]

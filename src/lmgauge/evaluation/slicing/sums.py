@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lmgauge.evaluation.paired import holm
 from lmgauge.evaluation.slicing.ranges import ExactSums, Floats, Ints, to_nats
-from lmgauge.evaluation.statistics import Spread, spread, sums_by
-from lmgauge.metrics.perplexity import nats_to_bits
+from lmgauge.numerics.intervals import Spread, spread, sums_by
+from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.significance import holm
 
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting
 _MOST_CELLS = 1 << 20

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.choices import NgramContext
 from lmgauge.errors import ModelFileError
-from lmgauge.models.model import NGRAM_MODEL_TYPE, check_context
 from lmgauge.models.ngram.lookup import Events, NgramTables, context_window
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
+from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments

@@ -1,0 +1,431 @@
+"""Verdicts, from `import lmgauge`: whether numbers may be compared, are real, can be proved; the command line's words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.audit import DEFAULT_CONTEXTS as AUDIT_CONTEXTS
+from lmgauge.evaluation.audit import DEFAULT_MAX_OVERLAP, DEFAULT_PROOF_BYTES, LEVELS, Audit
+from lmgauge.evaluation.audit import audit as _audit
+from lmgauge.evaluation.audit import audit_run as _audit_run
+from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
+from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE
+from lmgauge.evaluation.comparison.compare import WordCounts
+from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.recipes import RecipeComparison
+from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
+from lmgauge.evaluation.comparison.results import Comparisons
+from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS
+from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
+from lmgauge.evaluation.diagnosis.results import Diagnosis
+from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
+from lmgauge.evaluation.divergence.divergence import divergence as _divergence
+from lmgauge.evaluation.evaluate import DEFAULT_SEED
+from lmgauge.evaluation.runs import Run, open_run, remembered
+from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.mixture.vocabulary_alignment import aligned
+from lmgauge.models.mixture.weights import measure_weights
+from lmgauge.models.mixture.weights import mix as _mix
+from lmgauge.models.sampling import sample_ids
+from lmgauge.numerics.significance import DEFAULT_RESAMPLES as COMPARE_RESAMPLES
+from lmgauge.text.documents import Corpus
+from lmgauge.text.overlap.find import DEFAULT_NEAR, DEFAULT_PASSAGES, find_overlap
+from lmgauge.text.overlap.results import Overlap
+from lmgauge.text.segments import Segments
+from lmgauge.text.training_coverage import seen_in_training
+
+
+def compare(
+    runs: Sequence[PathLike],
+    *,
+    text: Text | None = None,
+    document: str | None = None,
+    train: Text | None = None,
+    resamples: int = COMPARE_RESAMPLES,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    examples: int = 5,
+) -> Comparisons:
+    """Says whether results may be compared, whether their difference is real, and where it comes from.
+
+    Args:
+        runs: run folders (of `evaluate(..., output=...)`) or score tables; each is held against the first.
+        text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+        train: training text, for slices by how often words occur in it.
+        resamples: of the permutation test over documents or segments.
+        seed: of it.
+        threads: how many; no number depends on it.
+        examples: how many tokens and segments to keep of each kind.
+
+    Raises:
+        InputError: a run is damaged or was changed, or the text is not the one it scored.
+        UsageError: fewer than two runs.
+    """
+    if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
+        raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
+    if examples < 0:
+        raise UsageError(f"examples: {examples} is no number of examples; give 0 or more")
+    opened = [_opened(run) for run in runs]
+    if len(opened) < 2:
+        raise UsageError("a comparison needs two runs or more")
+    corpus = None if text is None and document is None else _text_of(opened, text, document)
+    counts: WordCounts | None = None
+    if train is not None:
+        scored = corpus or remembered(*opened)
+        if scored is None:
+            raise UsageError("occurrences in training need the text that was scored: name it (--text)")
+        seen = seen_in_training(corpus_of(train), scored, max_order=1, threads=threads)
+
+        def counts(block: Segments) -> NDArray[np.int64]:
+            return seen.of(block)[0]
+
+    return _compare(
+        opened,
+        corpus=corpus,
+        documents_of_text=_says_documents(text, document),
+        counts=counts,
+        resamples=resamples,
+        seed=seed,
+        threads=threads,
+        examples=examples,
+    )
+
+
+def compare_recipes(
+    recipes: Mapping[str, Sequence[PathLike]], *, text: Text | None = None, document: str | None = None
+) -> tuple[RecipeComparison, ...]:
+    """Say whether recipes differ, from several runs of each: seeds are a second source of chance beside the text.
+
+    Args:
+        recipes: of each recipe, by name, run folders or score tables of two models or more (other seeds) on one text; each
+            recipe is compared with the first.
+        text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+
+    Raises:
+        InputError: a run is damaged or was changed, the runs may not be compared, or an event has probability zero.
+        UsageError: fewer than two recipes, or a recipe with one run.
+    """
+    opened = {name: [_opened(run) for run in runs] for name, runs in recipes.items()}
+    runs = [run for group in opened.values() for run in group]
+    corpus = _text_of(runs, text, document) if runs and (text is not None or document is not None) else None
+    return _compare_recipes(opened, corpus=corpus, documents_of_text=_says_documents(text, document))
+
+
+def diagnose(
+    run: PathLike,
+    *,
+    text: Text | None = None,
+    train: Text | None = None,
+    model: Model | None = None,
+    contexts: int = DEFAULT_CONTEXTS,
+    exhaustive: bool = False,
+    sample_tokens: int | None = None,
+    examples: int = 10,
+    only: Collection[str] = SECTIONS,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Diagnosis:
+    """Shows where a model fails: slices of the text, worst tokens and segments, calibration, memory, and baselines.
+
+    Args:
+        run: a run folder (of `evaluate(..., output=...)`) or a score table.
+        text: what it scored; if not given, where the run remembers it.
+        train: training text, for slices by how often words, and how long n-grams, occur in it.
+        model: the model behind the run, for calibration and for text sampled from it.
+        contexts: how many contexts to draw for calibration.
+        exhaustive: all of them.
+        sample_tokens: how many tokens to sample for the mutual-information curve; what takes seconds if None.
+        examples: how many tokens, segments and words to keep of each kind.
+        only: which sections to work out: baselines, slices, tokens, segments, unseen, calibration, information.
+        seed: of whatever is drawn.
+        threads: how many; no number depends on it.
+        progress: told in words what is being done.
+
+    Raises:
+        InputError: the run is damaged or was changed, or text or model are not those behind it.
+        UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
+    """
+    only = [only] if isinstance(only, str) else only
+    opened = _opened(run)
+    corpus = remembered(opened) if text is None else _text_of([opened], text)
+    counts = longest = sample = behind = None
+    if train is not None and "slices" in only:
+        if corpus is None:
+            raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
+        progress("reading the training text")
+        seen = seen_in_training(corpus_of(train), corpus, threads=threads)
+        counts, longest = (lambda block: seen.of(block)[0]), (lambda block: seen.of(block)[1])
+    if model is not None:
+        progress("loading the model")
+        behind = loaded(model)
+        sample = partial(sample_ids, behind, seed=seed, threads=threads)
+    return _diagnose(
+        opened,
+        corpus,
+        counts=counts,
+        longest=longest,
+        model=behind,
+        sample=sample,
+        sample_tokens=sample_tokens,
+        contexts=None if exhaustive else contexts,
+        seed=seed,
+        examples=examples,
+        only=only,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _opened(run: PathLike, *, check_seal: bool = True) -> Run:
+    if not isinstance(run, (str, os.PathLike)):
+        raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}")
+    return open_run(Path(run), check_seal=check_seal)
+
+
+def _says_documents(text: Text | None, document: str | None) -> bool:
+    """Return True if the caller says what documents are, and the runs need not be asked."""
+    return document is not None or (isinstance(text, Corpus) and text.settings.get("document") is not None)
+
+
+def _text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:
+    """Return the text of runs, read as it was when it was scored (unit, field, groups), with documents as asked."""
+    if isinstance(text, Corpus):
+        return corpus_of(text, document=document)
+    if text is None:
+        found = next((corpus for run in runs if (corpus := run.corpus(document=document)) is not None), None)
+        if found is None:
+            raise UsageError("--document needs the text that was scored: name it (--text)")
+        return found
+    corpus_of(text)  # refuses what is no text, in words
+    paths = [str(path) for path in ([text] if isinstance(text, (str, os.PathLike)) else text)]
+    run = next((run for run in runs if run.settings), runs[0])
+    corpus = run.corpus(paths, document=document)
+    return corpus_of(paths) if corpus is None else corpus
+
+
+def mix(
+    models: Sequence[Model],
+    held_out: Text | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    threads: int | None = None,
+) -> MixtureModel:
+    """Mixes models over one vocabulary: linear interpolation, weights given or by EM on held-out text.
+
+    Args:
+        models: two or more, or the paths of them.
+        held_out: text that no component was trained on: a path, several, or a `Corpus`.
+        weights: one a model, summing to 1, instead of estimating them; the text, if given, then only measures them.
+        threads: how many; no weight depends on it.
+
+    Returns:
+        A model like any other, with `weights` and how they were found, and what they are worth, in `estimation`.
+
+    Raises:
+        InputError: the vocabularies or tokenizers differ, or the text is empty.
+        UsageError: fewer than two models, weights that are none, or neither weights nor text.
+    """
+    if isinstance(models, (str, os.PathLike)):
+        raise UsageError("a mixture needs a list of two models or more, not one path")
+    if held_out is None and weights is None:
+        raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
+    components = [loaded(model) for model in models]
+    if held_out is None:
+        return MixtureModel(components, weights or ())
+    corpus = corpus_of(held_out)
+    if weights is None:
+        return _mix(components, corpus, threads=threads)
+    fit = measure_weights(components, weights, corpus, threads=threads)
+    return MixtureModel(components, fit.weights, estimation=fit.to_dict())
+
+
+def divergence(
+    a: Model,
+    b: Model,
+    text: Text,
+    *,
+    events: int = DEFAULT_EVENTS,
+    exhaustive: bool = False,
+    top_k: int | Sequence[int] = DEFAULT_TOP_K,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Divergence:
+    """Measures how far the predictions of two models are apart in the contexts of a text.
+
+    Args:
+        a: the model to stay close to, e.g. before pruning or quantising.
+        b: the other one, over the same tokens.
+        text: a path, several, or a `Corpus`.
+        events: about how many events to look at, in whole segments drawn at random.
+        exhaustive: all of them.
+        top_k: for how many most probable tokens to count the agreement; one number or several.
+        seed: of the draw and of the bootstrap.
+        threads: how many; no number depends on it.
+
+    Raises:
+        InputError: the vocabularies or tokenizers differ, or the text is empty.
+    """
+    first = loaded(a)
+    return _divergence(
+        first,
+        aligned(loaded(b), first),
+        corpus_of(text),
+        events=events,
+        exhaustive=exhaustive,
+        top_k=[top_k] if isinstance(top_k, int) else top_k,
+        seed=seed,
+        threads=threads,
+    )
+
+
+def audit(
+    model: Model,
+    text: Text,
+    *,
+    train: Text | None = None,
+    levels: Sequence[str] = LEVELS,
+    exhaustive: bool = False,
+    contexts: int = AUDIT_CONTEXTS,
+    proof_bytes: int = DEFAULT_PROOF_BYTES,
+    seed: int = DEFAULT_SEED,
+    max_overlap: float = DEFAULT_MAX_OVERLAP,
+    overlap_unit: Literal["word", "character"] = "word",
+    sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
+    threads: int | None = None,
+) -> Audit:
+    """Audits a model on a text: coverage, normalisation, causality, leak, and the proof by an entropy coder.
+
+    Args:
+        model: a model, the path of one, or any object with `vocabulary`, `tokenizer`, `score` and `log_distribution`.
+        text: a path, several, or a `Corpus`.
+        train: training text, for the leak.
+        levels: which to look at.
+        exhaustive: every context and all of the text instead of a sample.
+        contexts: how many to sample.
+        proof_bytes: how much of the text to code.
+        seed: of the samples.
+        max_overlap: largest share of the text's bytes that may be in the training text, in long runs or whole segments.
+        overlap_unit: what those runs are made of; characters where words are not set apart by spaces.
+        sum_tolerance: how far from 1 the probabilities after a context may sum.
+        threads: how many; no verdict depends on it.
+
+    Returns:
+        The checks with their evidence; `.require()` raises `CheckFailedError` where one failed.
+
+    Raises:
+        InputError: the text is empty.
+    """
+    corpus = corpus_of(text)
+    leak = None if train is None else leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
+    return _audit(
+        loaded(model),
+        corpus,
+        levels=[levels] if isinstance(levels, str) else levels,
+        exhaustive=exhaustive,
+        contexts=contexts,
+        proof_bytes=proof_bytes,
+        seed=seed,
+        overlap=leak,
+        max_overlap=max_overlap,
+        sum_tolerance=sum_tolerance,
+        untouched=(lambda: loaded(model)) if isinstance(model, (str, os.PathLike)) else None,
+        threads=threads,
+    )
+
+
+def audit_run(
+    run: PathLike,
+    *,
+    text: Text | None = None,
+    train: Text | None = None,
+    levels: Sequence[str] = LEVELS,
+    max_overlap: float = DEFAULT_MAX_OVERLAP,
+    overlap_unit: Literal["word", "character"] = "word",
+    threads: int | None = None,
+) -> Audit:
+    """Audits a run, or a score table, for what can be seen without its model: seal, coverage, sums, and the leak.
+
+    Args:
+        run: a run folder (of `evaluate(..., output=...)`) or a score table of any origin.
+        text: what it scored; if not given, where the run remembers it.
+        train: training text, for the leak.
+        levels: which to look at.
+        max_overlap: as for `audit`.
+        overlap_unit: as for `audit`.
+        threads: how many; no verdict depends on it.
+
+    Raises:
+        InputError: the table cannot be read.
+    """
+    opened = _opened(run, check_seal=False)
+    corpus = opened.corpus() if text is None else _text_of([opened], text)
+    leak = None
+    if train is not None and corpus is not None:
+        leak = leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
+    chosen = [levels] if isinstance(levels, str) else levels
+    return _audit_run(opened, corpus, levels=chosen, overlap=leak, max_overlap=max_overlap)
+
+
+def leak_source(
+    train: Corpus, test: Corpus, *, unit: Literal["word", "character"] = "word", threads: int | None = None
+) -> OverlapSource:
+    """What compares a text with its training text once it is asked: the audit does so late.
+
+    Raises (when called):
+        NothingToCompareError: both could be read, but one of them has no words.
+        InputError: one cannot be read.
+    """
+
+    def compare() -> Overlap:
+        try:
+            return find_overlap(train, test, unit=unit, near=0, passages=0, threads=threads)
+        except InputError as error:
+            if not train.report.sha256:
+                raise
+            raise NothingToCompareError(str(error)) from error  # both were read to their end: nothing is wrong with them
+
+    return compare
+
+
+def overlap(
+    train: Text,
+    test: Text,
+    *,
+    unit: Literal["word", "character"] = "word",
+    n: int | None = None,
+    near: float = DEFAULT_NEAR,
+    fold: bool = False,
+    passages: int = DEFAULT_PASSAGES,
+    threads: int | None = None,
+) -> Overlap:
+    """Finds test text inside training text, exactly, with both places.
+
+    Args:
+        train: training text, read once, block by block: a path, several, or a `Corpus`.
+        test: test text, held in memory.
+        unit: what n-grams are made of; characters where words are not set apart by spaces.
+        n: how long a run must be; 13 words or 25 characters if not given.
+        near: Jaccard index from which segments are near duplicates; 0 does not look for them.
+        fold: lower case, and punctuation left out, on both sides.
+        passages: how many of the longest to keep.
+        threads: how many; nothing found depends on it.
+
+    Raises:
+        InputError: the test text is empty or cannot be used.
+    """
+    return find_overlap(
+        corpus_of(train), corpus_of(test), unit=unit, n=n, near=near, fold=fold, passages=passages, threads=threads
+    )

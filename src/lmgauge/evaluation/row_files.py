@@ -1,0 +1,137 @@
+"""Rows of an evaluation for other programs: a line a token, a line a segment; TSV, JSON lines or Parquet by suffix."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.tally import Tally
+from lmgauge.files import writing
+from lmgauge.history import line_ends
+from lmgauge.json_text import plain
+from lmgauge.readable import for_output
+from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
+
+if TYPE_CHECKING:
+    from lmgauge.text.segments import Segments
+
+_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
+
+
+@contextmanager
+def _target(path: str) -> Iterator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with writing(path) as file:
+            yield file
+
+
+class RowWriter:
+    """Writes rows with fixed columns to a TSV or JSON lines file; `-` is standard output, as TSV."""
+
+    def __init__(self, path: str, columns: Sequence[str]) -> None:
+        if path != "-" and Path(path).suffix not in (".tsv", ".txt", ".jsonl", ".ndjson"):
+            raise UsageError(
+                f"{path}: rows are written as .tsv or .jsonl (or - for TSV on standard output); -o writes Parquet"
+            )
+        self._path, self._columns = path, list(columns)
+        self._json = Path(path).suffix in (".jsonl", ".ndjson")
+        self._stack = ExitStack()
+
+    def __enter__(self) -> RowWriter:
+        self._file = self._stack.enter_context(_target(self._path))
+        if not self._json:
+            self._file.write(("\t".join(self._columns) + "\n").encode())
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Adds rows, given as columns of equal length."""
+        rows = zip(*(columns[name] for name in self._columns), strict=True)
+        if self._json:
+            lines = [json.dumps(plain(dict(zip(self._columns, row, strict=True))), ensure_ascii=False) for row in rows]
+        else:
+            lines = ["\t".join(_cell(value) for value in row) for row in rows]
+        if lines:
+            text = "\n".join(lines) + "\n"
+            self._file.write((for_output(text) if self._path == "-" else text).encode())
+
+
+def _cell(value: Any) -> str:
+    return value.translate(_ESCAPES) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
+
+
+TOKEN_COLUMNS = ("model", "segment", "start", "end", "token", "logprob", "kind", "context")
+SEGMENT_COLUMNS = (
+    *("model", "segment", "group", "events", "logprob", "perplexity", "zero_probability_events"),
+    *("id", "document", "tokens", "oov", "bytes"),
+)
+ID_COLUMN = "id"
+
+
+def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
+    """Return a row for each event of a batch, as columns."""
+    tokens = batch.strings.tokens
+    count = len(batch)
+    segments = batch.row_segments()
+    ids = block.identifiers()
+    return {
+        "model": [model] * count,
+        "segment": segments.tolist(),
+        "start": batch.starts().tolist(),
+        "end": batch.ends.tolist(),
+        "token": [tokens[i] for i in batch.token_ids.tolist()],
+        "logprob": batch.logprob.tolist(),
+        "kind": [KINDS[k] for k in batch.kind.tolist()],
+        "context": [""] * count,
+        ID_COLUMN: [ids[i] for i in (segments - block.first).tolist()],
+    } | {name: values.tolist() for name, values in batch.extra.items()}
+
+
+def segment_rows(
+    model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str], context_policy: str
+) -> dict[str, Sequence[Any]]:
+    """Return a row for each segment of a batch, as columns.
+
+    Args:
+        model: its name.
+        batch: the scores of the segments of a block.
+        block: the segments.
+        group_names: by code, as far as the text was read.
+        context_policy: of the model; line ends count as bytes unless it leaves them unscored.
+    """
+    import numpy as np
+
+    tally = Tally()
+    tally.add(batch)
+    sums = tally.per_segment()
+    count = len(sums.segments)
+    of_block = sums.segments - block.first
+    of_row = np.repeat(np.arange(count), batch.segment_events)
+    ids = block.identifiers()
+    line_end = 0 if line_ends(context_policy) == "unscored" else block.terminator
+    with np.errstate(over="ignore"):
+        perplexity = np.exp(-sums.nats / sums.events)
+    return {
+        "model": [model] * count,
+        "segment": sums.segments.tolist(),
+        "group": [""] * count if block.groups is None else [group_names[g] for g in block.groups[of_block].tolist()],
+        "events": sums.events.tolist(),
+        "logprob": sums.nats.tolist(),
+        "perplexity": perplexity.tolist(),
+        "zero_probability_events": sums.zeros.tolist(),
+        ID_COLUMN: [ids[i] for i in of_block.tolist()],
+        "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
+        "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
+        "oov": np.bincount(of_row[batch.kind == OOV], minlength=count).tolist(),
+        "bytes": ((block.ends - block.starts)[of_block] + line_end).tolist(),
+    }

@@ -1,0 +1,210 @@
+"""An evaluation is a folder: `evaluation.json` and `scores.parquet`."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE, content_fingerprint, file_sha256
+from lmgauge.files import writing_directory
+from lmgauge.json_text import plain, to_json
+from lmgauge.scores import ScoreBatch, ScoreWriter
+from lmgauge.version import __version__
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+
+def environment() -> dict[str, str]:
+    """What the numbers were made with."""
+    import numpy
+
+    computing = {name: str(sys.modules[name].__version__) for name in ("torch", "transformers") if name in sys.modules}
+    return computing | {
+        "lmgauge": __version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "platform": platform.platform(),
+        "byte_order": sys.byteorder,
+    }
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether a folder is an evaluation, and may be replaced by one."""
+    return {file.name for file in path.iterdir()} == {EVALUATION_FILE, SCORES_FILE}
+
+
+def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
+    """Writes `evaluation.json`: the whole first, then groups; and what tells later whether either file was changed.
+
+    The score table must be complete: its digest is kept.
+    """
+    whole, *groups = results
+    content = plain(
+        {
+            "evaluation": whole.to_dict(),
+            "groups": [group.to_dict() for group in groups],
+            "settings": dict(settings),
+            "environment": environment(),
+            "scores_sha256": file_sha256(folder / SCORES_FILE),
+        }
+    )
+    content["fingerprint"] = content_fingerprint(content)
+    # Names of files may be no text: bytes that Python holds as lone surrogates, which JSON can only write escaped.
+    (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def run_settings(
+    model: object,
+    text: Mapping[str, Any],
+    *,
+    by_group: bool,
+    reserved: str | None,
+    columns: Sequence[str],
+    scoring: Any,
+) -> dict[str, Any]:
+    """Return the `settings` of `evaluation.json`: what was chosen, whether in Python or in a shell.
+
+    Args:
+        model: its own scoring options count where it has some, as a model that was loaded with them does.
+        text: settings of the `Corpus`.
+        by_group, reserved, columns: as `lmgauge.evaluate` takes them.
+        scoring: the `ScoringOptions` that models without any were loaded with.
+    """
+    own = getattr(model, "options", None)
+    options = own if isinstance(own, type(scoring)) else scoring
+    chosen = {"by": "group" if by_group else None, "reserved": reserved, "columns": list(columns)}
+    return {"text": dict(text), **chosen, **asdict(options)}
+
+
+class Finished(Protocol):
+    """Scores that are kept in a file as soon as they are known.
+
+    Attributes:
+        taken: events whose scores were found there.
+        scores: events whose scores are there.
+    """
+
+    taken: int
+    scores: int
+
+    def close(self) -> None:
+        """Closes the file, which stays."""
+        ...
+
+
+@runtime_checkable
+class KeepsFinished(Protocol):
+    """A model slow enough that a killed run should not begin anew."""
+
+    def keep_finished(self, path: Path) -> Finished | None:
+        """Keeps scores in a file, and takes from it what is known already; None where that cannot be."""
+        ...
+
+
+class RunFolders:
+    """Run folders in the making, one a model; they appear when the block ends well, and not at all when it does not.
+
+    Args:
+        output: the folder; with several models each has one of its own in it.
+        names: of the models.
+
+    Raises:
+        UsageError: two models would have the same folder.
+    """
+
+    def __init__(self, output: str | Path, names: Sequence[str]) -> None:
+        self._names = names
+        # Neither of the separators, nor a drive's colon: no name leads out of the folder, on any system.
+        own = [re.sub(r"[/\\:]", "_", name) for name in names]
+        twice = next((name for name in own if own.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"two models are called {twice!r}, which would be one folder: evaluate each on its own")
+        self._targets = [Path(output)] if len(names) == 1 else [Path(output) / name for name in own]
+        self._stack, self._tables = ExitStack(), ExitStack()
+        self._metadata: list[dict[str, object]] = [{"model": name} for name in names]
+        self._folders: list[Path] = []
+        self._writers: list[ScoreWriter] = []
+        self._unfinished = Path(output).parent / f".{Path(output).name}.unfinished"
+        self._kept: list[Finished] = []
+
+    def __enter__(self) -> Self:
+        with ExitStack() as started:
+            for target, metadata in zip(self._targets, self._metadata, strict=True):
+                folder = started.enter_context(writing_directory(target, is_ours=is_run_folder))
+                self._folders.append(folder)
+                self._writers.append(self._tables.enter_context(ScoreWriter(folder / SCORES_FILE, metadata)))
+            self._stack = started.pop_all()
+        self._stack.push(self._tables)
+        return self
+
+    def keep_finished(self, models: Sequence[object]) -> None:
+        """Lets models that can keep their scores as soon as they are known, and take those of a run that was killed."""
+        if not any(isinstance(model, KeepsFinished) for model in models):
+            return
+        self._lock()
+        for number, model in enumerate(models):
+            if isinstance(model, KeepsFinished) and (work := model.keep_finished(self._unfinished / f"{number}.scores")):
+                self._kept.append(work)
+
+    def _lock(self) -> None:
+        """Two runs to one folder would take each other's half-written files for those of a killed run.
+
+        Raises:
+            UsageError: another run writes there.
+        """
+        self._unfinished.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            return
+        file = self._stack.enter_context((self._unfinished / "lock").open("w"))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"{self._targets[0]}: another run is writing there; wait, or name another folder") from error
+
+    @property
+    def kept(self) -> int:
+        """Events whose scores are kept for a run that goes on from here."""
+        return sum(work.scores for work in self._kept)
+
+    @property
+    def resumed(self) -> int:
+        """Events whose scores an earlier, killed run had kept."""
+        return sum(work.taken for work in self._kept)
+
+    def __exit__(self, *error: Any) -> bool | None:
+        for work in self._kept:
+            work.close()
+        handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
+        if error[0] is None or not self.kept:
+            shutil.rmtree(self._unfinished, ignore_errors=True)
+        return handled
+
+    def write(self, index: int, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
+        """Adds rows to the table of a model, with the ids of the segments if the text has a field for them."""
+        self._writers[index].write(batch, ids)
+
+    def finish(self, results: Sequence[Evaluation], settings: Sequence[Mapping[str, Any]]) -> None:
+        """Closes the tables and writes the numbers beside them.
+
+        Args:
+            results: of all models, each with its groups behind it.
+            settings: of each model how it scored the text, see `run_settings`.
+        """
+        of_model = [[result for result in results if result.model == name] for name in self._names]
+        for own, metadata in zip(of_model, self._metadata, strict=True):
+            metadata.update(own[0].origin(), signature=own[0].signature, lmgauge=__version__)
+        self._tables.close()
+        for own, folder, chosen in zip(of_model, self._folders, settings, strict=True):
+            write_evaluation(folder, own, chosen)

@@ -1,0 +1,1 @@
+"""Mixtures, their weights, and laying vocabularies on each other. May import what `models` may."""

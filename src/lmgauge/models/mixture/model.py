@@ -1,0 +1,400 @@
+"""Linear interpolation of models: p(w | h) = sum_k weight_k p_k(w | h) (Jelinek & Mercer 1980).
+
+The components may be of any kind, also mixtures; they know the same tokens. Weights come from `models/interpolation.py`.
+
+Source: Jelinek, F. & Mercer, R. L. (1980), "Interpolated estimation of Markov source parameters from sparse data", in
+"Pattern Recognition in Practice", pp. 381-397.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.files import writing_directory
+from lmgauge.history import runs_on
+from lmgauge.models.mixture.vocabulary_alignment import aligned
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.encoding import ReservedPolicy
+from lmgauge.text.vocabulary import BOS, EOS
+from lmgauge.threads import map_in_order, thread_count
+
+if TYPE_CHECKING:
+    from lmgauge.text.segments import Segments
+    from lmgauge.text.tokens import Tokenizer
+    from lmgauge.text.vocabulary import Vocabulary
+
+FORMAT_VERSION = 1
+WEIGHT_TOLERANCE = 1e-9
+_CONFIG = "config.json"
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """A model that can write itself as a folder."""
+
+    def save(self, path: str | Path) -> None:
+        """Writes the model as a folder that `load_model` reads."""
+        ...
+
+
+@runtime_checkable
+class _ReservedChoice(Protocol):
+    """A model that may take reserved tokens in the text in another way."""
+
+    def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
+
+
+class MixtureModel:
+    """A weighted mean of models, itself a language model.
+
+    Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what
+    follows the last `</s>`.
+
+    Attributes:
+        components: the models, each with its own ids.
+        weights: one each, not negative, summing to one.
+        estimation: how the weights were found, e.g. `MixtureFit.to_dict()`; empty if they were given.
+    """
+
+    def __init__(
+        self,
+        components: Sequence[LanguageModel],
+        weights: Sequence[float],
+        *,
+        estimation: Mapping[str, Any] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        """Checks that the components can be mixed.
+
+        Args:
+            components: at least two models over the same tokens (in any order), with the same tokenizer.
+            weights: one each.
+            estimation: how they were found.
+            names: what to call the components in messages; their labels if not given.
+
+        Raises:
+            InputError: tokenizers, vocabularies or the meaning of reserved tokens differ.
+            UsageError: too few models, or weights that are none.
+        """
+        self._aligned = agreeing(components, names)
+        self.components = tuple(components)
+        self.weights = check_weights(weights, len(self.components))
+        self.estimation = dict(estimation or {})
+        with np.errstate(divide="ignore"):
+            self._log_weights = np.log(np.array(self.weights))
+
+    @property
+    def label(self) -> str:
+        """Short name for signatures, e.g. `mix(mkn3+wb2)`."""
+        return f"mix({'+'.join(component.label for component in self.components)})"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Tokens, in the order of the first component."""
+        return self._aligned[0].vocabulary
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The one all components have."""
+        return self._aligned[0].tokenizer
+
+    @property
+    def context_policy(self) -> str:
+        """`sentence` or, if that of any component runs on, `stream`; with what else they have in common."""
+        policies = [component.context_policy for component in self.components]
+        if len(set(policies)) == 1:
+            return policies[0]
+        shared = [part for part in policies[0].split(",")[1:] if all(part in other.split(",") for other in policies)]
+        return ",".join(["stream" if any(map(runs_on, policies)) else "sentence", *shared])
+
+    @property
+    def reserved(self) -> ReservedPolicy | None:
+        """What a reserved token in the text means; None if no component is an n-gram model."""
+        return next((policy for policy in map(reserved_policy, self.components) if policy), None)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the components met in the latest scoring that numbers depend on."""
+        return [note for component in self.components for note in getattr(component, "notes", ())]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the components' fingerprints and the weights."""
+        parts = [(c.fingerprint, w.hex()) for c, w in zip(self.components, self.weights, strict=True)]
+        return hashlib.sha256(json.dumps([MIXTURE_MODEL_TYPE, parts]).encode()).hexdigest()
+
+    @property
+    def blocks_are_independent(self) -> bool:
+        """Whether those of all components are."""
+        return all(component.blocks_are_independent for component in self.components)
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """One batch of the score table for each block of segments, in order.
+
+        Raises:
+            InputError: the components cut the text into different events.
+        """
+        for batches in score_together(self._aligned, segments, spans=spans, threads=threads):
+            yield self._combined(batches)
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """The batch of one block whose segments are contexts of their own."""
+        return self._combined(_of_block(self._aligned, block, spans))
+
+    def _combined(self, batches: Sequence[ScoreBatch]) -> ScoreBatch:
+        logprob = self._mixed([batch.logprob for batch in batches])
+        orders = [batch.extra["context"] for batch in batches if "context" in batch.extra]
+        # The longest context that any component used; unknown if one does not tell.
+        extra = {"context": np.maximum.reduce(orders)} if len(orders) == len(batches) else {}
+        return replace(batches[0], logprob=logprob, extra=extra)
+
+    def _mixed(self, logprobs: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """ln sum_k weight_k p_k, float64 [n]; the largest term is taken out first, so that nothing underflows."""
+        terms = [logprob + weight for logprob, weight in zip(logprobs, self._log_weights, strict=True)]
+        shift = np.maximum.reduce(terms)
+        shift[shift == -np.inf] = 0.0
+        # One after another: np.sum may add in an order that depends on the length, and so on the batch.
+        total = np.zeros(len(shift))
+        for term in terms:
+            total += np.exp(term - shift)
+        with np.errstate(divide="ignore"):
+            mixed: NDArray[np.float64] = shift + np.log(total)
+        return np.minimum(mixed, 0.0)  # a certain event is not more than certain by rounding
+
+    def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
+        """Natural log-probabilities of all tokens after a context.
+
+        Args:
+            context_ids: ids before the event, `<s>` at their beginning; under the policy `stream`, all of the text.
+
+        Returns:
+            float64 [vocabulary]; -inf for what no component of positive weight thinks possible.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
+        context = check_context(context_ids, len(self.vocabulary))
+        sentence = _last_sentence(context) if runs_on(self.context_policy) else context
+        return self._mixed([c.log_distribution(context if runs_on(c.context_policy) else sentence) for c in self._aligned])
+
+    def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:
+        """The same mixture with another meaning of reserved tokens in the text."""
+        return MixtureModel(with_reserved(self.components, reserved), self.weights, estimation=self.estimation)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is in the model, as config.json tells it."""
+        components = [
+            {"folder": f"component-{i}", "label": c.label, "weight": w, "fingerprint": c.fingerprint}
+            for i, (c, w) in enumerate(zip(self.components, self.weights, strict=True), 1)
+        ]
+        return {
+            "model_type": MIXTURE_MODEL_TYPE,
+            "components": components,
+            "estimation": self.estimation,
+            "context": self.context_policy,
+            "vocabulary": "closed" if self.vocabulary.closed else "open",
+            "vocabulary_size": len(self.vocabulary),
+            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "tokenizer": self.tokenizer.settings(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Writes the mixture as a folder: config.json, and a folder for each component.
+
+        Raises:
+            UsageError: a component cannot be saved.
+            InputError: something else is in the way.
+            OutputError: it cannot be written; nothing is left behind.
+        """
+        for component in self.components:
+            if not isinstance(component, Saveable):
+                raise UsageError(
+                    f"{component.label}: a {type(component).__name__} has no method save(path), so that a mixture with it "
+                    "can be used but not stored"
+                )
+        config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
+        config["sha256"] = _digest(config)
+        with writing_directory(path, is_ours=_is_mixture_folder) as folder:
+            for told, component in zip(config["components"], self.components, strict=True):
+                component.save(folder / told["folder"])  # type: ignore[attr-defined]  # looked at above
+            (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+    def __repr__(self) -> str:
+        parts = [f"{w:.4f} {c.label}" for c, w in zip(self.components, self.weights, strict=True)]
+        return f"MixtureModel({' + '.join(parts)})"
+
+
+def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> tuple[LanguageModel, ...]:
+    """The models, all with the ids of the first.
+
+    Raises:
+        InputError: tokenizers, vocabularies or the meaning of reserved tokens differ.
+        UsageError: fewer than two models.
+    """
+    if len(models) < 2:
+        raise UsageError("a mixture needs at least two models")
+    names = [model.label for model in models] if names is None else names
+    policies = [(name, reserved_policy(model)) for name, model in zip(names, models, strict=True)]
+    told = [(name, policy) for name, policy in policies if policy is not None]
+    for name, policy in told[1:]:
+        if policy != told[0][1]:
+            raise InputError(
+                f"a <unk>, <s> or </s> in the text means {told[0][1]!r} to {told[0][0]} and {policy!r} to {name}; "
+                "choose one for all with --reserved (with_reserved in Python)"
+            )
+    return tuple(
+        models[0] if i == 0 else aligned(model, models[0], names=(names[i], names[0])) for i, model in enumerate(models)
+    )
+
+
+def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
+    """What a reserved token in the text means to a model; None where its kind has no such choice."""
+    if isinstance(model, NgramModel):
+        return model.settings.reserved
+    return getattr(model, "reserved", None)
+
+
+def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
+    """The models with another meaning of reserved tokens, where their kind has that choice."""
+    return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]
+
+
+def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
+    """The weights of a mixture.
+
+    Raises:
+        UsageError: not `count` numbers that are finite, not negative and sum to one.
+    """
+    if len(weights) != count:
+        raise UsageError(f"{len(weights)} weights for {count} models; give one each")
+    values = tuple(float(weight) for weight in weights)
+    for value in values:
+        if not (math.isfinite(value) and value >= 0):
+            raise UsageError(f"weight {value!r}: a weight is a share, from 0 to 1")
+    if abs(math.fsum(values) - 1.0) > WEIGHT_TOLERANCE:
+        raise UsageError(f"the weights sum to {math.fsum(values):.12g}; they must sum to 1")
+    return values
+
+
+def score_together(
+    models: Sequence[LanguageModel], segments: Iterable[Segments], *, spans: bool = False, threads: int | None = None
+) -> Iterator[list[ScoreBatch]]:
+    """For each block of segments what each model makes of it, event for event the same; ids must agree.
+
+    Raises:
+        InputError: the models cut the text into different events.
+    """
+    if all(model.blocks_are_independent for model in models):
+        yield from map_in_order(lambda block: _of_block(models, block, spans), segments, thread_count(threads))
+        return
+    streams = itertools.tee(segments, len(models))
+    tables = [model.score(stream, spans=spans, threads=threads) for model, stream in zip(models, streams, strict=True)]
+    for batches in zip(*tables, strict=True):
+        yield _checked(list(batches))
+
+
+def _of_block(models: Sequence[LanguageModel], block: Segments, spans: bool) -> list[ScoreBatch]:
+    return _checked([model.score_block(block, spans=spans) for model in models])
+
+
+def _checked(batches: list[ScoreBatch]) -> list[ScoreBatch]:
+    first = batches[0]
+    for batch in batches[1:]:
+        if not (
+            np.array_equal(batch.segment_events, first.segment_events)
+            and np.array_equal(batch.token_ids, first.token_ids)
+            and np.array_equal(batch.kind, first.kind)
+        ):
+            begin, end = (int(first.segments[i]) + 1 for i in (0, -1)) if len(first.segments) else (0, 0)
+            raise InputError(
+                f"the models cut the text into different events, in segments {begin:,} to {end:,}: their tokenizers differ, "
+                "or what they make of unseen and reserved words; give all the same --tokenizer and --reserved"
+            )
+    return batches
+
+
+def _last_sentence(context: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """What a model of single sentences sees of a running context: `<s>`, and what follows the last `</s>`."""
+    ends = np.flatnonzero(context == EOS)
+    if not len(ends):
+        return context
+    return np.concatenate((np.array([BOS], np.uint32), context[ends[-1] + 1 :]))
+
+
+def _digest(config: Mapping[str, Any]) -> str:
+    content = {key: value for key, value in config.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _is_mixture_folder(path: Path) -> bool:
+    try:
+        names = {file.name for file in path.iterdir()}
+        ours = all(name == _CONFIG or name.startswith("component-") for name in names)
+        return ours and read_config(path).get("model_type") == MIXTURE_MODEL_TYPE
+    except ModelFileError:
+        return False
+
+
+def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> MixtureModel:
+    """Loads the folder of a mixture.
+
+    Args:
+        path: the folder.
+        load: loads a component from its folder.
+
+    Raises:
+        ModelFileError: a file is missing, damaged or inconsistent.
+    """
+    path = Path(path)
+    config = read_config(path)
+    if config.get("format_version") != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
+        )
+    if config.get("sha256") != _digest(config):
+        raise ModelFileError(f"{path}: config.json was edited or damaged, as its sha256 does not fit; mix or copy it again")
+    try:
+        told: list[dict[str, Any]] = list(config["components"])  # type: ignore[call-overload]
+        components = [load(_inside(path, part["folder"])) for part in told]
+        for part, component in zip(told, components, strict=True):
+            if component.fingerprint != part["fingerprint"]:
+                raise ModelFileError(f"{path / part['folder']}: is not the model that was mixed; a folder was exchanged")
+        model = MixtureModel(components, [part["weight"] for part in told], estimation=config["estimation"])  # type: ignore[arg-type]
+    except RecursionError as error:
+        raise ModelFileError(f"{path}: mixtures are nested too deeply") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, LmgaugeError) and not isinstance(error, (UsageError, InputError)):
+            raise
+        raise ModelFileError(f"{path}: config.json describes no mixture ({error}); the model is damaged") from error
+    if model.fingerprint != config.get("fingerprint"):
+        raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the model; it was edited or damaged")
+    return model
+
+
+def _inside(path: Path, name: object) -> Path:
+    """The folder of a component, which must lie in that of the mixture.
+
+    Raises:
+        ModelFileError: it leads elsewhere, or is not there.
+    """
+    folder = path / str(name)
+    # A plain name, and no link that leads elsewhere.
+    if not isinstance(name, str) or Path(name).parts != (name,) or path.resolve() != folder.resolve().parent:
+        raise ModelFileError(f"{path}: config.json names the component {name!r}, which is no folder in it")
+    if not folder.is_dir():
+        raise ModelFileError(f"{folder}: missing; the mixture is incomplete")
+    return folder

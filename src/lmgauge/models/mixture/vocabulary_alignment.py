@@ -1,0 +1,133 @@
+"""One order of ids for models that know the same tokens: what mixtures and distances between models need.
+
+Toolkits number the same words differently. A model seen through `aligned` speaks the ids of another one's vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.models.protocol import LanguageModel, check_context
+from lmgauge.scores import ScoreBatch
+
+if TYPE_CHECKING:
+    from lmgauge.text.segments import Segments
+    from lmgauge.text.tokens import Tokenizer
+    from lmgauge.text.vocabulary import Vocabulary
+
+_SHOWN = 3
+
+
+def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] | None = None) -> LanguageModel:
+    """A model whose ids are those of another one.
+
+    Args:
+        model: the model.
+        to: the one whose ids it shall have; same tokenizer, same set of tokens, in any order.
+        names: what to call `model` and `to` in messages; their labels if not given.
+
+    Returns:
+        The model itself where the ids agree, else a view of it.
+
+    Raises:
+        InputError: tokenizer, tokens or the meaning of unseen words differ.
+    """
+    name, other = names or (model.label, to.label)
+    if model.tokenizer.fingerprint != to.tokenizer.fingerprint:
+        raise InputError(
+            f"{name} cuts text by the tokenizer {model.tokenizer.name!r}, {other} by {to.tokenizer.name!r}, whose tokens "
+            "are no common events; train both with the same --tokenizer"
+        )
+    if model.vocabulary.closed != to.vocabulary.closed:
+        closed, opened = (name, other) if model.vocabulary.closed else (other, name)
+        raise InputError(
+            f"unseen words are impossible for {closed} (closed vocabulary) and one event <unk> for {opened} (open); "
+            "train both with the same --vocabulary"
+        )
+    if model.vocabulary.fingerprint == to.vocabulary.fingerprint:
+        return model
+    return _Reordered(model, to.vocabulary, _own_ids(model.vocabulary, to.vocabulary, name, other))
+
+
+def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDArray[np.uint32]:
+    """uint32 [vocabulary], the id in `own` of each token of `common`."""
+    ids = {token: i for i, token in enumerate(_strings(own))}
+    wanted = _strings(common)
+    if len(own) != len(common) or any(token not in ids for token in wanted):
+        theirs = set(wanted)
+        only = [_some([token for token in ids if token not in theirs], name)]
+        only.append(_some([token for token in wanted if token not in ids], other))
+        raise InputError(
+            f"{name} and {other} have different vocabularies: {', '.join(part for part in only if part)}; "
+            "train both with the same --words, or on the same text"
+        )
+    return np.array([ids[token] for token in wanted], np.uint32)
+
+
+def _strings(vocabulary: Vocabulary) -> list[bytes]:
+    whole, bounds = vocabulary.bytes.tobytes(), vocabulary.offsets.tolist()
+    return [whole[start:end] for start, end in pairwise(bounds)]
+
+
+def _some(tokens: list[bytes], name: str) -> str:
+    if not tokens:
+        return ""
+    shown = ", ".join(repr(token.decode("utf-8", "replace")) for token in tokens[:_SHOWN])
+    more = ", ..." if len(tokens) > _SHOWN else ""
+    return f"{len(tokens):,} {'token is' if len(tokens) == 1 else 'tokens are'} only in {name} ({shown}{more})"
+
+
+class _Reordered:
+    """A model seen through another order of its tokens.
+
+    Args:
+        model: what answers.
+        vocabulary: the same tokens in the order to speak in.
+        own_ids: uint32 [vocabulary], the model's own id of each.
+    """
+
+    def __init__(self, model: LanguageModel, vocabulary: Vocabulary, own_ids: NDArray[np.uint32]) -> None:
+        self._model, self.vocabulary, self._own_ids = model, vocabulary, own_ids
+        self._common_ids = np.empty_like(own_ids)
+        self._common_ids[own_ids] = np.arange(len(own_ids), dtype=np.uint32)
+
+    @property
+    def label(self) -> str:
+        return self._model.label
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self._model.tokenizer
+
+    @property
+    def fingerprint(self) -> str:
+        return self._model.fingerprint
+
+    @property
+    def context_policy(self) -> str:
+        return self._model.context_policy
+
+    @property
+    def blocks_are_independent(self) -> bool:
+        return self._model.blocks_are_independent
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        for batch in self._model.score(segments, spans=spans, threads=threads):
+            yield self._reordered(batch)
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        return self._reordered(self._model.score_block(block, spans=spans))
+
+    def _reordered(self, batch: ScoreBatch) -> ScoreBatch:
+        return replace(batch, token_ids=self._common_ids[batch.token_ids], strings=self.vocabulary)
+
+    def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        context = check_context(context_ids, len(self._own_ids))
+        return self._model.log_distribution(self._own_ids[context])[self._own_ids]

@@ -1,0 +1,304 @@
+"""Weights of a mixture, by expectation maximisation on held-out text.
+
+One step replaces each weight by the share of the events that the component answers for:
+
+    weight_k <- mean over events of weight_k p_k / sum_j weight_j p_j
+
+The likelihood never falls, has no local maximum but the global one, and the distance to it is bounded at every step:
+the mean log-likelihood can still grow by at most ln max_k (mean of p_k / sum_j weight_j p_j). Where components are much
+alike, EM needs thousands of steps; so the step (of the logarithms) grows by half each time it pays, and falls back to that
+of EM when it does not: the likelihood still never falls.
+
+Sources: Jelinek, F. & Mercer, R. L. (1980), "Interpolated estimation of Markov source parameters from sparse data";
+Dempster, A. P., Laird, N. M. & Rubin, D. B. (1977), "Maximum likelihood from incomplete data via the EM algorithm", JRSS
+B 39, 1-38; the bound: Cover, T. M. (1984), "An algorithm for maximizing expected log investment return", IEEE
+Transactions on Information Theory 30, 369-373; the longer steps: Salakhutdinov, R. & Roweis, S. (2003), "Adaptive
+overrelaxed bound optimization methods", ICML.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.models.mixture.model import MixtureModel, agreeing, check_weights, score_together
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+    from lmgauge.text.segments import Segments
+
+Progress = Callable[[str], None]
+TOLERANCE = 1e-9
+MAX_ITERATIONS = 1000
+_SUM_BLOCK = 1 << 16
+_ACCELERATION = 1.5
+# Of the logarithm of a weight, in one step: beyond it a weight may vanish that is wanted later.
+_LONGEST_STEP = 4.0
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """Weights, and what they are worth on the held-out text. Perplexities count every event, `</s>` included.
+
+    Attributes:
+        weights: one a component, summing to one.
+        perplexities: of the mixture at the start and after each iteration, over the events that are not skipped; they
+            never rise.
+        component_perplexities: of each component alone, over all events; inf where one has probability zero.
+        component_zeros: events to which each component gives probability zero.
+        iterations: steps taken; 0 if the weights were given.
+        gap: nats per event that the best possible weights could still gain, at most.
+        events: of the held-out text, `</s>` included.
+        skipped: of these, to which no component of positive weight gives any probability: they tell nothing of the weights.
+        held_out_sha256: digest of the held-out text.
+        given: whether the weights were given and only measured.
+    """
+
+    weights: tuple[float, ...]
+    perplexities: tuple[float, ...]
+    component_perplexities: tuple[float, ...]
+    component_zeros: tuple[int, ...]
+    iterations: int
+    gap: float
+    events: int
+    skipped: int
+    held_out_sha256: str = ""
+    given: bool = False
+
+    @property
+    def perplexity(self) -> float:
+        """Of the mixture on the held-out text; inf if an event has probability zero."""
+        return math.inf if self.skipped else self.perplexities[-1]
+
+    @property
+    def perplexity_without_zeros(self) -> float:
+        """The finite figure, over the events that are not skipped."""
+        return self.perplexities[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; infinities, which JSON does not have, as the string "inf"."""
+        content = asdict(self) | {"perplexity": self.perplexity}
+        content["perplexities"] = list(self.perplexities)
+        content["component_perplexities"] = list(self.component_perplexities)
+        return {key: _plain(value) for key, value in content.items()}
+
+    def __str__(self) -> str:
+        weights = ", ".join(f"{weight:.4f}" for weight in self.weights)
+        return f"weights {weights}: perplexity {self.perplexity:.4f} on {self.events:,} events, {self.iterations} iterations"
+
+
+def mix(
+    models: Sequence[LanguageModel],
+    held_out: Corpus,
+    *,
+    tolerance: float = TOLERANCE,
+    max_iterations: int = MAX_ITERATIONS,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
+    progress: Progress = lambda stage: None,
+) -> MixtureModel:
+    """The mixture of models that predicts a held-out text best; for arguments and errors see `estimate_weights`."""
+    fit = estimate_weights(
+        models, held_out, tolerance=tolerance, max_iterations=max_iterations, threads=threads, names=names, progress=progress
+    )
+    return MixtureModel(models, fit.weights, estimation=fit.to_dict(), names=names)
+
+
+def estimate_weights(
+    models: Sequence[LanguageModel],
+    held_out: Corpus,
+    *,
+    tolerance: float = TOLERANCE,
+    max_iterations: int = MAX_ITERATIONS,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
+    progress: Progress = lambda stage: None,
+) -> MixtureFit:
+    """The weights under which a held-out text is most probable.
+
+    Args:
+        models: at least two over the same tokens.
+        held_out: text that no component was trained on.
+        tolerance: EM ends when no weights could gain as many nats per event (or a step gains less than rounding loses).
+        max_iterations: it ends after so many steps at the latest.
+        threads: how many; the weights do not depend on it.
+        names: what to call the models in messages; their labels if not given.
+        progress: told in words what is being done.
+
+    Returns:
+        The weights, and how they were found.
+
+    Raises:
+        InputError: the models cannot be mixed, or the text has no event that any of them thinks possible.
+        UsageError: fewer than two models.
+    """
+    logprob = _log_probabilities(models, held_out, threads, names, progress)
+    progress("estimating weights")
+    fit = fit_weights(logprob, tolerance=tolerance, max_iterations=max_iterations)
+    return replace(fit, held_out_sha256=held_out.report.sha256)
+
+
+def measure_weights(
+    models: Sequence[LanguageModel],
+    weights: Sequence[float],
+    held_out: Corpus,
+    *,
+    threads: int | None = None,
+    names: Sequence[str] | None = None,
+    progress: Progress = lambda stage: None,
+) -> MixtureFit:
+    """What given weights are worth on a held-out text; for arguments and errors see `estimate_weights`."""
+    start = check_weights(weights, len(models))
+    logprob = _log_probabilities(models, held_out, threads, names, progress)
+    fit = fit_weights(logprob, start=start, max_iterations=0)
+    return replace(fit, held_out_sha256=held_out.report.sha256, given=True)
+
+
+def fit_weights(
+    logprob: NDArray[np.float64],
+    *,
+    start: Sequence[float] | None = None,
+    tolerance: float = TOLERANCE,
+    max_iterations: int = MAX_ITERATIONS,
+) -> MixtureFit:
+    """Weights by EM from the probabilities alone.
+
+    Args:
+        logprob: float64 [components, events], nats; -inf allowed.
+        start: the first weights; equal ones if not given.
+        tolerance: see `estimate_weights`.
+        max_iterations: see `estimate_weights`.
+
+    Raises:
+        InputError: there is no event, or none that has a probability above zero.
+    """
+    components, events = logprob.shape
+    if not events:
+        raise InputError("the held-out text has no events to estimate weights on; name a text that is not empty")
+    weights = np.full(components, 1.0 / components) if start is None else np.array(start, np.float64)
+    best = logprob[weights > 0].max(axis=0)
+    possible = best > -np.inf
+    if not possible.any():
+        raise InputError("no model gives any held-out event a probability above zero; smooth one of them")
+    shift = best if possible.all() else best[possible]
+    with np.errstate(over="ignore"):  # a component of weight zero may be far above the others
+        relative = np.exp((logprob if possible.all() else logprob[:, possible]) - shift)
+    weights, history, gap = _climb(weights, relative, tolerance, max_iterations)
+    offset = _exact_sum(shift) / len(shift)
+    history = [mean + offset for mean in history]
+    if np.count_nonzero(logprob.max(axis=0) > -np.inf) > len(shift):
+        gap = math.inf  # weights of zero make events impossible that need not be
+    zeros = tuple(int(np.count_nonzero(row == -np.inf)) for row in logprob)
+    own = tuple(-math.inf if zero else _exact_sum(row) / events for row, zero in zip(logprob, zeros, strict=True))
+    fit = MixtureFit(
+        weights=tuple(weights.tolist()),
+        perplexities=tuple(_perplexity(mean) for mean in history),
+        component_perplexities=tuple(_perplexity(mean) for mean in own),
+        component_zeros=zeros,
+        iterations=len(history) - 1,
+        gap=gap,
+        events=events,
+        skipped=events - len(shift),
+    )
+    return fit if start is not None else _at_corner(fit, own, history[-1])
+
+
+def _climb(
+    weights: NDArray[np.float64], relative: NDArray[np.float64], tolerance: float, max_iterations: int
+) -> tuple[NDArray[np.float64], list[float], float]:
+    """EM from `weights`, with ever longer steps while they pay; a step that would lower the likelihood is taken back.
+
+    Args:
+        weights: float64 [components].
+        relative: float64 [components, events], probabilities over that of the best component for the event.
+        tolerance: nats per event to which the maximum is approached.
+        max_iterations: steps.
+
+    Returns:
+        The weights, the mean log-likelihood at the start and after each step (nats, of `relative`), and what better weights
+        could still gain at most.
+    """
+    mean, gains = _expectation(weights, relative)
+    history, speed = [mean], 1.0
+    while (gap := max(0.0, math.log(gains.max()))) > tolerance and len(history) <= max_iterations:
+        with np.errstate(divide="ignore"):
+            step = np.where(weights > 0, np.log(gains), 0.0)
+            reach = float(np.abs(step[np.isfinite(step)]).max())
+            speed = min(speed, max(1.0, _LONGEST_STEP / reach))
+            moved = np.log(weights) + speed * step
+        proposal = np.exp(moved - moved.max())
+        proposal /= math.fsum(proposal)
+        raised, following = _expectation(proposal, relative)
+        if raised < mean:
+            if speed == 1.0:  # a plain step never falls but by rounding: this is the top
+                break
+            speed = 1.0
+            continue
+        weights, mean, gains = proposal, raised, following
+        history.append(mean)
+        speed *= _ACCELERATION
+    return weights, history, gap
+
+
+def _expectation(weights: NDArray[np.float64], relative: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Mean log-likelihood of the mixture, and for each component the mean of its probability over the mixture's."""
+    mixture = np.zeros(relative.shape[1])
+    for weight, row in zip(weights, relative, strict=True):
+        if weight:  # not `weights @ relative`: BLAS adds in an order that depends on the number of threads
+            mixture += weight * row
+    with np.errstate(over="ignore"):
+        gains = np.array([float(np.mean(row / mixture)) for row in relative])
+    return float(np.mean(np.log(mixture))), gains
+
+
+def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit:
+    """The best component alone, where it beats weights that were still on their slow way into its corner."""
+    best = max(range(len(own)), key=lambda k: own[k])
+    if own[best] <= mean:
+        return fit
+    weights = tuple(float(k == best) for k in range(len(own)))
+    gap = max(0.0, fit.gap - (own[best] - mean))
+    return replace(fit, weights=weights, perplexities=(*fit.perplexities, _perplexity(own[best])), gap=gap)
+
+
+def _log_probabilities(
+    models: Sequence[LanguageModel], held_out: Corpus, threads: int | None, names: Sequence[str] | None, progress: Progress
+) -> NDArray[np.float64]:
+    """float64 [models, events], natural logs."""
+    together = score_together(agreeing(models, names), _told(held_out, progress), threads=threads)
+    parts = [np.array([batch.logprob for batch in batches], np.float64) for batches in together]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(models), 0))
+
+
+def _told(corpus: Corpus, progress: Progress) -> Iterator[Segments]:
+    done = 0
+    for block in corpus:
+        yield block
+        done += block.byte_count()
+        progress(f"scored {done / 1e6:,.0f} MB")
+
+
+def _exact_sum(values: NDArray[np.float64]) -> float:
+    blocks = (values[begin : begin + _SUM_BLOCK].tolist() for begin in range(0, len(values), _SUM_BLOCK))
+    return math.fsum(value for block in blocks for value in block)
+
+
+def _perplexity(mean: float) -> float:
+    """exp(-mean), inf beyond float64."""
+    try:
+        return math.exp(-mean)
+    except OverflowError:
+        return math.inf
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value

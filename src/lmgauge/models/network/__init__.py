@@ -1,0 +1,1 @@
+"""What all networks share, and the engines that run them. May import what `models` may."""

@@ -1,0 +1,201 @@
+"""The tokens of a GGUF file: its own tokenizer, in llama.cpp, with spans that are checked against the text."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import struct
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lmgauge.errors import InputError, ModelFileError
+from lmgauge.models.network.gguf.network import GgufNetwork
+from lmgauge.models.network.server.spans import approximate, place
+from lmgauge.models.network.tokens import NO_ID, TokenMap
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokens import Tokens, TokenUnit
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
+
+MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+_HEAD = struct.Struct("<4sIQQ")
+_LENGTH = struct.Struct("<Q")
+_KIND = struct.Struct("<I")
+_STRING, _LIST = 8, 9
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # bytes of a number of each kind
+_MOST_SETTINGS = 1 << 16
+
+
+class GgufTokenizer:
+    """The tokenizer of a GGUF file; no special token is added to a text, and none is read into one.
+
+    Spans are the bytes that a token stands for. A segment is given back exactly if what its tokens stand for is its text,
+    but for the space that some tokenizers set before the first word.
+
+    Args:
+        network: the file, loaded.
+        names: a distinct name of each token.
+        sha256: hexadecimal digest of all that the file says of its tokenizer.
+    """
+
+    PREFIX = "gguf@"
+    unit: TokenUnit = "subword"
+    kernel: int | None = None
+
+    def __init__(self, network: GgufNetwork, names: Sequence[str], sha256: str) -> None:
+        self._network, self._sha256 = network, sha256
+        self.name = self.PREFIX + sha256[:6]
+        encoded = [name.encode() for name in names]
+        self._bounds = np.concatenate(([0], np.cumsum([len(name) for name in encoded]))).astype(np.int64)
+        self._strings = np.frombuffer(b"".join(encoded), np.uint8)
+        self._ids = {name: token for token, name in enumerate(names)}
+        self._pieces: dict[int, bytes] = {}
+        self._adds_space = self._spelled(network.tokenize(b"a")) == b" a"
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Return the tokens of `segments`."""
+        found: list[list[int]] = []
+        spans: list[int] = []
+        lossy = np.zeros(len(segments), bool)
+        for i in range(len(segments)):
+            text = segments.text(i)
+            tokens = self._network.tokenize(text) if text else []
+            pieces = list(map(self._piece, tokens))
+            ends = place(pieces, text)
+            lossy[i] = ends is None
+            spans += approximate(pieces, text) if ends is None else ends
+            found.append(tokens)
+        ids = np.array([token for tokens in found for token in tokens], np.int64)
+        counts = np.array([len(tokens) for tokens in found], np.int64)
+        return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, np.array(spans, np.int64), lossy)
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are."""
+        known = [self._ids.get(token, NO_ID) for token in tokens]
+        parts = [token.encode() if i == NO_ID else self._piece(i) for token, i in zip(tokens, known, strict=True)]
+        whole = b"".join(parts)
+        return (whole.removeprefix(b" ") if self._adds_space else whole).decode("utf-8", "replace")
+
+    def settings(self) -> dict[str, object]:
+        """Return the name, and the SHA-256 of what the file says of it."""
+        return {"name": self.name, "sha256": self._sha256}
+
+    def files(self) -> dict[str, bytes]:
+        """Return no files: the tokenizer is a part of the model's own."""
+        return {}
+
+    @property
+    def fingerprint(self) -> str:
+        """Six hexadecimal digits of the SHA-256."""
+        return self._sha256[:6]
+
+    def _spelled(self, tokens: Sequence[int]) -> bytes:
+        return b"".join(map(self._piece, tokens))
+
+    def _piece(self, token: int) -> bytes:
+        found = self._pieces.get(token)
+        if found is None:
+            found = self._pieces[token] = self._network.piece(token)
+        return found
+
+    def __repr__(self) -> str:
+        return f"GgufTokenizer({self.name!r})"
+
+
+def gguf_tokens(network: GgufNetwork) -> TokenMap:
+    """Tokens and ids of a GGUF file.
+
+    Raises:
+        ModelFileError: the header is damaged, or the file has no vocabulary.
+    """
+    strings = network.strings()
+    ids = [network.unknown_id(), network.token_id("bos"), network.token_id("eos")]
+    if ids[UNK] in (ids[BOS], ids[EOS]):
+        ids[UNK] = NO_ID
+    names = distinct_names(strings)
+    for token, name in zip(ids, SPECIAL_TOKENS, strict=True):
+        if token != NO_ID:
+            names[token] = name
+    others = [token for token in range(network.size) if token not in ids]
+    try:
+        tokenizer = GgufTokenizer(network, names, tokenizer_digest(network.path))
+        vocabulary = Vocabulary.from_tokens([names[token] for token in others], closed=ids[UNK] == NO_ID)
+    except InputError as error:
+        raise ModelFileError(f"{network.path}: its vocabulary cannot be used: {error}") from error
+    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64))
+
+
+def distinct_names(strings: Sequence[str]) -> list[str]:
+    """A name for each token: its string, unless that is empty, taken, or one of ours for `<unk>`, `<s>` and `</s>`."""
+    taken = set(SPECIAL_TOKENS)
+    names = []
+    for token, string in enumerate(strings):
+        name = string or f"<row {token}>"
+        if name in SPECIAL_TOKENS:
+            name = f"{name} (text)"
+        if name in taken:
+            name = f"{name} (id {token})"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def tokenizer_digest(path: Path) -> str:
+    """SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits.
+
+    Raises:
+        ModelFileError: the header is damaged, or of a version that is not known.
+    """
+    digest = hashlib.sha256()
+    for name, value in sorted(_settings(path)):
+        if name.startswith(b"tokenizer.ggml."):
+            digest.update(_LENGTH.pack(len(name)) + name + _LENGTH.pack(len(value)) + value)
+    return digest.hexdigest()
+
+
+def _settings(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Names and raw values of a GGUF header."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            magic, version, _, count = _HEAD.unpack_from(data, 0)
+            if magic != MAGIC or version not in _VERSIONS or count > _MOST_SETTINGS:
+                raise ModelFileError(f"{path}: is no GGUF file of version 2 or 3, or a damaged one")
+            at = _HEAD.size
+            for _ in range(count):
+                end = _after_string(data, at)
+                name = data[at + _LENGTH.size : end]
+                at = _after_value(data, end)
+                yield name, data[end:at]
+    except (OSError, ValueError, struct.error, KeyError) as error:
+        raise ModelFileError(f"{path}: its header is damaged: {error}") from error
+
+
+def _after_string(data: mmap.mmap, at: int) -> int:
+    (length,) = _LENGTH.unpack_from(data, at)
+    end: int = at + _LENGTH.size + length
+    if end > len(data):
+        raise ValueError("a string reaches beyond its end")
+    return end
+
+
+def _after_value(data: mmap.mmap, at: int) -> int:
+    """One past the last byte of a value whose kind stands at `at`."""
+    (kind,) = _KIND.unpack_from(data, at)
+    at += _KIND.size
+    if kind == _STRING:
+        return _after_string(data, at)
+    if kind != _LIST:
+        return at + _SIZES[kind]
+    (kind,) = _KIND.unpack_from(data, at)
+    (count,) = _LENGTH.unpack_from(data, at + _KIND.size)
+    at += _KIND.size + _LENGTH.size
+    if kind == _STRING:
+        for _ in range(count):
+            at = _after_string(data, at)
+        return at
+    end: int = at + count * _SIZES[kind]
+    if end > len(data):
+        raise ValueError("a list reaches beyond its end")
+    return end

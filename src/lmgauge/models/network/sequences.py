@@ -1,0 +1,85 @@
+"""Blocks of text as the token sequences that a network predicts, and the rows of the score table they come back to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.models.network.options import ContextPolicy
+from lmgauge.models.network.tokens import TokenMap
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.text.encoding import encode
+from lmgauge.text.segments import Segments
+from lmgauge.text.vocabulary import EOS, UNK
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The events of a block.
+
+    Attributes:
+        block: the text.
+        ids: uint32 [n], lmgauge's ids of the events, segment after segment.
+        counts: int64 [segments], events of each segment.
+        ends: int64 [n] or empty, where the span of each ends.
+        lossy: bool [segments].
+    """
+
+    block: Segments
+    ids: NDArray[np.uint32]
+    counts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    lossy: NDArray[np.bool_]
+
+    def batch(self, logprob: NDArray[np.float64], tokens: TokenMap, unscored: NDArray[np.bool_] | None = None) -> ScoreBatch:
+        """The score table of the block.
+
+        Args:
+            logprob: float64 [n], nats; ignored where unscored.
+            tokens: the vocabulary.
+            unscored: bool [n], events left out: their bytes go to the event after them, and their segment is marked.
+        """
+        kind = np.full(len(self.ids), TOKEN, np.uint8)
+        kind[self.ids == UNK] = OOV
+        kind[self.ids == EOS] = EOS_KIND
+        counts, lossy, ends, ids = self.counts, self.lossy, self.ends, self.ids
+        if unscored is not None and unscored.any():
+            owner = np.repeat(np.arange(len(counts)), counts)
+            left_out = np.bincount(owner[unscored], minlength=len(counts))
+            counts, lossy = counts - left_out, lossy | (left_out > 0)
+            kept = ~unscored
+            ids, logprob, kind, ends = ids[kept], logprob[kept], kind[kept], ends[kept] if len(ends) else ends
+        return ScoreBatch(
+            segments=np.arange(self.block.first, self.block.first + len(self.block), dtype=np.int64),
+            segment_events=counts,
+            token_ids=ids,
+            strings=tokens.vocabulary,
+            logprob=logprob,
+            kind=kind,
+            ends=ends,
+            lossy=lossy,
+        )
+
+
+def rows_of(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> Rows:
+    """The events of a block under a policy of what ends a segment.
+
+    Raises:
+        InputError: the text has a reserved token that is refused.
+    """
+    encoded = encode(block, tokens.tokenizer, tokens.vocabulary, bos=False, reserved=tokens.reserved, spans=spans)
+    last = np.flatnonzero(encoded.ids == EOS)
+    counts = np.diff(np.concatenate(([0], last + 1)))
+    ids, ends = encoded.ids, encoded.span_ends
+    lengths = block.ends - block.starts
+    if policy.end != "eos":
+        kept = encoded.ids != EOS
+        counts = counts - 1
+        ids, ends = ids[kept], ends[kept] if spans else ends
+    if spans:
+        # What the last token leaves over has no other event to belong to.
+        some = counts > 0
+        ends[(np.cumsum(counts) - 1)[some]] = lengths[some]
+    return Rows(block, ids, counts, ends, encoded.lossy)

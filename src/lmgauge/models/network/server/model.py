@@ -1,0 +1,345 @@
+"""Models behind an OpenAI-compatible completions server that tells the log-probabilities of a prompt.
+
+The text goes to the server segment by segment: its tokenizer cuts it, its model scores the tokens, and byte spans come from
+the text itself, against which the tokens are checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.models.network.options import ContextPolicy, FirstToken, ScoringOptions, SegmentEnd
+from lmgauge.models.network.server.http import Endpoint, ServerError
+from lmgauge.models.network.server.server import Server
+from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokens import Tokens, TokenUnit
+from lmgauge.text.vocabulary import Vocabulary
+from lmgauge.threads import map_in_order
+
+# Requests at a time: servers compute them together.
+_AT_A_TIME = 4
+# Servers compute in sixteen bits and in batches of whoever asks: rows come out a little different the next time.
+_TOLERANCE = 0.1
+_MOST_NAMES = 5
+_SPECIAL = re.compile(r"</?s>|<(unk|pad|mask|bos|eos)>|<\|[^\s|<>]+\|>")
+
+
+class UnknownVocabulary(Vocabulary):
+    """The vocabulary of a server's model: there is one, the same for all runs of that model, but no one tells it.
+
+    It has a fingerprint and no size; whatever needs its tokens is refused.
+
+    Args:
+        identity: what tells it from others.
+    """
+
+    def __init__(self, identity: str) -> None:
+        self._identity, self.closed = identity, True
+
+    def __len__(self) -> int:
+        return 0
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what tells it from others: the model's name, and where it cuts a text."""
+        return hashlib.sha256(b"vocabulary of a server" + self._identity.encode()).hexdigest()
+
+    def token(self, token_id: int) -> str:
+        """Refuses.
+
+        Raises:
+            UsageError: always.
+        """
+        raise _unknown()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("slots", "offsets", "bytes"):
+            raise _unknown()
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return "UnknownVocabulary()"
+
+
+def _segments(count: int) -> str:
+    return f"{count:,} segment{'s' * (count != 1)}"
+
+
+def _unknown() -> UsageError:
+    return UsageError(
+        "the vocabulary of a model on a server is not known; what needs it (mixtures, audits, divergence, sampling) needs "
+        "the model itself: -m FOLDER or -m FILE.gguf"
+    )
+
+
+@dataclass(frozen=True)
+class ServerTokenizer:
+    """The tokenizer of a server's model, which only the server can use.
+
+    Attributes:
+        fingerprint: six hexadecimal digits of the model's name and of where it cuts a text.
+    """
+
+    fingerprint: str
+    unit: TokenUnit = "subword"
+    kernel: int | None = None
+
+    @property
+    def name(self) -> str:
+        """For signatures and files."""
+        return f"server@{self.fingerprint}"
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """Refuses.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError("a server keeps its tokenizer to itself; name the model itself: -m FOLDER or -m FILE.gguf")
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """The strings in a row, as the server shows them."""
+        return "".join(tokens)
+
+    def settings(self) -> dict[str, object]:
+        """The name, which is all there is to know."""
+        return {"name": self.name}
+
+    def files(self) -> dict[str, bytes]:
+        """No files."""
+        return {}
+
+
+class CompletionsModel:
+    """A model on a server.
+
+    Attributes:
+        server: where it is.
+        policy: what each prediction sees.
+        tolerance: nats by which rows may differ when they are scored again.
+        progress: told how many tokens were scored since it was last told.
+    """
+
+    blocks_are_independent = False
+    tolerance = _TOLERANCE
+
+    def __init__(self, server: Server, policy: ContextPolicy) -> None:
+        self.server, self.policy = server, policy
+        self.label = PurePath(server.model).name or server.model
+        self.progress: Callable[[int], None] = lambda tokens: None
+        # Who writes tables knows the strings of a batch by their identity, which none of a later batch may get.
+        self._strings: list[TokenStrings] = []
+        self._altered, self._special = 0, list[str]()
+        self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
+        self.vocabulary: Vocabulary = UnknownVocabulary(self._identity)
+        self.tokenizer = ServerTokenizer(self.vocabulary.fingerprint[:6])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
+        told = json.dumps(["server", self._identity, str(self.policy), self.server.before])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    @property
+    def context_policy(self) -> str:
+        """What each prediction sees, for signatures."""
+        return str(self.policy)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about the text scored last: why its bits are a bound."""
+        found = []
+        if self._altered:
+            found.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
+        if self._special:
+            names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
+            where = f"names of special tokens ({names}) stand in {_segments(len(self._special))}"
+            found.append(f"{self.label}: {where}; the server may read them as those tokens")
+        return found
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """One batch of the score table for each block of segments, in order.
+
+        Args:
+            segments: blocks of text.
+            spans: whether to fill the column `ends`.
+            threads: requests at a time, where more than a few.
+
+        Raises:
+            ServerError: the server fails, or refuses a segment: which one is told.
+        """
+        at_a_time = max(threads or 0, _AT_A_TIME)
+        self._altered, self._special = 0, []
+        try:
+            for block in segments:
+                rows = []
+                for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
+                    self.progress(len(scored.logprob))
+                    rows.append(scored)
+                    self._altered += scored.altered
+                    self._special += [scored.special] * bool(scored.special)
+                batch = _batch(block, rows, spans=spans)
+                self._strings.append(batch.strings)
+                yield batch
+        finally:
+            self.server.endpoint.close()
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """The batch of one block."""
+        return next(self.score([block], spans=spans))
+
+    def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Refuses: a few likely tokens and their log-probabilities are no distribution.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            f"{self.label}: a server tells the log-probabilities of the text's own tokens, not of the whole vocabulary; "
+            "audits, divergence, sampling, entropy and rank need the model itself: -m FOLDER or -m FILE.gguf"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is known of the model."""
+        return {
+            "model_type": "server",
+            "label": self.label,
+            "server": self.server.endpoint.url,
+            "model": self.server.model,
+            "context": self.context_policy,
+            "tokenizer": self.tokenizer.settings(),
+            "fingerprint": self.fingerprint,
+        }
+
+    def _segment(self, block: Segments, i: int) -> _Scored:
+        source = block.text(i)
+        length = len(source)
+        if self.policy.end == "newline" and block.terminator:
+            source += b"\n"
+        if not source:
+            return _Scored([], np.zeros(0), np.zeros(0, np.int64), False)
+        try:
+            found = self.server.locate(source.decode())
+        except ServerError as error:
+            too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
+            hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
+            raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
+        # The first token's bytes go to the event after it.
+        first = int(found.logprob[:1] == [None])
+        if first and self.policy.first_token == "bos":
+            raise ServerError(
+                f"{block.source}, line {block.line(i)}: the server gives no log-probability for the first token; leave out "
+                "--first-token, or set a text before each segment with --bos"
+            )
+        ends = np.minimum(np.array(found.ends[first:], np.int64), length)
+        ends[-1:] = length
+        strings = [_shown(piece) for piece in found.pieces[first:]]
+        # Servers read the name of a special token in the text as that token, not as the text it is.
+        special = next(filter(_SPECIAL.fullmatch, strings), "")
+        bound = bool(first) or not found.exact or bool(special)
+        return _Scored(strings, np.array(found.logprob[first:], np.float64), ends, bound, not found.exact, special)
+
+    def __repr__(self) -> str:
+        return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.policy})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else."""
+
+    strings: list[str]
+    logprob: NDArray[np.float64]
+    ends: NDArray[np.int64]
+    bound: bool
+    altered: bool = False
+    special: str = ""
+
+
+def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
+    numbers: dict[str, int] = {}
+    ids = [numbers.setdefault(token, len(numbers)) for row in rows for token in row.strings]
+    logprob = np.concatenate([np.zeros(0), *(row.logprob for row in rows)])
+    ends = np.concatenate([np.zeros(0, np.int64), *(row.ends for row in rows)]) if spans else np.zeros(0, np.int64)
+    return ScoreBatch(
+        segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
+        segment_events=np.array([len(row.logprob) for row in rows], np.int64),
+        token_ids=np.array(ids, np.uint32),
+        strings=Strings(list(numbers)),
+        logprob=logprob,
+        kind=np.full(len(logprob), TOKEN, np.uint8),
+        ends=ends,
+        lossy=np.array([row.bound for row in rows], bool),
+    )
+
+
+def _shown(piece: str | bytes) -> str:
+    """A token as a string that every file format takes."""
+    shown = piece.decode("utf-8", "replace") if isinstance(piece, bytes) else piece
+    return shown.encode("utf-8", "replace").decode()
+
+
+def load_completions(url: str, options: ScoringOptions, *, bos: str | None = None) -> CompletionsModel:
+    """Meets a server.
+
+    Args:
+        url: its address, such as `http://127.0.0.1:8000/v1`; a model's name may follow after a `#`.
+        options: `first_token` (`bos` or `unscored`) and `end` (`newline` or `none`); the others do not fit a server.
+        bos: text to set before each segment, so that the first token has a context and a score: the model's BOS token as
+            the server reads it, such as `<s>`, or any text that stands alone.
+
+    Raises:
+        UsageError: options that a server cannot follow, or an address that is none.
+        ServerError: not reachable, no such model, no scores of prompts.
+    """
+    end = _check_options(url, options)
+    endpoint = Endpoint(url)
+    try:
+        server = Server.meet(endpoint, bos or "")
+        found = server.locate("The quick brown fox")
+        scored: FirstToken = "unscored" if found.logprob[:1] == [None] else "bos"
+        if options.first_token not in (None, scored):
+            does = "scores no first token" if scored == "unscored" else "scores the first token after its BOS token"
+            raise UsageError(
+                f"{url}: first-token {options.first_token}: this server {does}; leave the option out"
+                + (", or set a text before each segment with --bos" if scored == "unscored" else "")
+            )
+        policy = ContextPolicy(running=False, context=None, stride=None, first_token=scored, end=end)
+        return CompletionsModel(server, policy)
+    except ServerError as error:
+        if str(error).startswith(endpoint.url):
+            raise
+        raise ServerError(f"{endpoint.url}: {error}", error.status, error.reason) from error
+    finally:
+        endpoint.close()
+
+
+def _check_options(url: str, options: ScoringOptions) -> SegmentEnd:
+    """What ends a segment, once the options are known to fit a server."""
+    if options.context is not None or options.stride is not None:
+        raise UsageError(
+            f"{url}: --context and --stride count tokens, and a server is given text; leave them out, and cut the text into "
+            "segments that the server takes whole"
+        )
+    if options.stream:
+        raise UsageError(
+            f"{url}: a server is given a segment at a time, so that no context runs on; leave out --context stream"
+        )
+    if options.first_token == "uniform":
+        raise UsageError(f"{url}: first-token uniform: the size of the vocabulary on a server is not known; choose another")
+    if options.first_token == "eos":
+        raise UsageError(f"{url}: first-token eos: a server is given text; set its EOS token before each segment with --bos")
+    if options.end == "eos":
+        raise UsageError(f"{url}: end eos: a server is given text, and no token after it; choose newline or none")
+    return options.end or "newline"

@@ -1,0 +1,161 @@
+"""What a completions server says of the tokens of a prompt, whichever of the known ways it says it in.
+
+Known are the `logprobs` of OpenAI's completions (`tokens`, `token_logprobs`, `top_logprobs`; `text_offset` is not needed and
+not read, as servers count it in different units), the `content` list that llama.cpp uses, and vLLM's `prompt_logprobs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmgauge.models.network.server.http import ServerError
+from lmgauge.models.network.server.spans import Piece
+
+# What vLLM writes for anything below, as JSON has no infinity.
+_LOWEST = -9999.0
+# The softmax of a server may round a certain event to a little more than probability one.
+_ROUNDING = 1e-4
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTokens:
+    """The tokens of a reply.
+
+    Attributes:
+        pieces: as the server shows them.
+        logprob: nats; None where the server has none, as for the first.
+        best: log-probability of the likeliest token in each place; None where it is not told.
+        generated: how many tokens the server says it added; None if it does not say.
+        echoes: whether the reply has the prompt's tokens and those added after it, or the prompt's alone.
+    """
+
+    pieces: list[Piece]
+    logprob: list[float | None]
+    best: list[float | None]
+    generated: int | None
+    echoes: bool
+
+
+def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
+    """The tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities.
+
+    Raises:
+        ServerError: the reply has another form than any that is known, or a value that is no log-probability.
+    """
+    choice = _choice(reply)
+    told = choice.get("logprobs")
+    if not told:
+        return None
+    if isinstance(told, Mapping) and isinstance(told.get("content"), list):
+        pieces, values, tops = _content(told["content"])
+    else:
+        pieces = _list(told, "tokens")
+        values, tops = _list(told, "token_logprobs"), told.get("top_logprobs")
+    if len(pieces) != len(values) or any(not isinstance(piece, (str, bytes)) for piece in pieces):
+        raise _strange("tokens and token_logprobs do not belong together")
+    if not isinstance(tops, list) or len(tops) != len(pieces):
+        tops = [None] * len(pieces)
+    return PromptTokens(pieces, [_number(value) for value in values], [_best(top) for top in tops], _generated(reply), True)
+
+
+def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
+    """The tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none.
+
+    Raises:
+        ServerError: as `read_echo` does.
+    """
+    told = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
+    if not isinstance(told, list) or not told:
+        return None
+    pieces: list[Piece] = []
+    logprob: list[float | None] = []
+    for entry in told:
+        if entry is None:
+            pieces.append("")
+            logprob.append(None)
+            continue
+        if not isinstance(entry, Mapping) or len(entry) != 1:
+            raise _strange("an entry of prompt_logprobs does not name one token")
+        [token] = entry.values()
+        piece = token.get("decoded_token") if isinstance(token, Mapping) else None
+        if not isinstance(piece, str):
+            raise _strange("an entry of prompt_logprobs has no decoded_token")
+        pieces.append(piece)
+        logprob.append(_number(token.get("logprob")))
+    return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False)
+
+
+def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = reply.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise _strange("there are no choices in it")
+    return choices[0]
+
+
+def _list(told: object, name: str) -> list[Any]:
+    found = told.get(name) if isinstance(told, Mapping) else None
+    if not isinstance(found, list):
+        raise _strange(f"logprobs without {name}")
+    return found
+
+
+def _content(entries: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """Tokens, log-probabilities and tops of a `content` list; bytes where it tells them."""
+    pieces: list[Any] = []
+    values: list[Any] = []
+    tops: list[Any] = []
+    for entry in entries:
+        if not isinstance(entry, Mapping):
+            raise _strange("an entry of logprobs.content is no object")
+        told = entry.get("bytes")
+        try:
+            pieces.append(bytes(told) if isinstance(told, list) and told else entry.get("token"))
+        except (ValueError, TypeError) as error:
+            raise _strange("an entry of logprobs.content has bytes that are none") from error
+        values.append(entry.get("logprob"))
+        listed = entry.get("top_logprobs")
+        found = [top.get("logprob") for top in listed if isinstance(top, Mapping)] if isinstance(listed, list) else []
+        tops.append(dict(enumerate(found)))
+    return pieces, values, tops
+
+
+def _number(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _strange(f"{repr(value)[:_SHOWN]} stands where a log-probability should")
+    found = _float(value)
+    if math.isnan(found):
+        raise ServerError("gives NaN for a log-probability; the model is damaged, or its precision too low")
+    if found > _ROUNDING:
+        raise ServerError(f"gives {found} for a log-probability, which cannot be above 0")
+    return -math.inf if found <= _LOWEST else min(found, 0.0)
+
+
+def _float(value: int | float) -> float:
+    """Return a number of JSON, where integers have no limit, as a float."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _best(top: object) -> float | None:
+    if not isinstance(top, Mapping):
+        return None
+    values = [_float(value) for value in top.values() if isinstance(value, (int, float))]
+    return max((value for value in values if not math.isnan(value)), default=None)
+
+
+def _generated(reply: Mapping[str, Any]) -> int | None:
+    usage = reply.get("usage")
+    count = usage.get("completion_tokens") if isinstance(usage, Mapping) else None
+    return count if isinstance(count, int) and count >= 0 else None
+
+
+def _strange(what: str) -> ServerError:
+    return ServerError(f"answers in a form that is not known ({what}); is this a completions server?")

@@ -1,0 +1,285 @@
+"""A completions server as far as scoring needs it: which model it serves, and the tokens of a text with their scores.
+
+Servers agree on the request (`echo`, `logprobs`) and on little else, so that what they do is found out when first met, by
+two short requests whose answers are known to have a certain form, and never assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import Any, Literal
+
+from lmgauge.errors import UsageError
+from lmgauge.models.network.server.http import Endpoint, ServerError
+from lmgauge.models.network.server.reply import PromptTokens, read_echo, read_prompt_logprobs
+from lmgauge.models.network.server.spans import Piece, approximate, left_out, place
+
+Asking = Literal["echo", "prompt_logprobs"]
+PROBE = "The quick brown fox jumps over the lazy dog.\nÄpfel, 1984: naïve cafés – 東京!\n"
+# Differ in their last token, in most vocabularies.
+_PAIRS = (("One two three four", "One two three five"), ("The cat saw a b", "The cat saw a c"), ("1 2 3 4", "1 2 3 5"))
+# Servers that compute in sixteen bits, and in other batches, differ by less; distributions of different contexts by more.
+_SAME_NATS = 0.05
+# None is always refused or taken for "as many as fit" by some server; one is understood by all.
+_ADDED = 1
+_MOST_ADDED = 4
+_MOST_NAMES, _LONGEST_NAME = 10, 80
+_TELLING = ("id", "root", "parent", "max_model_len", "meta")  # of a model's entry: what stays the same from day to day
+_NEEDED = "scoring needs a server that answers `echo` with `logprobs` for the prompt, such as vLLM's or llama-cpp-python's"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """The tokens of a text and where they are.
+
+    Attributes:
+        pieces: as the server shows them.
+        logprob: nats; None for a first token without any.
+        ends: one past the last byte of each.
+        exact: whether the tokens give the text back.
+        added: tokens that the server added at the end.
+    """
+
+    pieces: list[Piece]
+    logprob: list[float | None]
+    ends: list[int]
+    exact: bool
+    added: int
+
+    def after(self, before: int) -> Located:
+        """The tokens after so many bytes.
+
+        Raises:
+            ServerError: a token lies on both sides.
+        """
+        if not before:
+            return self
+        if before not in self.ends:
+            raise _joined()
+        first = self.ends.index(before) + 1  # tokens without bytes after it may hide the text's first character
+        ends = [end - before for end in self.ends[first:]]
+        return replace(self, pieces=self.pieces[first:], logprob=self.logprob[first:], ends=ends)
+
+
+@dataclass
+class Server:
+    """A model on a server.
+
+    Attributes:
+        endpoint: where.
+        model: its name there.
+        entry: what the server's list says of it.
+        before: text that is set before each text, as the beginning of its context.
+        asking: how the server is asked.
+    """
+
+    endpoint: Endpoint
+    model: str
+    entry: Mapping[str, Any] = field(default_factory=dict)
+    before: str = ""
+    asking: Asking = "echo"
+
+    @classmethod
+    def meet(cls, endpoint: Endpoint, before: str = "") -> Server:
+        """Finds the model, how to ask for scores, and that they are what they should be.
+
+        Raises:
+            ServerError: not reachable, no such model, no scores of prompts, or wrong ones.
+            UsageError: there are several models and none is named.
+        """
+        server = cls(endpoint, *_choose_model(endpoint), before)
+        server._find_asking()
+        server._check_places()
+        return server
+
+    def tokens(self, text: str) -> PromptTokens:
+        """The tokens of a text that is not empty, with whatever the server adds.
+
+        Raises:
+            ServerError: the server refuses, or its answer has no scores.
+        """
+        request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0}
+        if self.asking == "echo":
+            found = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
+        else:
+            found = read_prompt_logprobs(self.endpoint.post("/completions", request | {"prompt_logprobs": 0}))
+        if found is None:
+            raise ServerError(
+                f"{self.endpoint.url}: answers without log-probabilities; start the server so that it gives them "
+                f"(llama-cpp-python: --logits_all true). {_NEEDED}"
+            )
+        if found.echoes and len(found.pieces) <= _ADDED < len(text):
+            raise ServerError(f"{self.endpoint.url}: answers without the tokens of the prompt; {_NEEDED}")
+        return found
+
+    def locate(self, text: str) -> Located:
+        """The tokens of a text that is not empty, and where they are in it.
+
+        Raises:
+            ServerError: as `tokens` does; or the tokenizer joins the text with what is set before it.
+        """
+        return locate(self.tokens(self.before + text), text.encode(), self.before.encode())
+
+    def identity(self) -> list[Any]:
+        """What tells this model from others, as JSON values: names, and where it cuts a text."""
+        told = {name: self.entry[name] for name in _TELLING if self.entry.get(name) is not None}
+        return [self.model, told, self.locate(PROBE).ends]
+
+    def _find_asking(self) -> None:
+        """Asks in one way, then in the other; the first refusal is what is told."""
+        refusal: ServerError | None = None
+        for asking in ("echo", "prompt_logprobs"):
+            self.asking = asking
+            try:
+                self.tokens(PROBE)
+            except ServerError as error:
+                if refusal is None:
+                    refusal = error
+                if error.status in (0, 400, 404, 405, 422, 500, 501):
+                    continue
+                raise
+            else:
+                return
+        assert refusal is not None
+        if refusal.status:
+            raise ServerError(f"{refusal}. {_NEEDED[0].upper()}{_NEEDED[1:]}", refusal.status) from refusal
+        raise refusal
+
+    def _check_places(self) -> None:
+        """That a token's log-probability is of that token: the last tokens of two texts have the same alternatives.
+
+        Raises:
+            ServerError: they do not, so that scores are of some other place.
+        """
+        for one, other in _PAIRS:
+            a, b = (self._last_place(text) for text in (one, other))
+            if a is None or b is None or a[0] != b[0] or a[1] == b[1]:
+                continue
+            if abs(a[2] - b[2]) > _SAME_NATS:
+                raise ServerError(
+                    f"{self.endpoint.url}: its log-probabilities are out of place: what it says of a token depends on that "
+                    "token itself, as in llama-cpp-python's server with models that begin without a BOS token. Score the "
+                    "model's own file instead: -m FILE.gguf, or -m FOLDER"
+                )
+            return
+
+    def _last_place(self, text: str) -> tuple[list[Piece], Piece, float] | None:
+        """The tokens before the last of a text, the last, and the log-probability of the likeliest one there."""
+        tokens = self.tokens(self.before + text)
+        found = locate(tokens, text.encode(), self.before.encode())
+        last = found.added + 1
+        if not found.exact or last > len(tokens.pieces):
+            return None
+        best = tokens.best[-last]
+        return None if best is None else (tokens.pieces[:-last], tokens.pieces[-last], best)
+
+
+def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
+    """Which tokens of a reply are the text's, and where they are in it.
+
+    Args:
+        tokens: of what is set before the text, the text, and what the server added.
+        text: UTF-8, not empty.
+        before: what is set before it.
+
+    Raises:
+        ServerError: a token is partly before the text and partly in it, one after the first has no log-probability, or the
+            tokens do not show all of the text.
+    """
+    # A first token without a score that is no text of the segment is the model's BOS token.
+    firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)
+    for added in _added_first(tokens):
+        last = len(tokens.pieces) - added
+        # Servers that take what is set before the text for a special token may not show it.
+        for source in (before + text, text) if before else (text,):
+            for first in firsts:
+                ends = place(tokens.pieces[first:last], source)
+                if ends is not None:
+                    found = Located(tokens.pieces[first:last], tokens.logprob[first:last], ends, True, added)
+                    return _checked(found.after(len(source) - len(text)))
+    return _checked(_nearly(tokens, text, before))
+
+
+def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
+    """The same where the tokens do not give the text back, but show all of it as a tokenizer may alter it."""
+    added = _added_first(tokens)[0]
+    last = len(tokens.pieces) - added
+    first = int(tokens.logprob[:1] == [None] and _stands_alone(tokens.pieces[0], before + text))
+    if before:
+        tried = range(first, min(last, first + len(before) + 2))
+        first = next((k + 1 for k in tried if place(tokens.pieces[first : k + 1], before) is not None), -1)
+        if first < 0:
+            raise _joined()
+    pieces = tokens.pieces[first:last]
+    wrong = left_out(pieces, text)
+    if wrong is not None:
+        raise ServerError(
+            f"the server's reply has {wrong}; does the server cut long prompts, or leave tokens out? Cut the text into "
+            "shorter segments, or score the model itself: -m FOLDER or -m FILE.gguf"
+        )
+    return Located(pieces, tokens.logprob[first:last], approximate(pieces, text), False, added)
+
+
+def _joined() -> ServerError:
+    return ServerError("the tokenizer joins the text with what --bos sets before it; choose a text that stands alone")
+
+
+def _stands_alone(piece: Piece, text: bytes) -> bool:
+    shown = piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")
+    return bool(shown.strip()) and not text.lstrip().startswith(shown.strip())
+
+
+def _checked(found: Located) -> Located:
+    if None in found.logprob[1:]:
+        place_ = found.logprob.index(None, 1)
+        raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(found.pieces[place_]))}")
+    return found
+
+
+def _added_first(tokens: PromptTokens) -> Sequence[int]:
+    """How many tokens at the end the server may have added, what it says itself first."""
+    if not tokens.echoes:
+        return (0,)
+    told = _ADDED if tokens.generated is None else tokens.generated
+    # Some go on until a character is whole, and some do not show the last.
+    tried = dict.fromkeys((told, max(0, told - 1), *range(_MOST_ADDED + 1)))
+    return [count for count in tried if count <= len(tokens.pieces)]
+
+
+def _cut(text: str) -> str:
+    """Return as much of a server's words as a message has room for."""
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
+
+
+def _choose_model(endpoint: Endpoint) -> tuple[str, Mapping[str, Any]]:
+    """The name and the list entry of the model that the address names, or of the only one there is."""
+    try:
+        listed = endpoint.get("/models").get("data")
+    except ServerError as error:
+        if error.status == 404 and endpoint.model:
+            return endpoint.model, {}
+        if error.status == 404:
+            raise ServerError(
+                f"{endpoint.url}: has no list of models (/models): is /v1 missing? A model that is not listed "
+                f"can be named after the address: {endpoint.url}#NAME",
+                error.status,
+            ) from error
+        raise
+    entries = [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+    by_name = {str(entry["id"]): entry for entry in entries if entry.get("id")}
+    names = ", ".join(_cut(name) for name in sorted(by_name)[:_MOST_NAMES]) or "none"
+    if len(by_name) > _MOST_NAMES:
+        names += f" and {len(by_name) - _MOST_NAMES:,} more"
+    if not endpoint.model:
+        if len(by_name) != 1:
+            raise UsageError(f"{endpoint.url}: serves {len(by_name):,} models ({names}); name one: {endpoint.url}#NAME")
+        return next(iter(by_name.items()))
+    if endpoint.model in by_name or not by_name:
+        return endpoint.model, by_name.get(endpoint.model, {})
+    short = [name for name in by_name if PurePath(name).name == endpoint.model]
+    if len(short) != 1:
+        # Some servers answer for a name they do not know with whatever model they have.
+        raise ServerError(f"{endpoint.url}: serves no model {endpoint.model!r}; there are: {names}")
+    return short[0], by_name[short[0]]

@@ -1,0 +1,237 @@
+"""The tokens of a neural model in the ids of lmgauge's vocabularies, where `<unk>`, `<s>` and `</s>` are 0, 1 and 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.models.protocol import read_config
+from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
+from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokenizers import load_tokenizer
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+CONFIG_KEY = "lmgauge"
+NO_ID = -1
+
+
+class LineEndTokenizer:
+    """A tokenizer that takes the end of a line as the text it is: a newline, with no byte of the segment's own.
+
+    Args:
+        inner: what tokenizes.
+    """
+
+    kernel: int | None = None
+
+    def __init__(self, inner: Tokenizer) -> None:
+        self._inner = inner
+        self.name, self.unit, self.fingerprint = inner.name, inner.unit, inner.fingerprint
+
+    def tokenize(self, segments: Segments) -> Tokens:
+        """The tokens of segments, each line with its newline."""
+        if not segments.terminator:
+            return self._inner.tokenize(segments)
+        tokens = self._inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
+        lengths = np.repeat(segments.ends - segments.starts, tokens.counts)
+        return replace(tokens, span_ends=np.minimum(tokens.span_ends, lengths))
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        """The text that tokens stand for, its line end included."""
+        return self._inner.detokenize(tokens)
+
+    def settings(self) -> dict[str, object]:
+        """What the tokenizer inside is."""
+        return self._inner.settings()
+
+    def files(self) -> dict[str, bytes]:
+        """The files of the tokenizer inside."""
+        return self._inner.files()
+
+
+@dataclass(frozen=True)
+class TokenMap:
+    """How text becomes the ids that a network knows.
+
+    Attributes:
+        tokenizer: text to token strings.
+        vocabulary: token strings and lmgauge's ids; closed where the network has no unknown token.
+        network_ids: int64 [vocabulary], the network's own id of each; -1 for `<unk>`, `<s>` or `</s>` where it has none.
+        trained_here: whether lmgauge trained the network, and so `</s>` is what ends its segments.
+        running: whether its context ran on over the ends of segments in training.
+        reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
+    """
+
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    network_ids: NDArray[np.int64]
+    trained_here: bool = False
+    running: bool = False
+    reserved: ReservedPolicy = "refuse"
+
+    @property
+    def bos(self) -> int:
+        """The network's id of the token that begins a text; -1 if it has none."""
+        return int(self.network_ids[BOS])
+
+    @property
+    def eos(self) -> int:
+        """The network's id of the token that ends a text; -1 if it has none."""
+        return int(self.network_ids[EOS])
+
+    @property
+    def predicted_ids(self) -> NDArray[np.int64]:
+        """int64 [vocabulary], `network_ids` with none twice: what begins texts and ends them is predicted as their end."""
+        ids = self.network_ids.copy()
+        if ids[BOS] == ids[EOS]:
+            ids[BOS] = NO_ID
+        return ids
+
+    def reading_line_ends(self) -> TokenMap:
+        """The same with line ends taken as text."""
+        return replace(self, tokenizer=LineEndTokenizer(self.tokenizer))
+
+    def with_reserved(self, reserved: ReservedPolicy) -> TokenMap:
+        """The same with another meaning of reserved tokens in the text."""
+        return replace(self, reserved=reserved)
+
+    def check_head(self, size: int, name: str) -> TokenMap:
+        """The map for an output layer of `size` rows: those without a token get names, as they too have probability.
+
+        Raises:
+            ModelFileError: a token has no row: tokenizer and network do not belong together.
+        """
+        largest = int(self.network_ids.max(initial=NO_ID))
+        if largest >= size:
+            raise ModelFileError(
+                f"{name}: the tokenizer has a token with id {largest}, but the output layer ends at {size - 1}; "
+                "the tokenizer does not belong to this model"
+            )
+        free = np.setdiff1d(np.arange(size), self.network_ids)
+        if not len(free):
+            return self
+        if self.trained_here:
+            raise ModelFileError(
+                f"{name}: the tokenizer has {len(self.vocabulary):,} tokens and the output layer {size:,} rows; the "
+                "tokenizer is not the one this model was trained with"
+            )
+        names = [f"<row {row}>" for row in free.tolist()]
+        vocabulary = Vocabulary.from_tokens([*self.vocabulary.tokens[3:], *names], closed=self.vocabulary.closed)
+        return replace(self, vocabulary=vocabulary, network_ids=np.concatenate((self.network_ids, free)))
+
+
+def trained_tokens(path: Path, told: Mapping[str, Any]) -> TokenMap:
+    """The tokens of a network that lmgauge trained: its ids are the vocabulary's.
+
+    Args:
+        path: the model's folder.
+        told: what its config.json says under "lmgauge".
+
+    Raises:
+        ModelFileError: the tokenizer is missing, or is not the one of training.
+    """
+    if not (path / TOKENIZER_FILE).is_file():
+        raise ModelFileError(f"{path}: has no {TOKENIZER_FILE}; copy the whole folder")
+    try:
+        tokenizer = load_tokenizer(told["tokenizer"], path)
+        tokens = strings_by_id(json.loads((path / TOKENIZER_FILE).read_bytes()))
+        vocabulary = Vocabulary.from_tokens(tokens[3:], closed=told["vocabulary"] == "closed")
+        running, reserved = told["context"] == "stream", told["reserved"]
+        if reserved not in RESERVED_POLICIES:
+            raise ValueError(f"reserved is {reserved!r}")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path}: config.json or {TOKENIZER_FILE} is damaged: {error}") from error
+    if tuple(tokens[:3]) != SPECIAL_TOKENS:
+        raise ModelFileError(
+            f"{path}: {TOKENIZER_FILE} does not begin with {', '.join(SPECIAL_TOKENS)}; it is another model's"
+        )
+    if told.get("vocabulary_fingerprint", vocabulary.fingerprint) != vocabulary.fingerprint:
+        raise ModelFileError(
+            f"{path}: {TOKENIZER_FILE} is not the one this model was trained with; copy the whole folder again"
+        )
+    ids = np.arange(len(vocabulary), dtype=np.int64)
+    return TokenMap(tokenizer, vocabulary, ids, trained_here=True, running=running, reserved=reserved)
+
+
+def strings_by_id(content: Mapping[str, Any]) -> list[str]:
+    """All token strings of a tokenizer.json, by id."""
+    model = content["model"]["vocab"]
+    numbered = list(model.items()) if isinstance(model, dict) else [(token, i) for i, (token, _) in enumerate(model)]
+    numbered += [(token["content"], token["id"]) for token in content.get("added_tokens", ())]
+    by_id = {int(number): str(token) for token, number in numbered}
+    if sorted(by_id) != list(range(len(by_id))) or len(by_id) < len(set(numbered)):
+        raise ValueError("the ids of its tokens are not 0, 1, 2, ...")
+    return [by_id[number] for number in range(len(by_id))]
+
+
+def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
+    """The tokens of any tokenizer of the `transformers` library that has a fast form.
+
+    Raises:
+        ModelFileError: it has none, or its strings cannot be told apart.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise ModelFileError(
+            f"{name}: its tokenizer ({type(tokenizer).__name__}) has no {TOKENIZER_FILE} form, so that no span "
+            f"can be checked; convert it and save {TOKENIZER_FILE} beside the model"
+        )
+    try:
+        ours = HuggingFaceTokenizer(backend.to_str().encode(), name)
+        by_string: dict[str, int] = {token: int(number) for token, number in backend.get_vocab(True).items() if token}
+        special = (tokenizer.unk_token, tokenizer.bos_token, tokenizer.eos_token)
+        ids = [NO_ID if token is None else by_string.get(str(token), NO_ID) for token in special]
+        if ids[UNK] in (ids[BOS], ids[EOS]):
+            ids[UNK] = NO_ID  # some tokenizers name their end of text here, but no text ever becomes it
+        skipped = {token for token in by_string if by_string[token] in ids and by_string[token] != NO_ID}
+        ordered = sorted((number, token) for token, number in by_string.items() if token not in skipped)
+        vocabulary = Vocabulary.from_tokens((_distinct(token) for _, token in ordered), closed=ids[UNK] == NO_ID)
+    except InputError as error:
+        raise ModelFileError(f"{name}: its tokenizer cannot be used: {error}") from error
+    # What a text spells like a special token is a word that the tokenizer does not know: it is no special token of ours.
+    return TokenMap(ours, vocabulary, np.array([*ids, *(number for number, _ in ordered)], np.int64), reserved="escape")
+
+
+def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
+    """The tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer.
+
+    Raises:
+        ModelFileError: the tokenizer cannot be used.
+        UsageError: lmgauge trained the network, and its folder is not there.
+    """
+    told = getattr(network.config, CONFIG_KEY, None)
+    if not isinstance(told, dict):
+        return foreign_tokens(tokenizer, name)
+    for folder in (network.config.name_or_path, getattr(tokenizer, "name_or_path", "")):
+        if folder and (Path(folder) / TOKENIZER_FILE).is_file():
+            return trained_tokens(Path(folder), told)
+    raise UsageError(
+        f"{name}: was trained by lmgauge, and the folder with its tokens is not to be found: load it with load_model"
+    )
+
+
+def _distinct(token: str) -> str:
+    """A token string that is not one of ours for `<unk>`, `<s>` and `</s>`."""
+    return f"{token} (text)" if token in SPECIAL_TOKENS else token
+
+
+def read_settings(path: Path) -> dict[str, Any] | None:
+    """What config.json says under "lmgauge"; None for a model from elsewhere.
+
+    Raises:
+        ModelFileError: config.json is missing or damaged.
+    """
+    told = read_config(path).get(CONFIG_KEY)
+    return told if isinstance(told, dict) else None

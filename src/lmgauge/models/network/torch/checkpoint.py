@@ -1,0 +1,275 @@
+"""Loading a causal language model of the `transformers` library, from a folder or by its name on a hub."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+import torch
+
+from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.network.tokens import TokenMap, foreign_tokens, read_settings, trained_tokens
+from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD, in_bfloat16
+from lmgauge.models.protocol import UnknownKindError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_HUB = "https://huggingface.co"
+_HUB_SECONDS = 3.0
+SCORING_FILE = "scoring.json"
+_TOKENIZER_FILES = (
+    *("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "sentencepiece.bpe.model"),
+    *("tekken.json", "tokenizer_config.json"),
+)
+_POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length", "max_sequence_length")
+_NO_LIMIT = 1 << 24  # some configurations write a huge number where they mean none
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A network on its device, and its tokens.
+
+    Attributes:
+        network: in evaluation mode.
+        tokens: how text becomes its ids.
+        folder: where it was loaded from; None for a name on a hub.
+        notes: what differs from what was asked for.
+    """
+
+    network: PreTrainedModel
+    tokens: TokenMap
+    folder: Path | None
+    notes: tuple[str, ...] = ()
+
+
+def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
+    """Loads a network and its tokenizer.
+
+    Args:
+        source: a folder, or a name on a hub such as `gpt2`.
+        options: dtype, device, and whether code that comes with the model may run.
+
+    Raises:
+        ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.
+        UsageError: the device is not there.
+    """
+    from lmgauge.models.network.torch.architectures import register
+
+    register()
+    only_local = Path(source).is_dir() or not _hub_answers()
+    folder = Path(source) if Path(source).is_dir() else None
+    if folder is not None and next(folder.glob("*.safetensors"), None) is None:
+        if next(folder.glob("*model*.bin"), None) is not None:
+            raise ModelFileError(
+                f"{source}: its weights are .bin files, a form that may run code when it is read; save it as safetensors "
+                "first (save_pretrained does)"
+            )
+        raise ModelFileError(f"{source}: has a config.json but no weights (model.safetensors); copy the whole folder")
+    device = choose_device(options.device)
+    with telling(source, folder), quiet():
+        network, notes = _in_dtype(source, options, device, only_local=only_local)
+        tokens = _tokens(source, folder, options, only_local=only_local)
+    return Checkpoint(network, tokens, folder, notes)
+
+
+def choose_device(name: str | None) -> torch.device:
+    """The device of that name; a GPU where there is one if None.
+
+    Raises:
+        UsageError: no such device here.
+    """
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device, dtype=torch.float64).item()  # what sums are made of, and not all devices have
+    except (RuntimeError, AssertionError, TypeError, ImportError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(f"device {name!r}: cannot be used here: {reason}") from error
+    return device
+
+
+def choose_dtype(name: str, device: torch.device) -> torch.dtype:
+    """Return the dtype that is asked for; `auto` is bfloat16 on a GPU and float32 elsewhere."""
+    if name == "auto":
+        return torch.bfloat16 if device.type == "cuda" else torch.float32
+    return torch.bfloat16 if name == "bfloat16" else torch.float32
+
+
+def positions_of(network: PreTrainedModel) -> int | None:
+    """How many tokens a network has positions for; None if it has no limit."""
+    config = network.config.get_text_config()
+    if getattr(config, "model_type", "").startswith("lmgauge"):
+        return None
+    found = (getattr(config, name, None) for name in _POSITIONS)
+    return next((int(n) for n in found if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be reached; if not, only what was downloaded before is looked at, and no one waits for retries."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
+        return False
+    if getproxies():
+        return True
+    try:
+        address = urlsplit(os.environ.get("HF_ENDPOINT", _HUB))
+        port = address.port or (80 if address.scheme == "http" else 443)
+        with socket.create_connection((address.hostname or "", port), timeout=_HUB_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def _in_dtype(
+    source: str, options: ScoringOptions, device: torch.device, *, only_local: bool
+) -> tuple[PreTrainedModel, tuple[str, ...]]:
+    """Return the network in the dtype asked for, or in float32 and a note that says so."""
+
+    def load(dtype: torch.dtype) -> PreTrainedModel:
+        return _network(source, dtype, device, trust=options.trust_remote_code, only_local=only_local)
+
+    def try_bfloat16() -> PreTrainedModel:
+        network = load(torch.bfloat16)
+        with torch.inference_mode():
+            network(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=device))
+        return network
+
+    if choose_dtype(options.dtype, device) != torch.bfloat16:
+        return load(torch.float32), ()
+    network = in_bfloat16(try_bfloat16, device)
+    return (network, ()) if network is not None else (load(torch.float32), (FLOAT32_INSTEAD,))
+
+
+def _network(source: str, dtype: torch.dtype, device: torch.device, *, trust: bool, only_local: bool) -> PreTrainedModel:
+    from transformers import AutoModelForCausalLM
+
+    os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")  # or a service on the hub would be asked to convert
+    load: Any = AutoModelForCausalLM.from_pretrained  # typed as if it never returned a report
+    network, report = load(
+        source,
+        dtype=dtype,
+        trust_remote_code=trust,
+        local_files_only=only_local,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,
+        use_safetensors=True,
+    )
+    if report["mismatched_keys"]:
+        name, stored, wanted = sorted(report["mismatched_keys"])[0]
+        raise ModelFileError(
+            f"{source}: the weight {name} has the shape {tuple(stored)}, and config.json asks for {tuple(wanted)}; they do "
+            "not belong together"
+        )
+    missing = sorted(report["missing_keys"])
+    if missing:
+        raise ModelFileError(
+            f"{source}: {len(missing)} weights are missing, {missing[0]} for one, and would be random; copy or save it again"
+        )
+    loaded: PreTrainedModel = network.to(device).eval()
+    return loaded
+
+
+def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_local: bool) -> TokenMap:
+    told = None if folder is None else read_settings(folder)
+    if folder is not None and told is not None:
+        return trained_tokens(folder, told)
+    if folder is not None and not any((folder / name).exists() for name in _TOKENIZER_FILES):
+        # The library would make one up.
+        raise ModelFileError(f"{source}: has no tokenizer ({_TOKENIZER_FILES[0]}); copy the whole folder")
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(
+        source, trust_remote_code=options.trust_remote_code, local_files_only=only_local
+    )
+    return foreign_tokens(tokenizer, source)
+
+
+@contextlib.contextmanager
+def telling(source: str, folder: Path | None) -> Iterator[None]:
+    """What the library raises, in words for people."""
+    try:
+        yield
+    except (ModelFileError, UsageError):
+        raise
+    except ImportError as error:
+        raise ModelFileError(f"{source}: needs a library that is not installed: {_first_line(error)}") from error
+    except (OSError, ValueError, KeyError, RuntimeError, TypeError, AttributeError) as error:
+        text = str(error)
+        if "trust_remote_code" in text:
+            raise ModelFileError(
+                f"{source}: comes with code of its own, which does not run unless you trust it: --trust-remote-code"
+            ) from error
+        if folder is None and isinstance(error, OSError):
+            raise ModelFileError(
+                f"{source}: no such model: no folder of that name is here, and nothing could be had from the hub; check the "
+                f"path, the name and the network ({_first_line(error)})"
+            ) from error
+        if "does not recognize this architecture" in text or "Unrecognized model" in text:
+            raise UnknownKindError(f"{source}: of a kind that transformers does not know") from error
+        if "Unrecognized configuration class" in text:
+            raise ModelFileError(f"{source}: is no causal language model, which predicts the next token") from error
+        raise ModelFileError(f"{source}: cannot be loaded: {_first_line(error)}") from error
+    except Exception as error:  # safetensors and tokenizers raise their own classes, right under Exception
+        raise ModelFileError(f"{source}: cannot be loaded: {_first_line(error)}") from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    whole = " ".join(lines[:2]) if lines and lines[0].endswith(":") else lines[0] if lines else type(error).__name__
+    text = re.sub(r"\s+", " ", whole)
+    return text if len(text) < 300 else text[:297] + "..."
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """No bars and no chatter of the library on standard error; what matters becomes an error of ours."""
+    from transformers.utils import logging as library
+
+    level, bars = library.get_verbosity(), library.is_progress_bar_enabled()
+    hub = logging.getLogger("huggingface_hub")
+    hub_level = hub.level
+    library.set_verbosity_error()
+    library.disable_progress_bar()
+    hub.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        library.set_verbosity(level)
+        hub.setLevel(hub_level)
+        if bars:
+            library.enable_progress_bar()
+
+
+def read_scoring(folder: Path) -> dict[str, Any]:
+    """What was chosen about scoring when a model was copied into a mixture; empty for all others.
+
+    Raises:
+        ModelFileError: the file is damaged.
+    """
+    file = folder / SCORING_FILE
+    if not file.is_file():
+        return {}
+    try:
+        told = json.loads(file.read_bytes())
+        return ScoringOptions(**told).stored()
+    except (OSError, ValueError, TypeError) as error:
+        raise ModelFileError(f"{file}: is damaged: {error}") from error
+
+
+def described(network: Any) -> str:
+    """Short name of a kind of network for signatures, e.g. `gpt2` or `lstm`."""
+    config = network.config
+    told = getattr(config, "lmgauge", None)
+    return str(told["kind"]) if isinstance(told, dict) and "kind" in told else str(config.model_type)

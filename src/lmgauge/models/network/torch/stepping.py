@@ -1,0 +1,69 @@
+"""Whole predictive distributions, one context after another, each as cheap as what is new in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lmgauge.errors import ModelFileError
+from lmgauge.models.network.torch.backbone import Hidden
+
+
+class Stepper:
+    """The log-probabilities of all rows of the output layer after some ids.
+
+    What the network keeps of a context (keys and values, or a recurrent state) is kept for the next question, which most
+    often asks for the same context and one more id.
+    """
+
+    def __init__(self, hidden: Hidden) -> None:
+        self._hidden = hidden
+        self._ids = np.zeros(0, np.int64)
+        self._kept: Any = None
+        self._latest: NDArray[np.float64] | None = None
+
+    @torch.inference_mode()
+    def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Natural log-probabilities of what follows.
+
+        Args:
+            ids: int64 [n], n > 0.
+
+        Returns:
+            float64 [rows of the output layer]; sums to one in float64, from float32 logits.
+        """
+        known = len(self._ids)
+        extends = self._kept is not None and len(ids) > known and np.array_equal(ids[:known], self._ids)
+        if self._latest is not None and len(ids) == known and np.array_equal(ids, self._ids):
+            return self._latest
+        new = torch.from_numpy(np.ascontiguousarray(ids[known:] if extends else ids))[None].to(self._hidden.device)
+        # What is kept may be changed in place: if this does not come to its end, nothing is kept.
+        kept, self._kept, self._latest = self._kept if extends else None, None, None
+        with self._hidden.ready():
+            logits, kept = self._logits(new, kept)
+        found: NDArray[np.float64] = torch.log_softmax(logits.double(), 0).cpu().numpy()
+        if np.isnan(found).any():
+            raise ModelFileError(
+                "the network gives NaN after a context; the weights are damaged, or the dtype is too narrow"
+            )
+        self._ids, self._kept, self._latest = ids.copy(), kept, found
+        return found
+
+    def _logits(self, new: Tensor, kept: Any) -> tuple[Tensor, Any]:
+        network, output = self._hidden.network, self._hidden.output
+        called = network if output is None else network.base_model
+        if self._hidden.recurrent:
+            found = called(input_ids=new, state=kept)
+            kept = found.state
+        elif self._hidden.caches:
+            found = called(input_ids=new, past_key_values=kept, use_cache=True)
+            kept = found.past_key_values
+        else:
+            found, kept = called(input_ids=new, use_cache=False), None
+        if output is None:
+            return found.logits[0, -1].float(), kept
+        return output.logits(found.last_hidden_state[0, -1:])[0], kept

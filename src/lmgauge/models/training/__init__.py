@@ -1,0 +1,1 @@
+"""Training small neural language models. May import what `models` may, and `lmgauge.models.network`."""

@@ -1,0 +1,245 @@
+"""Text to ids, and ids to the windows a model is trained on.
+
+Each token of the text is a target once in every epoch, `<s>` never; what pads a window is no target.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lmgauge.errors import InputError
+from lmgauge.models.training.loss import IGNORED
+from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings
+from lmgauge.text.documents import Corpus
+from lmgauge.text.encoding import ReservedPolicy, encode
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import BOS, EOS, Vocabulary, VocabularyBuilder, restrict
+
+# Sentences are sorted by length within so many batches: little padding, and still another order each epoch.
+_POOL = 50
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """A text as ids.
+
+    Attributes:
+        ids: int64 [n]; one `<s>` at the beginning (stream), or one before each segment (sentence).
+        segments: lines read.
+        bytes: of the text.
+        sha256: of the text.
+        unknown: how many tokens are `<unk>`.
+        notes: what was changed while reading.
+    """
+
+    ids: NDArray[np.int64]
+    segments: int
+    bytes: int
+    sha256: str
+    unknown: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def events(self) -> int:
+        """Number of tokens to predict."""
+        return int(np.count_nonzero(self.ids != BOS))
+
+
+@dataclass(frozen=True)
+class Window:
+    """What one update sees.
+
+    Attributes:
+        inputs: int64 [batch, time].
+        targets: int64 [batch, time], the token after each input; -100 is none.
+        fresh: whether the sequences begin here; otherwise they go on from the window before.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    fresh: bool
+
+
+def read_text(
+    corpus: Corpus,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary | None,
+    *,
+    context: str,
+    reserved: ReservedPolicy,
+    min_count: int = 1,
+    vocab_size: int | None = None,
+    name: str = "training",
+) -> tuple[TrainingText, Vocabulary]:
+    """Reads a text; the vocabulary is that of the text where none is given.
+
+    Raises:
+        InputError: the text is empty, or contains a reserved token and `reserved` refuses it.
+        UsageError: `min_count` or `vocab_size` is not positive.
+    """
+    target: Vocabulary | VocabularyBuilder = VocabularyBuilder() if vocabulary is None else vocabulary
+    stream = context == "stream"
+    blocks = [np.array([BOS], np.uint32)] if stream else []
+    for segments in corpus:
+        blocks.append(encode(segments, tokenizer, target, bos=not stream, reserved=reserved).ids.copy())
+    report = corpus.report
+    ids = np.concatenate(blocks) if blocks else np.zeros(0, np.uint32)
+    if not np.any(ids > EOS) and not np.any(ids == 0):
+        raise InputError(f"the {name} text is empty: there is no token to learn from")
+    if isinstance(target, VocabularyBuilder):
+        found = target.finish()
+        if min_count != 1 or vocab_size is not None:
+            counts = np.bincount(ids, minlength=len(found)).astype(np.int64)
+            found, new_ids = restrict(found, counts, min_count=min_count, size=vocab_size)
+            ids = new_ids[ids]
+    else:
+        found = target
+    unknown = int(np.count_nonzero(ids == 0))
+    text = TrainingText(ids.astype(np.int64), report.segments, report.bytes, report.sha256, unknown, tuple(report.notes()))
+    return text, found
+
+
+class WindowSource(ABC):
+    """The windows of an epoch, the same for the same seed and epoch; a rank of several processes gets its own rows."""
+
+    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
+        self.ids, self.settings = torch.from_numpy(ids), settings
+        self.rank, self.world_size = rank, world_size
+
+    @abstractmethod
+    def count(self, epoch: int) -> int:
+        """How many windows an epoch has, the same for all ranks."""
+
+    @abstractmethod
+    def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
+        """The windows of an epoch from number `begin` on."""
+
+    def _order(self, count: int, epoch: int) -> Tensor:
+        generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + epoch)
+        return torch.randperm(count, generator=generator)
+
+
+class StreamSource(WindowSource):
+    """The text cut into `batch_size` equal streams that are read side by side, state carried from window to window."""
+
+    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
+        super().__init__(ids, settings, rank, world_size)
+        batch, events = settings.batch_size, len(ids) - 1
+        width = -(-events // batch)
+        inputs = torch.full((batch * width,), EOS)
+        targets = torch.full((batch * width,), IGNORED)
+        inputs[:events], targets[:events] = self.ids[:-1], self.ids[1:]
+        share = batch // world_size
+        rows = slice(rank * share, (rank + 1) * share)
+        self._inputs, self._targets = inputs.view(batch, width)[rows], targets.view(batch, width)[rows]
+        self._count = -(-width // settings.steps)
+
+    def count(self, epoch: int) -> int:
+        """How many windows an epoch has."""
+        return self._count
+
+    def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
+        """The windows of an epoch from number `begin` on."""
+        steps = self.settings.steps
+        for index in range(begin, self._count):
+            part = slice(index * steps, (index + 1) * steps)
+            yield Window(self._inputs[:, part], self._targets[:, part], fresh=index == 0)
+
+
+class SegmentSource(WindowSource):
+    """Pieces of the text in random order, each from its own beginning: sentences, or a Transformer's windows.
+
+    Pieces of about the same length are put side by side. Where the model carries a state, a long piece is read in several
+    windows.
+    """
+
+    def __init__(self, ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1) -> None:
+        super().__init__(ids, settings, rank, world_size)
+        self.carries = settings.kind in RECURRENT or settings.kind == "ffnn"
+        self._sentences = settings.context == "sentence"
+        starts = np.flatnonzero(ids == BOS) if self._sentences else np.zeros(1, np.int64)
+        self._starts, self._ends = starts, np.append(starts[1:], len(ids)) - 1  # the last of a piece is a target only
+
+    def count(self, epoch: int) -> int:
+        """How many windows an epoch has."""
+        return sum(self._windows_of(batch) for batch in self._batches(epoch))
+
+    def _pieces(self, epoch: int) -> NDArray[np.int64]:
+        """Begin and end of each piece's inputs, int64 [pieces, 2]."""
+        steps = self.settings.steps
+        if self._sentences and self.carries:
+            return np.stack((self._starts, self._ends), axis=1)
+        # A running text is cut at another place each epoch, so that each token is seen with different contexts.
+        shift = 0 if self._sentences else int(self._order(steps, epoch)[0])
+        pieces = []
+        for start, end in zip(self._starts.tolist(), self._ends.tolist(), strict=True):
+            cuts = [start, *range(start + shift if shift else start + steps, end, steps), end]
+            pieces += list(pairwise(cuts))
+        return np.array(pieces, np.int64).reshape(-1, 2)
+
+    def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        batch = self.settings.batch_size
+        pieces = self._pieces(epoch)
+        pieces = pieces[self._order(len(pieces), epoch).numpy()]
+        pooled = []
+        for begin in range(0, len(pieces), batch * _POOL):
+            pool = pieces[begin : begin + batch * _POOL]
+            pooled.append(pool[np.argsort(pool[:, 0] - pool[:, 1], kind="stable")])
+        ordered = np.concatenate(pooled)
+        batches = [ordered[begin : begin + batch] for begin in range(0, len(ordered), batch)]
+        order = self._order(len(batches), epoch + 500_009)
+        return [batches[i] for i in order.tolist()]
+
+    def _windows_of(self, batch: NDArray[np.int64]) -> int:
+        return -(-_longest(batch) // self.settings.steps)
+
+    def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
+        """The windows of an epoch from number `begin` on."""
+        steps, seen = self.settings.steps, 0
+        for batch in self._batches(epoch):
+            count = self._windows_of(batch)
+            if seen + count > begin:
+                rows = -(-len(batch) // self.world_size)  # a rank that has fewer pieces still takes part
+                inputs, targets = self._padded(batch[self.rank :: self.world_size], rows, _longest(batch))
+                for index in range(count):
+                    if seen + index >= begin:
+                        part = slice(index * steps, (index + 1) * steps)
+                        yield Window(inputs[:, part], targets[:, part], fresh=index == 0)
+            seen += count
+
+    def _padded(self, pieces: NDArray[np.int64], rows: int, width: int) -> tuple[Tensor, Tensor]:
+        inputs, targets = torch.full((rows, width), EOS), torch.full((rows, width), IGNORED)
+        for row, (start, end) in enumerate(pieces.tolist()):
+            inputs[row, : end - start] = self.ids[start:end]
+            targets[row, : end - start] = self.ids[start + 1 : end + 1]
+        return inputs, targets
+
+
+def _longest(batch: NDArray[np.int64]) -> int:
+    return int((batch[:, 1] - batch[:, 0]).max())
+
+
+def make_source(
+    ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1
+) -> WindowSource:
+    """The windows that suit the kind of model and the context.
+
+    Raises:
+        InputError: the text has fewer tokens than a batch has sequences.
+    """
+    events = int(np.count_nonzero(ids != BOS))
+    if events < settings.batch_size:
+        raise InputError(
+            f"the training text has {events:,} tokens, less than one for each of the {settings.batch_size} sequences of a "
+            "batch; use a longer text or a smaller --batch-size"
+        )
+    streaming = settings.context == "stream" and settings.kind != "transformer"
+    return (StreamSource if streaming else SegmentSource)(ids, settings, rank, world_size)

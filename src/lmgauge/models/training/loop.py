@@ -1,0 +1,346 @@
+"""The loop: windows, updates, validation, checkpoints. It knows neither texts nor the folder of the finished model."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
+from lmgauge.models.network.torch.allocator import out_of_memory
+from lmgauge.models.training.checkpoints import (
+    Checkpoint,
+    CheckpointFolder,
+    load_optimizer,
+    load_parameters,
+    load_random,
+    optimizer_tensors,
+    parameters_of,
+    random_tensors,
+    under_prefix,
+    with_prefix,
+)
+from lmgauge.models.training.data import Window, WindowSource
+from lmgauge.models.training.loss import IGNORED, output_loss
+from lmgauge.models.training.networks import mixed_precision
+from lmgauge.models.training.processes import Processes
+from lmgauge.models.training.rate import LearningRate, make_optimizer
+from lmgauge.models.training.settings import NeuralTrainingSettings
+from lmgauge.models.training.validation import perplexity_of, validate
+
+_LOOK_EVERY = 25  # updates from one look at the sums to the next: on a GPU each look waits for it
+
+
+class TrainingFailedError(LmgaugeError, ArithmeticError):
+    """Raised when a loss or a parameter is no finite number any more."""
+
+
+@dataclass(frozen=True)
+class TrainingEvent:
+    """Where a run is; told every few updates and after each epoch.
+
+    Attributes:
+        epoch: from 0.
+        epochs: that there may be.
+        update: of this epoch, done.
+        updates: of this epoch.
+        total_update: of the run, done.
+        perplexity: of the training text in this epoch so far, with dropout.
+        tokens_per_second: since the run began or was gone on with.
+        seconds_left: for all epochs that there may be.
+        learning_rate: of the last update.
+        valid_perplexity: after an epoch with a validation text, exact; None otherwise.
+        best_perplexity: lowest so far.
+        finished: whether an epoch has just ended.
+    """
+
+    epoch: int
+    epochs: int
+    update: int
+    updates: int
+    total_update: int
+    perplexity: float
+    tokens_per_second: float
+    seconds_left: float
+    learning_rate: float
+    valid_perplexity: float | None = None
+    best_perplexity: float | None = None
+    finished: bool = False
+
+    @property
+    def bits(self) -> float:
+        """Bits per token of the training text in this epoch so far."""
+        return math.log2(self.perplexity) if self.perplexity > 0 else 0.0
+
+
+Watch = Callable[[TrainingEvent], None]
+
+
+@dataclass
+class Loop:
+    """A run: a model, its text, and how far it has come.
+
+    Attributes:
+        model: a causal model on its device.
+        source: the windows of the training text.
+        valid: int64 [n], ids of the validation text, or None.
+        settings: of the run.
+        folder: where checkpoints go.
+        note: what a checkpoint says of the texts and the tokenizer.
+        processes: that share the work.
+        watch: told where the run is.
+        checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
+    """
+
+    model: Any
+    source: WindowSource
+    valid: NDArray[np.int64] | None
+    settings: NeuralTrainingSettings
+    folder: CheckpointFolder
+    note: dict[str, Any]
+    processes: Processes
+    watch: Watch = lambda event: None
+    checkpoint_every: int = 0
+    epoch: int = 0
+    update: int = 0
+    total_update: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.device = next(self.model.parameters()).device
+        self.optimizer = make_optimizer(self.model, self.settings)
+        self.rate = LearningRate(self.settings, self.settings.epochs * self.source.count(0))
+        self.dtype = torch.bfloat16 if self.settings.precision == "bfloat16" else torch.float32
+        self.carried: tuple[Tensor, ...] | None = None
+        self.sums = torch.zeros(2, dtype=torch.float64, device=self.device)  # nats and tokens of the epoch
+        self._tokens = 0.0  # of finished epochs since the run began here
+        self._began = time.monotonic()
+        self._before = 0.0  # tokens of this epoch that another run has done
+        self._seconds_before = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began, the time it lay still not counted."""
+        return time.monotonic() - self._began + self._seconds_before
+
+    def run(self) -> None:
+        """Trains to the end, or until patience runs out.
+
+        Raises:
+            TrainingFailedError: the loss or a parameter is no finite number any more.
+            InputError: there is not enough memory.
+        """
+        try:
+            while self.epoch < self.settings.epochs and not self.rate.exhausted:
+                self._run_epoch()
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            raise InputError(
+                f"not enough memory for batches of {self.settings.batch_size} sequences of {self.settings.steps} tokens; "
+                "use a smaller --batch-size or --steps"
+            ) from error
+
+    def _run_epoch(self) -> None:
+        self.model.train()
+        updates = self.source.count(self.epoch)
+        for window in self.source.windows(self.epoch, self.update):
+            self._step(window)
+            self.update += 1
+            self.total_update += 1
+            if self.total_update % _LOOK_EVERY == 0:
+                self._look(updates)
+            due = self.checkpoint_every and self.total_update % self.checkpoint_every == 0
+            if due and self.update < updates:  # the end of an epoch writes its own
+                self.save()
+        self._end_epoch(updates)
+
+    def _step(self, window: Window) -> None:
+        nats = self._nats(window)
+        counts = (window.targets != IGNORED).sum(1).double()
+        everyone = self.processes.sum(torch.stack((counts.sum(), (counts > 0).sum().double())))
+        (nats / float(everyone[1] if self.settings.sum_over_steps else everyone[0])).backward()
+        self.processes.sum_gradients(self.model.parameters())
+        rate = self.rate.at(self.epoch, self.total_update) * self._clip()
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.sums += torch.stack((nats.detach().double(), counts.sum().to(self.device)))
+
+    def _clip(self) -> float:
+        """Shortens gradients that are too long; returns what to multiply the learning rate by instead, if anything."""
+        longest = self.settings.clip_norm
+        if not longest:
+            return 1.0
+        if self.device.type != "cpu" or self.settings.optimizer != "sgd":
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), longest)
+            return 1.0
+        # A step of plain SGD is as long as gradient times rate: a pass over all gradients is saved.
+        gradients = [parameter.grad for parameter in self.model.parameters() if parameter.grad is not None]
+        return min(1.0, longest / (float(torch.nn.utils.get_total_norm(gradients)) + 1e-6))
+
+    def _nats(self, window: Window) -> Tensor:
+        """Summed loss of a window; the state of its end is carried on."""
+        inputs, targets = window.inputs.to(self.device), window.targets.to(self.device)
+        head = self.model.get_output_embeddings()
+        if self.settings.kind == "transformer":
+            options: dict[str, Any] = {"use_cache": False}
+        else:
+            options = {"state": None if window.fresh else self.carried}
+        with mixed_precision(self.settings, self.device):
+            output = self.model.base_model(inputs, **options)
+        if self.settings.kind != "transformer":
+            self.carried = tuple(tensor.detach() for tensor in output.state)
+        states = output.last_hidden_state.flatten(0, 1)
+        return output_loss(states, head.weight, head.bias, targets.flatten(), self.dtype)
+
+    def _look(self, updates: int, valid: float | None = None, finished: bool = False) -> None:
+        nats, tokens = self.processes.sum(self.sums).tolist()
+        perplexity = perplexity_of(nats, max(tokens, 1.0))
+        self._refuse_divergence(perplexity, valid)
+        seconds = time.monotonic() - self._began
+        here = self._tokens + tokens - self._before
+        done = self.total_update / max(1, self.settings.epochs * updates)
+        per_second = here / seconds if seconds > 0 else 0.0
+        left = (1 / done - 1) * (seconds + self._seconds_before) if done > 0 else math.inf
+        best = None if math.isinf(self.rate.best) else self.rate.best
+        self.watch(
+            TrainingEvent(
+                epoch=self.epoch,
+                epochs=self.settings.epochs,
+                update=self.update,
+                updates=updates,
+                total_update=self.total_update,
+                perplexity=perplexity,
+                tokens_per_second=per_second,
+                seconds_left=left,
+                learning_rate=self.rate.at(self.epoch, max(0, self.total_update - 1)),
+                valid_perplexity=valid,
+                best_perplexity=best,
+                finished=finished,
+            )
+        )
+
+    def _refuse_divergence(self, *perplexities: float | None) -> None:
+        if not all(perplexity is None or math.isfinite(perplexity) for perplexity in perplexities):
+            raise TrainingFailedError(
+                f"the loss or a parameter is no finite number in epoch {self.epoch + 1}, update {self.update}: training has "
+                "diverged; use a lower --learning-rate or a smaller --clip-norm"
+            )
+
+    def _check(self) -> tuple[float, float]:
+        """Nats and tokens of this epoch in all processes, each of which finds the same.
+
+        Raises:
+            TrainingFailedError: the loss or a parameter is no finite number any more; raised in all processes.
+        """
+        broken = torch.tensor([float(not finite(self.model))], dtype=torch.float64)
+        nats, tokens, failed = self.processes.sum(torch.cat((self.sums.cpu(), broken))).tolist()
+        self._refuse_divergence(perplexity_of(nats, max(tokens, 1.0)), math.nan if failed else None)
+        return nats, tokens
+
+    def _validate(self, ids: NDArray[np.int64]) -> float:
+        """Perplexity of the validation text; what rank 0 finds, as the last bits may be others in other processes."""
+        found = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
+        nats, events = self.processes.of_first(found).tolist()
+        return perplexity_of(nats, events)
+
+    def _end_epoch(self, updates: int) -> None:
+        nats, tokens = self._check()
+        entry = {"epoch": self.epoch + 1, "perplexity": perplexity_of(nats, tokens)}
+        rate = self.rate.at(self.epoch, max(0, self.total_update - 1))
+        valid = None
+        if self.valid is not None:
+            valid = self._validate(self.valid)
+            self._refuse_divergence(valid)
+            entry["valid_perplexity"] = valid
+            if self.rate.see(self.epoch, valid) and self.processes.rank == 0:
+                self.folder.save_best(self.model)
+        self._look(updates, valid, finished=True)
+        self.history.append(entry | {"learning_rate": rate})
+        self._tokens += tokens - self._before
+        self._before = 0.0
+        self.epoch, self.update, self.carried = self.epoch + 1, 0, None
+        self.sums.zero_()
+        self.save()
+
+    def save(self) -> None:
+        """Writes a checkpoint.
+
+        Raises:
+            TrainingFailedError: the loss or a parameter is no finite number any more; the checkpoint before stays.
+            OutputError: it cannot be written.
+        """
+        self._check()
+        note = {
+            **self.note,
+            "settings": self.settings.to_dict(),
+            "processes": self.processes.world_size,
+            "epoch": self.epoch,
+            "update": self.update,
+            "total_update": self.total_update,
+            "rate": self.rate.state(),
+            "history": self.history,
+            "seconds": self.seconds,
+        }
+        tensors = with_prefix("model", parameters_of(self.model))
+        tensors |= with_prefix("optimizer", optimizer_tensors(self.optimizer))
+        own = {"sums": self.sums} | with_prefix("random", random_tensors(self.device))
+        own |= with_prefix("carried", {str(i): tensor for i, tensor in enumerate(self.carried or ())})
+        others = self.processes.gather(own)
+        if self.processes.rank == 0:
+            self.folder.save(self.total_update, Checkpoint(note, tensors, own), others)
+        self.processes.wait()
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Goes on from a checkpoint.
+
+        Raises:
+            UsageError: it was made with other settings or another text, which are named.
+            ModelFileError: it does not fit the model, or its values are not what they should be.
+        """
+        try:
+            self._restore(checkpoint)
+        except LmgaugeError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            said = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise ModelFileError(
+                f"{self.folder.path}: the checkpoint cannot be gone on from ({said}); delete the folder to begin anew"
+            ) from error
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        note = checkpoint.note
+        differences = self.settings.differences(note["settings"])
+        differences += [f"{name.replace('_', ' ')} is another" for name in self.note if note.get(name) != self.note[name]]
+        if note["processes"] != self.processes.world_size:
+            differences.append(f"{note['processes']} processes then, {self.processes.world_size} now")
+        if differences:
+            raise UsageError(
+                f"{self.folder.path}: the training to go on with was begun otherwise: {'; '.join(differences)}; give the "
+                "same options, or delete the folder to begin anew"
+            )
+        load_parameters(self.model, under_prefix("model", checkpoint.tensors))
+        load_optimizer(self.optimizer, under_prefix("optimizer", checkpoint.tensors))
+        load_random(under_prefix("random", checkpoint.own), self.device)
+        carried = under_prefix("carried", checkpoint.own)
+        self.carried = tuple(carried[str(i)].to(self.device) for i in range(len(carried))) or None
+        self.sums = checkpoint.own["sums"].to(self.device)
+        self.epoch, self.update, self.total_update = (int(note[name]) for name in ("epoch", "update", "total_update"))
+        self.rate.restore(note["rate"])
+        self.history = list(note["history"])
+        self._before = float(self.processes.sum(self.sums)[1])
+        self._seconds_before = float(note["seconds"])
+
+
+def finite(model: torch.nn.Module) -> bool:
+    """Whether all parameters of a model are finite numbers."""
+    return all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())

@@ -1,0 +1,169 @@
+"""Tokenizers to train with: those of any model, and subwords learnt from the training text itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.models.network.tokens import strings_by_id
+from lmgauge.models.training.checkpoints import CheckpointFolder
+from lmgauge.models.training.hub_tokenizer import special_token
+from lmgauge.models.training.processes import Processes
+from lmgauge.text.documents import Corpus
+from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer
+from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+if TYPE_CHECKING:
+    import tokenizers
+
+SUBWORDS = ("bpe", "unigram")
+_FEWEST = 256 + len(SPECIAL_TOKENS)  # every byte has a piece, so that no text is unknown
+_MOST = 10_000_000
+
+
+def make_training_tokenizer(
+    spec: str | Tokenizer, texts: Corpus, folder: CheckpointFolder, progress: Callable[[str], None], processes: Processes
+) -> Tokenizer:
+    """The tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
+
+    A run that goes on from a checkpoint has the one that was trained before.
+
+    A tokenizer.json from elsewhere keeps its tokens; their ids move behind those of `<unk>`, `<s>` and `</s>`.
+
+    Raises:
+        UsageError: there is no such tokenizer, or the text can be read only once.
+        InputError: a tokenizer.json cannot be used.
+        MissingExtraError: tokenizers is not installed.
+    """
+    kind, _, size = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    if kind not in SUBWORDS:
+        return with_our_ids(make_tokenizer(spec))
+    name = f"{kind}-{size}-{TOKENIZER_FILE}"
+    wanted = _size(kind, size)
+    # Without a checkpoint it is that of a run which was killed early, perhaps on another text.
+    kept = folder.kept(name) if folder.newest() is not None else None
+    if kept is None and processes.rank == 0:
+        progress(f"training a tokenizer with {size} subwords")
+        kept = train_subwords(kind, wanted, texts)
+        folder.keep(name, kept)
+    return HuggingFaceTokenizer(processes.bytes_of_first(kept or b""), name)
+
+
+def _size(kind: str, text: str) -> int:
+    whole = text.isascii() and text.isdigit() and len(text) <= len(str(_MOST))
+    if not whole or not _FEWEST <= int(text) <= _MOST:
+        raise UsageError(
+            f"tokenizer {kind}:{text}: give the number of subwords, {_FEWEST} or more (each byte and three special tokens "
+            f"have one) and at most {_MOST}, such as {kind}:8000"
+        )
+    return int(text)
+
+
+def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
+    """Learns subwords of bytes from a text.
+
+    Args:
+        kind: bpe (Sennrich et al. 2016) or unigram (Kudo 2018).
+        size: how many, `<unk>`, `<s>` and `</s>` with ids 0, 1 and 2 included; fewer if the text does not give so many.
+        texts: the text, read once.
+
+    Returns:
+        tokenizer.json.
+
+    Raises:
+        MissingExtraError: tokenizers is not installed.
+        InputError: the text is empty.
+    """
+    try:
+        from tokenizers import Tokenizer as Backend
+        from tokenizers import decoders, models, pre_tokenizers, trainers
+    except ImportError as error:
+        raise MissingExtraError("tokenizers", extra="tokenizers") from error
+    options: dict[str, Any] = {
+        "vocab_size": size,
+        "special_tokens": list(SPECIAL_TOKENS),
+        "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(),
+        "show_progress": False,
+    }
+    backend = Backend(models.BPE() if kind == "bpe" else models.Unigram())
+    trainer: Any = trainers.BpeTrainer(**options)
+    if kind == "unigram":
+        trainer = trainers.UnigramTrainer(unk_token=SPECIAL_TOKENS[0], **options)
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    lines = _lines(texts)
+    first = next(lines, None)
+    if first is None:
+        raise InputError("the training text is empty: there is nothing to learn subwords from")
+    _train(backend, trainer, first, lines)
+    content: str = backend.to_str()
+    return content.encode()
+
+
+def _train(backend: tokenizers.Tokenizer, trainer: Any, first: str, lines: Iterator[str]) -> None:
+    def every() -> Iterator[str]:
+        yield first
+        yield from lines
+
+    backend.train_from_iterator(every(), trainer)
+
+
+def _lines(texts: Corpus) -> Iterator[str]:
+    for segments in texts:
+        for i in range(len(segments)):
+            yield segments.text(i).decode()
+
+
+def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
+    """The vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
+    if tokenizer.unit == "byte":
+        return Vocabulary.from_tokens([f"<0x{value:02X}>" for value in range(256)])
+    if tokenizer.unit != "subword":
+        return None
+    return Vocabulary.from_tokens(strings_by_id(json.loads(tokenizer.files()[TOKENIZER_FILE]))[3:])
+
+
+def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
+    """The same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them.
+
+    Raises:
+        InputError: its ids cannot be used.
+    """
+    if tokenizer.unit != "subword":
+        return tokenizer
+    try:
+        content = json.loads(tokenizer.files()[TOKENIZER_FILE])
+        old = strings_by_id(content)
+        if tuple(old[:3]) == SPECIAL_TOKENS:
+            return tokenizer
+        ordered = [*SPECIAL_TOKENS, *(token for token in old if token not in SPECIAL_TOKENS)]
+        _renumber(content, {token: number for number, token in enumerate(ordered)})
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"tokenizer {tokenizer.name}: its ids cannot be used: {error}") from error
+    return HuggingFaceTokenizer(json.dumps(content, ensure_ascii=False).encode(), tokenizer.name)
+
+
+def _renumber(content: dict[str, Any], ids: dict[str, int]) -> None:
+    """Gives the tokens of a tokenizer.json other ids; what would add special tokens to a text is left out."""
+    model, added = content["model"], content.get("added_tokens") or []
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {token: number for token, number in ids.items() if token in model["vocab"] or number < 3}
+    else:
+        # A piece that no text is cut into, as any other way to cut it costs less.
+        scores = dict.fromkeys(SPECIAL_TOKENS, -1000000.0) | {str(token): score for token, score in model["vocab"]}
+        pieces = [token for token in ids if token in scores]
+        unknown = None if model.get("unk_id") is None else model["vocab"][model["unk_id"]][0]
+        model["vocab"] = [[token, scores[token]] for token in pieces]
+        model["unk_id"] = None if unknown is None else ids[unknown]
+    for token in added:
+        token["id"] = ids[token["content"]]
+    there = {token["content"] for token in added}
+    content["added_tokens"] = sorted(
+        [*added, *(special_token(ids[token], token) for token in SPECIAL_TOKENS if token not in there)],
+        key=lambda token: int(token["id"]),
+    )
+    content["post_processor"] = None

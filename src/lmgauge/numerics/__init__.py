@@ -1,0 +1,1 @@
+"""Units, intervals, tests of significance: one of each. May import `_kernels` and what every room may."""

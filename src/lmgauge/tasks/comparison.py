@@ -1,0 +1,358 @@
+"""Several systems scored on the same segments: what each reaches, how sure that is, whether it differs from the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.choices import SIGNIFICANCE_TESTS
+from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.numerics.intervals import UNKNOWN, Interval
+from lmgauge.numerics.significance import holm
+from lmgauge.tasks.draws import BOOTSTRAP_TEST, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
+from lmgauge.tasks.metric import ScoredSums, Statistics, TaskScore
+from lmgauge.tasks.significance import DEFAULT_SEED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["BOOTSTRAP_TEST", "RANDOMIZATION_TEST", "SIGNIFICANT", "Groups", "SystemResult", "Systems", "compare_systems"]
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    """One system's score, and how it stands to the first system.
+
+    Attributes:
+        system: its name.
+        score: the number and its parts.
+        mean: of the scores over resamples; None where documents are known, whose interval has none.
+        interval: of 95 %: by the bootstrap over segments or, where documents are known, by leaving out one at a time; None
+            where nothing was drawn.
+        half_width: half its width, what sacreBLEU prints after ±.
+        difference: score minus the score of the first system; None for the first one itself.
+        difference_interval: of 95 %, in the same way.
+        p_value: of the test that was asked for, against the first system.
+        p_value_holm: adjusted for all systems held against the first (Holm 1979).
+        groups: the score of each group of segments.
+    """
+
+    system: str
+    score: TaskScore
+    mean: float | None = None
+    interval: Interval | None = None
+    half_width: float | None = None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    p_value: float | None = None
+    p_value_holm: float | None = None
+    groups: dict[str, TaskScore] = field(default_factory=dict)
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether it differs from the first system at 5 %, adjusted for the number of systems; None if not tested."""
+        return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
+
+    def to_dict(self) -> dict[str, Any]:
+        """The score, its parts and what was drawn, flat and in full precision; groups as a dict of dicts."""
+        found = {"system": self.system} | self.score.to_dict() | self._drawn()
+        return found | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
+
+    def _drawn(self) -> dict[str, Any]:
+        low, high = _ends(self.interval)
+        difference_low, difference_high = _ends(self.difference_interval)
+        return {
+            "mean": self.mean,
+            "interval_low": low,
+            "interval_high": high,
+            "half_width": self.half_width,
+            "difference": self.difference,
+            "difference_low": difference_low,
+            "difference_high": difference_high,
+            "p_value": self.p_value,
+            "p_value_holm": self.p_value_holm,
+            "significant": self.significant,
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A flat dict for the whole, with group None, and one for each group."""
+        whole = {"system": self.system, "group": None} | _flat(self.score) | self._drawn()
+        return [whole, *({"system": self.system, "group": g} | _flat(score) for g, score in self.groups.items())]
+
+
+def _flat(score: TaskScore) -> dict[str, Any]:
+    """The score and its parts; of a list each entry by its number, from 1."""
+    found: dict[str, Any] = {}
+    for key, value in score.to_dict().items():
+        found |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
+    return found
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)
+
+
+@dataclass(frozen=True)
+class Systems(Sequence[SystemResult]):
+    """Systems in the order given; prints as lines, turns into dicts and data frames.
+
+    Attributes:
+        items: a result a system; differences and p-values are against the first.
+        metric: its name.
+        signature: all choices that move the numbers.
+        test: "bootstrap", "randomization", or None if nothing was drawn.
+        resamples: of the bootstrap; None if there was none.
+        trials: of the randomisation; None with another test.
+        exact: whether these are all there are; nothing is drawn then.
+        seed: of all draws; None if nothing was drawn.
+        segments: how many were scored.
+        unit: what intervals and tests take as independent, "segments" or "documents"; None if there are none.
+        units: how many of them there are.
+        independence: the same in words, without a full stop.
+        segments_per_draw: how many neighbours were drawn as one; 1 but for very long texts.
+        higher_is_better: whether a higher score is the better one.
+        percent: whether scores are ratios that people read as per cent.
+        notes: what a reader must know to read the numbers.
+    """
+
+    items: tuple[SystemResult, ...]
+    metric: str
+    signature: str
+    test: str | None
+    resamples: int | None
+    trials: int | None
+    seed: int | None
+    segments: int
+    segments_per_draw: int
+    higher_is_better: bool
+    percent: bool
+    notes: tuple[str, ...] = ()
+    exact: bool = False
+    unit: str | None = None
+    units: int | None = None
+    independence: str = ""
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def best(self) -> SystemResult:
+        """The system with the best score; of equal ones the first."""
+        return (max if self.higher_is_better else min)(self.items, key=lambda item: item.score.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, full precision; a dict a system under "systems"."""
+        names = ("metric", "signature", "test", "resamples", "trials", "exact", "seed", "segments", "segments_per_draw")
+        return {
+            **{name: getattr(self, name) for name in (*names, "unit", "units", "independence")},
+            "best": self.best.system,
+            "systems": [item.to_dict() for item in self.items],
+            "notes": list(self.notes),
+        }
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Flat dicts: for each system the whole, with group None, then its groups."""
+        return [row for item in self.items for row in item.to_rows()]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row a system, and one a group.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingExtraError("pandas", extra="pandas") from error
+        return pandas.DataFrame(self.to_rows())
+
+    def _cells(self) -> list[list[str]]:
+        unit, scale = (" %", 100.0) if self.percent else ("", 1.0)
+        rows = [["system", self.metric, "95 % interval", "difference", "p"]]
+        for item in self.items:
+            low, high = _ends(item.interval)
+            interval = "-" if low is None or high is None else f"{scale * low:.2f} .. {scale * high:.2f}{unit}"
+            difference = "-" if item.difference is None else f"{scale * item.difference:+.2f}"
+            p = "-" if item.p_value_holm is None else f"{item.p_value_holm:.4f}"
+            rows.append([item.system, f"{scale * item.score.score:.2f}{unit}", interval, difference, p])
+        return rows if self.test is not None else [row[:2] for row in rows]
+
+    def __str__(self) -> str:
+        rows = self._cells()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+            for row in rows
+        ]
+        return "\n".join([*lines, *filter(None, [self.independence]), self.signature])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._cells()
+        best = self.items.index(self.best)
+        lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
+        for i, row in enumerate(rows):
+            before, after = ("<b>", "</b>") if i == best and len(rows) > 1 else ("", "")
+            lines.append("<tr>" + "".join(f"<td>{before}{escape(cell)}{after}</td>" for cell in row) + "</tr>")
+        sure = f"<p>{escape(self.independence)}</p>" if self.independence else ""
+        return f"<table>{''.join(lines)}</table>{sure}<p><code>{escape(self.signature)}</code></p>"
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Sums of statistics of groups of segments.
+
+    Attributes:
+        names: of the groups.
+        sums: of each system int64 [groups, columns].
+    """
+
+    names: tuple[str, ...]
+    sums: tuple[Statistics, ...]
+
+    @classmethod
+    def of_segments(cls, codes: NDArray[np.integer[Any]], names: Sequence[str], statistics: Sequence[Statistics]) -> Groups:
+        """Add up.
+
+        Args:
+            codes: the group of each segment, an index into `names`.
+            names: of the groups.
+            statistics: of each system, int64 [segments, columns].
+        """
+        return cls(tuple(names), tuple(group_sums(codes, len(names), part) for part in statistics))
+
+
+def group_sums(codes: NDArray[np.integer[Any]], groups: int, statistics: Statistics) -> Statistics:
+    """Sums of statistics for each group.
+
+    Args:
+        codes: the group of each segment, 0 to `groups` - 1.
+        groups: how many there are.
+        statistics: int64 [segments, columns].
+
+    Returns:
+        int64 [groups, columns].
+    """
+    sums = np.zeros((groups, statistics.shape[1]), dtype=np.int64)
+    np.add.at(sums, codes, statistics)
+    return sums
+
+
+def compare_systems(
+    metric: ScoredSums,
+    names: Sequence[str],
+    statistics: Sequence[Statistics],
+    references: int | None,
+    *,
+    test: str | None = RANDOMIZATION_TEST,
+    resamples: int | None = None,
+    seed: int = DEFAULT_SEED,
+    segments: int | None = None,
+    segments_per_draw: int = 1,
+    documents_by: str = UNKNOWN,
+    by_document: bool = False,
+    groups: Groups | None = None,
+    notes: Sequence[str] = (),
+    threads: int | None = None,
+) -> Systems:
+    """Score systems, draw intervals, and test each against the first.
+
+    Intervals are the bootstrap's with both tests, from one set of draws for all systems. (sacreBLEU gives the first
+    system other draws than the rest where it is asked for intervals beside the randomisation test.) Where rows are
+    documents, intervals come from leaving out one at a time, and the randomisation of 16 or fewer counts all swaps. Of one
+    system, or of one segment, nothing is tested.
+
+    Args:
+        metric: that gave the statistics.
+        names: of the systems, the one to hold the others against first.
+        statistics: of each system, int64 [segments, columns], or of units of neighbours (`UnitSums`), or of documents
+            (`in_one_order`).
+        references: a segment has, None where the number varies.
+        test: "bootstrap" (paired), "randomization" (approximate), or None to draw nothing at all.
+        resamples: of the test; None: 1,000 resamples of the bootstrap (40 at least), 10,000 trials of the randomisation.
+            Beside the latter, intervals are of 1,000 resamples.
+        seed: of all draws.
+        segments: how many there are, if `statistics` are of units.
+        segments_per_draw: segments a unit.
+        documents_by: what tells documents apart, for people; "unknown" if nothing does, "segments" if each is one.
+        by_document: `statistics` are of documents.
+        groups: sums of groups of segments, to be scored too.
+        notes: to be shown with the result.
+        threads: how many; no number depends on it.
+
+    Raises:
+        UsageError: no such test, names and statistics do not match, too few resamples, or a seed below 0.
+    """
+    _check(names, statistics, test)
+    rows = len(statistics[0])
+    whole = rows if segments is None else segments
+    plan = Plan(test, len(names), rows, whole, segments_per_draw, documents_by, by_document, resamples, seed)
+    totals = [part.sum(axis=0, dtype=np.int64) for part in statistics]
+    scores = [metric.score(total, references, plan.choices()) for total in totals]
+    drawn = draw(metric, names, statistics, plan, threads)
+    told = [*notes, *drawn[0].notes, *plan.caveats()]
+    adjusted = holm([found.p_value for found in drawn])
+    told += [note for name, found, p in zip(names, drawn, adjusted, strict=True) for note in doubts(name, found, p, test)]
+    items = (
+        _result(name, score, scores[0], found, p, _group_scores(metric, groups, i, references))
+        for i, (name, score, found, p) in enumerate(zip(names, scores, drawn, adjusted, strict=True))
+    )
+    return Systems(
+        items=tuple(items),
+        metric=metric.name,
+        signature=scores[0].signature,
+        test=test,
+        resamples=plan.resamples,
+        trials=plan.trials,
+        exact=plan.exact,
+        seed=plan.drawn_seed,
+        segments=whole,
+        segments_per_draw=segments_per_draw,
+        unit=None if plan.units is None else plan.units.unit,
+        units=None if plan.units is None else plan.units.units,
+        independence=plan.independence(),
+        higher_is_better=metric.higher_is_better,
+        percent=metric.percent,
+        notes=tuple(dict.fromkeys(told)),
+    )
+
+
+def _result(
+    name: str, score: TaskScore, first: TaskScore, drawn: Drawn, p: float | None, groups: dict[str, TaskScore]
+) -> SystemResult:
+    sure = drawn.interval
+    return SystemResult(
+        name,
+        score,
+        mean=None if sure is None else sure.mean,
+        interval=None if sure is None else sure.interval,
+        half_width=None if sure is None else sure.half_width,
+        difference=None if score is first else score.score - first.score,
+        difference_interval=drawn.difference_interval,
+        p_value=drawn.p_value,
+        p_value_holm=p,
+        groups=groups,
+    )
+
+
+def _check(names: Sequence[str], statistics: Sequence[Statistics], test: str | None) -> None:
+    if test is not None and test not in SIGNIFICANCE_TESTS:
+        raise UsageError(f"test {test!r} is not known; choose from {', '.join(SIGNIFICANCE_TESTS)}, or None to draw nothing")
+    if not names or len(names) != len(statistics):
+        raise UsageError(f"{len(names)} names for {len(statistics)} systems: give one for each, and at least one system")
+    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if repeated is not None:
+        raise UsageError(f"two systems are called {repeated!r}: give each a name of its own")
+
+
+def _group_scores(metric: ScoredSums, groups: Groups | None, system: int, references: int | None) -> dict[str, TaskScore]:
+    if groups is None:
+        return {}
+    return {name: metric.score(groups.sums[system][g], references) for g, name in enumerate(groups.names)}

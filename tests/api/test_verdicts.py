@@ -1,0 +1,94 @@
+"""The six verdicts from Python: on small texts, with paths and objects, printed, as dicts, and asked wrongly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lmgauge
+from lmgauge.json_text import to_json
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models over one vocabulary, their runs on a test text, and the texts."""
+    folder = tmp_path_factory.mktemp("verdicts")
+    lines = (DATA / "tinyshakespeare.txt").read_text(encoding="utf-8").splitlines()
+    for name, part in {"train.txt": lines[:600], "valid.txt": lines[600:700], "test.txt": lines[700:850]}.items():
+        (folder / name).write_text("\n".join(part) + "\n", encoding="utf-8")
+    for name, kind in {"kn": "kneser-ney", "wb": "witten-bell"}.items():
+        lmgauge.train(kind, folder / "train.txt", order=2).save(folder / name)  # type: ignore[arg-type]
+        lmgauge.evaluate(folder / name, folder / "test.txt", output=folder / f"run-{name}")
+    return folder
+
+
+VERDICTS: dict[str, Callable[[Path], Any]] = {
+    "compare": lambda s: lmgauge.compare([s / "run-kn", s / "run-wb"], train=s / "train.txt"),
+    "diagnose": lambda s: lmgauge.diagnose(s / "run-kn", model=s / "kn", train=s / "train.txt", contexts=50),
+    "overlap": lambda s: lmgauge.overlap(s / "train.txt", s / "test.txt", n=4),
+    "audit": lambda s: lmgauge.audit(s / "kn", s / "test.txt", train=s / "train.txt", contexts=50, proof_bytes=1000),
+    "audit_run": lambda s: lmgauge.audit_run(s / "run-kn", train=s / "train.txt"),
+    "divergence": lambda s: lmgauge.divergence(s / "kn", s / "wb", s / "test.txt", events=200),
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_verdict_prints_and_turns_into_json(shop: Path, name: str) -> None:
+    found = VERDICTS[name](shop)
+    assert str(found).strip()
+    assert "object at 0x" not in str(found)
+    told = json.loads(to_json(found.to_dict()))
+    assert told
+
+
+def test_a_mixture_is_a_model_like_any_other(shop: Path, tmp_path: Path) -> None:
+    mixed = lmgauge.mix([shop / "kn", shop / "wb"], shop / "valid.txt")
+    assert sum(mixed.weights) == pytest.approx(1)
+    mixed.save(tmp_path / "mixed")
+    assert lmgauge.load_model(tmp_path / "mixed").fingerprint == mixed.fingerprint
+    best = min(lmgauge.evaluate([shop / "kn", shop / "wb"], shop / "valid.txt"), key=lambda e: e.perplexity)
+    assert lmgauge.evaluate(mixed, shop / "valid.txt").perplexity <= best.perplexity
+    assert lmgauge.audit(mixed, shop / "test.txt", contexts=20, proof_bytes=500).passed
+
+
+def test_objects_stand_for_paths(shop: Path) -> None:
+    model, text = lmgauge.load_model(shop / "kn"), lmgauge.Corpus.from_files(shop / "test.txt")
+    assert lmgauge.divergence(model, shop / "kn", text, events=50).to_dict()["kl_ab_nats"]["value"] == 0
+    assert lmgauge.audit(model, text, levels="coverage").perplexity == pytest.approx(
+        lmgauge.evaluate(model, text).perplexity, rel=1e-12
+    )
+
+
+def test_one_level_or_section_may_be_a_string(shop: Path) -> None:
+    assert {
+        check.verdict for check in lmgauge.audit_run(shop / "run-kn", levels="coverage").checks if check.level == "coverage"
+    } == {"PASS"}
+    assert lmgauge.diagnose(shop / "run-kn", only="baselines").to_dict()["baselines"]
+
+
+WRONG: dict[str, Callable[[Path], Any]] = {
+    "one run": lambda s: lmgauge.compare([s / "run-kn"]),
+    "a string for a list of runs": lambda s: lmgauge.compare(str(s / "run-kn")),  # type: ignore[arg-type]
+    "a seed below 0": lambda s: lmgauge.compare([s / "run-kn", s / "run-wb"], seed=-1),
+    "a section that is none": lambda s: lmgauge.diagnose(s / "run-kn", only="slice"),
+    "a level that is none": lambda s: lmgauge.audit(s / "kn", s / "test.txt", levels="coverag"),
+    "a string for a list of models": lambda s: lmgauge.mix(str(s / "kn"), s / "valid.txt"),  # type: ignore[arg-type]
+    "no run there": lambda s: lmgauge.diagnose(s / "run-none"),
+    "another text": lambda s: lmgauge.compare([s / "run-kn", s / "run-wb"], text=s / "valid.txt"),
+    "another model": lambda s: lmgauge.diagnose(s / "run-kn", model=s / "wb"),
+    "n-grams of length 0": lambda s: lmgauge.overlap(s / "train.txt", s / "test.txt", n=0),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told_in_one_line(shop: Path, name: str) -> None:
+    with pytest.raises(lmgauge.LmgaugeError) as error:
+        WRONG[name](shop)
+    assert len(str(error.value).splitlines()) == 1
+    assert error.value.exit_code == 2

@@ -1,0 +1,160 @@
+"""The two-step coder: it spends -log2 p bits, and the decoder needs nothing but the model and the words."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tests.evaluation.audit.gallery import Sound, SoundWithoutEnds
+
+from lmgauge.errors import MissingExtraError
+from lmgauge.evaluation.audit import FAIL, NOT_CHECKED, PASS, audit
+from lmgauge.evaluation.audit.compression import EventCoder, NoCodeError, check_proof, decode_segments, encode_segments
+from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
+from lmgauge.models.custom import CustomModel
+from lmgauge.text.documents import Corpus
+from lmgauge.text.vocabulary import BOS
+
+constriction = pytest.importorskip("constriction")
+LINES = ["to be or not to be", "that is the question", "to sleep", "", "perchance to dream"]
+
+
+def code_bits(size: int, tokens: Sequence[int], logprob: NDArray[np.float64]) -> int:
+    """Codes tokens with one distribution, checks that they come back, and returns the length in bits."""
+    encoder = constriction.stream.queue.RangeEncoder()
+    coder = EventCoder(size)
+    for token in tokens:
+        coder.encode(encoder, token, logprob)
+    words = encoder.get_compressed()
+    decoder, other = constriction.stream.queue.RangeDecoder(words), EventCoder(size)
+    assert [other.decode(decoder, logprob) for _ in tokens] == list(tokens)
+    return 32 * len(words)
+
+
+@pytest.mark.parametrize("size", [2, 3, 31, 1000, 33_278, 300_000])
+def test_code_length_is_the_claimed_bits(size: int) -> None:
+    """Zipf's law over a large vocabulary, where one flat table of 24-bit probabilities would cost up to 2 %."""
+    generator = np.random.default_rng(size)
+    probability = generator.permutation(1 / np.arange(1, size + 1))
+    logprob = np.log(probability / probability.sum())
+    tokens = generator.choice(size, 2000, p=probability / probability.sum()).tolist()
+    claimed = -math.fsum(logprob[tokens].tolist()) / math.log(2)
+    assert abs(code_bits(size, tokens, logprob) - claimed) <= 34 + 1e-5 * claimed
+
+
+def test_what_cannot_come_costs_nothing() -> None:
+    logprob = np.full(100_000, -np.inf)
+    logprob[[17, 99_999]] = np.log(0.5)
+    assert abs(code_bits(100_000, [17, 99_999] * 500, logprob) - 1000) <= 34
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 49), min_size=1, max_size=60), st.integers(0, 2**32 - 1))
+def test_any_tokens_under_any_distribution(tokens: list[int], seed: int) -> None:
+    weights = np.random.default_rng(seed).exponential(size=50) ** 4
+    logprob = np.log(weights / weights.sum())
+    claimed = -math.fsum(logprob[tokens].tolist()) / math.log(2)
+    # A probability near 2^-24 is rounded to a multiple of it: then a token costs less than it claims.
+    assert code_bits(50, tokens, logprob) <= claimed + 34
+
+
+def test_impossible_events_have_no_code() -> None:
+    coder = EventCoder(4)
+    encoder = constriction.stream.queue.RangeEncoder()
+    with pytest.raises(NoCodeError, match="probability zero"):
+        coder.encode(encoder, 3, np.log([0.5, 0.25, 0.25, 1e-320]) - np.array([0, 0, 0, 1000]))
+    with pytest.raises(NoCodeError, match="nothing can follow"):
+        coder.encode(encoder, 0, np.full(4, -np.inf))
+
+
+def scored(model: Sound, lines: Sequence[str]) -> tuple[Subject, list[Rows]]:
+    return Subject(model), list(rows_of(model.score(Corpus.from_strings(lines))))
+
+
+def test_decoding_needs_model_and_code_alone() -> None:
+    subject, rows = scored(Sound(LINES), LINES)
+    code = encode_segments(subject, rows)
+    assert code.dtype == np.uint32
+    fresh = Subject(Sound(LINES))
+    assert decode_segments(fresh, code) == [part.ids.tolist() for part in rows]
+
+
+def test_segments_without_an_end_tell_their_length() -> None:
+    subject, rows = scored(SoundWithoutEnds(LINES), LINES[:3])
+    assert decode_segments(subject, encode_segments(subject, rows)) == [part.ids.tolist() for part in rows]
+
+
+def test_long_texts_are_coded_in_lanes() -> None:
+    class Uniform(CustomModel):
+        """Eleven bits a word."""
+
+        def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+            logprob = np.full(len(self.vocabulary), -np.log(len(self.vocabulary) - 1))
+            logprob[BOS] = -np.inf
+            return logprob
+
+    words = np.array([f"w{i}" for i in range(2045)])
+    lines = [" ".join(line) for line in np.random.default_rng(1).choice(words, (700, 10)).tolist()]
+    model = Uniform(words.tolist())
+    subject, rows = Subject(model), list(rows_of(model.score(Corpus.from_strings(lines))))
+    code = encode_segments(subject, rows)
+    assert int(code[0]) > 1
+    assert decode_segments(subject, code) == [part.ids.tolist() for part in rows]
+    length, decoding = check_proof(subject, rows)
+    assert length.verdict == decoding.verdict == PASS, (length, decoding)
+
+
+def test_another_model_cannot_read_it() -> None:
+    subject, rows = scored(Sound(LINES), LINES)
+    code = encode_segments(subject, rows)
+    other = Subject(Sound([*LINES[1:], LINES[0], "dream dream dream"]))
+    with contextlib.suppress(NoCodeError):
+        assert decode_segments(other, code) != [part.ids.tolist() for part in rows]
+
+
+def test_a_model_that_predicts_otherwise_while_decoding_fails() -> None:
+    class Moody(Sound):
+        """Each call of log_distribution is another one."""
+
+        calls = 0
+
+        def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+            self.calls += 1
+            row = np.roll(self.table[context_ids[-1]][3:], self.calls % 3)
+            return np.log(np.concatenate((self.table[context_ids[-1]][:3], row)) + 1e-300)
+
+    subject, rows = scored(Moody(LINES), LINES)
+    assert check_proof(subject, rows)[-1].verdict == FAIL
+
+
+def test_impossible_segments_are_left_out() -> None:
+    model = Sound(LINES)
+    word = model.vocabulary.id("question")
+    model.table[:, word] = 0
+    model.table /= model.table.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        subject, rows = scored(model, LINES)
+        length, decoding = check_proof(subject, rows)
+        assert length.verdict == decoding.verdict == PASS
+        assert length.details["impossible_segments"] == 1
+        assert "Left out: 1 segment with an event of probability zero" in length.evidence
+        nothing = check_proof(subject, [part for part in rows if word in part.ids])
+    assert {check.verdict for check in nothing} == {NOT_CHECKED}
+    assert "infinitely many bits" in nothing[0].evidence
+
+
+def test_without_the_library_the_other_levels_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "constriction", None)
+    found = audit(Sound(LINES), Corpus.from_strings(LINES))
+    assert found.passed
+    assert found.verdict("proof") == NOT_CHECKED
+    assert "pip install 'lmgauge[audit]'" in found.checks[-1].evidence
+    with pytest.raises(MissingExtraError):
+        EventCoder(3)

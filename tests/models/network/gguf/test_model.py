@@ -1,0 +1,289 @@
+"""Models in GGUF files: every prediction beside a slow twin's, whatever is chosen as its context."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.models.network.gguf.gguf_files import (
+    POSITIONS,
+    byte_level_vocabulary,
+    logprobs,
+    sentencepiece_vocabulary,
+    write_gguf,
+)
+
+import lmgauge
+from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.network.gguf.model import GgufModel, load_gguf
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.registry import load_model
+from lmgauge.scores import EOS_KIND, TOKEN, ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.vocabulary import BOS, EOS
+
+EXACT = 2e-4  # float32 and a table of half-precision sines against float64
+LINES = ["the cat sat.", "", "é 日 the", "a" * 70 + " the cat", "  two  ", "s"]
+Twin = Callable[[Any], NDArray[np.float64]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("llama_cpp")
+    return tmp_path_factory.mktemp("gguf")
+
+
+@pytest.fixture(scope="module")
+def lines(folder: Path) -> Path:
+    path = folder / "lines.txt"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def spm(folder: Path) -> tuple[Path, Twin]:
+    """A file whose texts begin with a BOS token, and its twin."""
+    tensors = write_gguf(folder / "spm.gguf", sentencepiece_vocabulary())
+    return folder / "spm.gguf", lambda ids: logprobs(tensors, ids)
+
+
+@pytest.fixture(scope="module")
+def bpe(folder: Path) -> tuple[Path, Twin]:
+    """A file whose texts begin without one, and its twin."""
+    tensors = write_gguf(folder / "bpe.gguf", byte_level_vocabulary())
+    return folder / "bpe.gguf", lambda ids: logprobs(tensors, ids)
+
+
+def expected(twin: Twin, sequence: list[int], context: int = POSITIONS, stride: int | None = None) -> list[float]:
+    """Each prediction from the smallest k with n <= k * stride + context, of the window that begins at k * stride."""
+    stride = stride or context
+    windows: dict[int, NDArray[np.float64]] = {}
+    found = []
+    for n in range(1, len(sequence)):
+        begin = stride * next(k for k in range(n + 1) if n <= k * stride + context)
+        if begin not in windows:
+            windows[begin] = twin(sequence[begin : begin + context])
+        found.append(float(windows[begin][n - 1 - begin, sequence[n]]))
+    return found
+
+
+def load(path: Path, **options: Any) -> GgufModel:
+    """On one thread: several that wait for each other take minutes where others need the processor too."""
+    model = load_gguf(path, ScoringOptions(**options))
+    model.network.set_threads(1)
+    return model
+
+
+def score(model: GgufModel, corpus: Corpus) -> list[ScoreBatch]:
+    return list(model.score(corpus, threads=1))
+
+
+def own_ids(model: GgufModel, text: str) -> list[int]:
+    return model.network.tokenize(text.encode())
+
+
+def joined(batches: list[ScoreBatch]) -> NDArray[np.float64]:
+    return np.concatenate([batch.logprob for batch in batches])
+
+
+@pytest.mark.parametrize(
+    ("context", "stride"), [(None, None), (16, None), (16, 8), (17, 5), (7, 1), (1, 1), (POSITIONS, 40)]
+)
+def test_windows(spm: tuple[Path, Twin], lines: Path, context: int | None, stride: int | None) -> None:
+    model = load(spm[0], context=context, stride=stride)
+    [batch] = score(model, Corpus.from_files([lines]))
+    values = []
+    for line, count in zip(LINES, batch.segment_events.tolist(), strict=True):
+        ids = own_ids(model, line + "\n")
+        assert count == len(ids)
+        values += expected(spm[1], [1, *ids], context or POSITIONS, stride)
+    assert batch.logprob == pytest.approx(values, abs=EXACT)
+    assert (batch.kind == TOKEN).all()
+    assert not batch.lossy.any()
+    assert model.context_policy == f"sentence,{context or POSITIONS}/{stride or context or POSITIONS},end=newline"
+
+
+@pytest.mark.parametrize(("context", "stride"), [(16, 16), (16, 6), (None, None)])
+@pytest.mark.parametrize("block_bytes", [1, 1 << 20])
+def test_streams(spm: tuple[Path, Twin], lines: Path, context: int | None, stride: int | None, block_bytes: int) -> None:
+    model = load(spm[0], context=context, stride=stride, stream=True)
+    batches = score(model, Corpus.from_files([lines], block_bytes=block_bytes))
+    sequence = [1, *(token for line in LINES for token in own_ids(model, line + "\n"))]
+    assert joined(batches) == pytest.approx(expected(spm[1], sequence, context or POSITIONS, stride), abs=EXACT)
+    assert model.context_policy.startswith("stream")
+
+
+@pytest.mark.parametrize("end", ["eos", "newline", "none"])
+def test_ends_of_segments(spm: tuple[Path, Twin], lines: Path, end: Any) -> None:
+    model = load(spm[0], end=end)
+    [batch] = score(model, Corpus.from_files([lines]))
+    ends = {"eos": [2], "newline": own_ids(model, "a\n")[-1:], "none": []}[end]
+    values = []
+    for line in LINES:
+        ids = own_ids(model, line + "\n" if end == "newline" else line)
+        values += expected(spm[1], [1, *ids, *(ends if end == "eos" else [])])
+    assert batch.logprob == pytest.approx(values, abs=EXACT)
+    assert np.count_nonzero(batch.kind == EOS_KIND) == (len(LINES) if end == "eos" else 0)
+    last = np.cumsum(batch.segment_events) - 1
+    lengths = [len(line.encode()) for line in LINES]
+    assert [int(batch.ends[i]) for i, n in zip(last, lengths, strict=True) if n] == [n for n in lengths if n]
+
+
+def test_first_tokens(bpe: tuple[Path, Twin], lines: Path) -> None:
+    def scored(**options: Any) -> tuple[GgufModel, ScoreBatch]:
+        model = load(bpe[0], **options)
+        [batch] = score(model, Corpus.from_files([lines]))
+        return model, batch
+
+    model, uniform = scored()
+    assert "first=uniform" in model.context_policy  # the file says that texts begin without a BOS token
+    sequences = [own_ids(model, line + "\n") for line in LINES]
+    rest = [expected(bpe[1], ids) for ids in sequences]
+    first = -math.log(model.network.size)
+    assert uniform.logprob == pytest.approx([value for values in rest for value in [first, *values]], abs=EXACT)
+    _, unscored = scored(first_token="unscored")
+    assert unscored.logprob == pytest.approx([value for values in rest for value in values], abs=EXACT)
+    assert unscored.lossy.all()
+    for choice in ("bos", "eos"):
+        _, batch = scored(first_token=choice)
+        values = [value for ids in sequences for value in expected(bpe[1], [262, *ids])]
+        assert batch.logprob == pytest.approx(values, abs=EXACT)
+
+
+@pytest.mark.parametrize("options", [{}, {"context": 9, "stride": 4}, {"stream": True, "context": 12, "stride": 5}])
+def test_distributions(spm: tuple[Path, Twin], lines: Path, options: dict[str, Any]) -> None:
+    model = load(spm[0], **options)
+    context, stride = options.get("context", POSITIONS), options.get("stride", options.get("context", POSITIONS))
+    ids = np.concatenate(([BOS], np.random.default_rng(5).integers(3, len(model.vocabulary), 60))).astype(np.uint32)
+    own = model.tokens.network_ids[ids].tolist()
+    for n in (1, 2, 33, 34, 40, 61, 32, 20, 20, 7):
+        begin = next(k for k in range(n + 1) if n <= k * stride + context) * stride
+        found = model.log_distribution(ids[:n])
+        assert found == pytest.approx(spm[1](own[begin:n])[-1][model.tokens.network_ids], abs=EXACT)
+        assert np.exp(found).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_distributions_depend_on_nothing_but_the_context(spm: tuple[Path, Twin]) -> None:
+    def fresh(context: list[int]) -> list[float]:
+        return load(spm[0]).log_distribution(context).tolist()
+
+    model = load(spm[0])
+    ids = [BOS, *np.random.default_rng(6).integers(3, 300, 45).tolist()]
+    for context in (ids[:40], ids[:41], ids[:35], [BOS, *ids[5:40]], ids[:33], ids[:1], ids[:46]):
+        assert model.log_distribution(context).tolist() == fresh(context)
+
+
+def test_scores_and_distributions_may_be_asked_for_by_turns(spm: tuple[Path, Twin], lines: Path) -> None:
+    for options in ({}, {"stream": True, "context": 12, "stride": 5}):
+        model = load(spm[0], **options)
+        corpus = Corpus.from_files([lines], block_bytes=1)
+        undisturbed = joined(score(model, corpus))
+        disturbed = []
+        for batch in model.score(corpus, threads=1):
+            disturbed.append(batch.logprob)
+            model.log_distribution([BOS, 5, 6])
+        assert np.concatenate(disturbed) == pytest.approx(undisturbed, abs=model.tolerance)
+
+
+def test_rows_and_distributions_agree(spm: tuple[Path, Twin], lines: Path) -> None:
+    model = load(spm[0], end="eos")
+    [batch] = score(model, Corpus.from_files([lines]))
+    at = 0
+    for count in batch.segment_events.tolist():
+        ids = [BOS, *batch.token_ids[at : at + count].tolist()]
+        for i in range(1, count + 1, 7):
+            assert model.log_distribution(ids[:i])[ids[i]] == pytest.approx(batch.logprob[at + i - 1], abs=EXACT)
+        at += count
+    assert (batch.token_ids[np.cumsum(batch.segment_events) - 1] == EOS).all()
+
+
+def test_neighbours_blocks_and_threads_change_nothing(spm: tuple[Path, Twin], lines: Path) -> None:
+    model = load(spm[0])
+    whole = joined(list(model.score(Corpus.from_files([lines]), threads=1)))
+    assert np.array_equal(whole, joined(score(model, Corpus.from_files([lines], block_bytes=1))))
+    [short] = model.score(Corpus.from_strings([LINES[0] + "\n"]), threads=2)
+    assert np.array_equal(whole[: len(short)], short.logprob)
+    [block] = Corpus.from_files([lines])
+    assert np.array_equal(whole, model.score_block(block, spans=False).logprob)
+    assert len(model.score_block(block, spans=False).ends) == 0
+
+
+def test_later_text_changes_nothing(spm: tuple[Path, Twin]) -> None:
+    model = load(spm[0])
+    [a] = score(model, Corpus.from_strings(["the cat sat the cat sat"]))
+    [b] = score(model, Corpus.from_strings(["the cat sat éé"]))
+    assert a.logprob[:3] == pytest.approx(b.logprob[:3], abs=1e-6)
+
+
+def test_progress(spm: tuple[Path, Twin], lines: Path) -> None:
+    told: list[int] = []
+    model = load(spm[0])
+    model.progress = told.append
+    [batch] = score(model, Corpus.from_files([lines]))
+    assert told == batch.segment_events.tolist()
+
+
+def test_fingerprints_are_of_file_and_policy(spm: tuple[Path, Twin], folder: Path) -> None:
+    model = load(spm[0])
+    assert model.fingerprint == load(spm[0]).fingerprint
+    assert model.fingerprint != load(spm[0], context=8).fingerprint
+    vocabulary = sentencepiece_vocabulary()
+    tensors = write_gguf(folder / "other.gguf", vocabulary)
+    tensors["output_norm.weight"] = tensors["output_norm.weight"] * 2
+    write_gguf(folder / "other.gguf", vocabulary, tensors)
+    other = load(folder / "other.gguf")
+    assert model.fingerprint != other.fingerprint
+    assert model.tokenizer.fingerprint == other.tokenizer.fingerprint  # so that divergence can compare the two
+    assert model.vocabulary.fingerprint == other.vocabulary.fingerprint
+
+
+def test_found_by_its_first_bytes(spm: tuple[Path, Twin], lines: Path, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(spm[0].read_bytes())
+    model = load_model(path)
+    assert isinstance(model, GgufModel)
+    assert isinstance(model, LanguageModel)
+    result = lmgauge.evaluate(model, str(lines), threads=1)
+    [batch] = score(model, Corpus.from_files([lines]))
+    size = len(lines.read_bytes())
+    assert result.bits_per_byte == pytest.approx(-math.fsum(batch.logprob) / math.log(2) / size, rel=1e-12)
+    assert not result.bits_per_byte_is_bound
+    assert model.to_dict()["architecture"] == "llama"
+    assert repr(model).startswith("GgufModel(model, sentence,")
+
+
+def test_an_audit_passes(spm: tuple[Path, Twin], lines: Path) -> None:
+    model = load(spm[0])
+    result = lmgauge.audit(model, str(lines), levels=("coverage", "normalisation", "causality"), threads=1)
+    assert result.failures == ()
+    assert [result.verdict(level) for level in ("coverage", "normalisation", "causality")] == ["PASS"] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"context": POSITIONS + 1}, "this model has positions for 48 tokens"),
+        ({"context": 4, "stride": 5}, "stride 5"),
+    ],
+)
+def test_options_that_do_not_fit(spm: tuple[Path, Twin], options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        load(spm[0], **options)
+
+
+def test_not_a_number(folder: Path, lines: Path) -> None:
+    vocabulary = sentencepiece_vocabulary()
+    tensors = write_gguf(folder / "nan.gguf", vocabulary)
+    tensors["token_embd.weight"][vocabulary.tokens.index("é")] = np.nan
+    write_gguf(folder / "nan.gguf", vocabulary, tensors)
+    model = load(folder / "nan.gguf")
+    with pytest.raises(ModelFileError, match=r"nan\.gguf: gives NaN in segment 2; the file is damaged"):
+        score(model, Corpus.from_files([lines]))
+    with pytest.raises(ModelFileError, match="gives NaN after some context"):
+        model.log_distribution([BOS, model.vocabulary.id("é")])

@@ -1,0 +1,157 @@
+"""What may be chosen about scoring, and what it comes to for a model."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmgauge.errors import UsageError
+from lmgauge.history import line_ends, runs_on, scores_first_tokens
+from lmgauge.models.network.options import (
+    FIRST_TOKENS,
+    SEGMENT_ENDS,
+    STORED,
+    ContextPolicy,
+    ScoringOptions,
+    parse_context,
+    resolve_policy,
+)
+
+MODEL: dict[str, Any] = {"positions": 64, "running": False, "has_bos": True, "has_eos": True, "end": "newline"}
+policies = st.builds(
+    ContextPolicy,
+    running=st.booleans(),
+    context=st.integers(1, 99),
+    stride=st.integers(1, 99),
+    first_token=st.sampled_from(FIRST_TOKENS),
+    end=st.sampled_from(SEGMENT_ENDS),
+)
+
+
+def resolve(model: dict[str, Any] | None = None, **options: Any) -> ContextPolicy:
+    return resolve_policy(ScoringOptions(**options), **(MODEL | (model or {})))
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "expected"),
+    [
+        ({}, {}, "sentence,64/64,end=newline"),
+        ({}, {"positions": None, "end": "eos"}, "sentence"),
+        ({}, {"positions": None, "end": "eos", "running": True}, "stream"),
+        ({"stream": False}, {"positions": None, "end": "eos", "running": True}, "sentence"),
+        ({"stream": True, "context": 32}, {}, "stream,32/32,end=newline"),
+        ({"context": 32, "stride": 8}, {"end": "eos"}, "sentence,32/8"),
+        ({"stride": 8}, {"end": "eos"}, "sentence,64/8"),
+        ({"first_token": "unscored", "end": "none"}, {}, "sentence,64/64,first=unscored,end=none"),
+        ({}, {"has_bos": False}, "sentence,64/64,first=uniform,end=newline"),
+        ({"first_token": "eos"}, {"has_bos": False}, "sentence,64/64,first=eos,end=newline"),
+        ({"end": "eos"}, {}, "sentence,64/64"),
+        ({"context": 1}, {}, "sentence,1/1,end=newline"),
+        ({"context": 512, "stride": 512}, {"positions": None}, "sentence,512/512,end=newline"),
+    ],
+)
+def test_signatures_tell_the_policy(options: dict[str, Any], model: dict[str, Any], expected: str) -> None:
+    assert str(resolve(model, **options)) == expected
+
+
+@given(policies, policies)
+def test_policies_that_differ_have_names_that_differ(one: ContextPolicy, other: ContextPolicy) -> None:
+    assert (str(one) == str(other)) == (one == other)
+
+
+@given(policies)
+def test_the_rest_of_the_program_reads_the_name(policy: ContextPolicy) -> None:
+    name = str(policy)
+    assert runs_on(name) == policy.running
+    assert scores_first_tokens(name) == (policy.first_token != "unscored")
+    assert line_ends(name) == {"eos": "event", "newline": "text", "none": "unscored"}[policy.end]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1024", (1024, None)),
+        ("stream", (None, True)),
+        ("sentence", (None, False)),
+        ("stream,1024", (1024, True)),
+        ("1024,stream", (1024, True)),
+        ("sentence,7", (7, False)),
+        ("007", (7, None)),
+        ("0", (0, None)),
+    ],
+)
+def test_context_as_it_is_given(text: str, expected: tuple[int | None, bool | None]) -> None:
+    assert parse_context(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ",", "stream,", "many", "-1", "1.5", "1,2", "stream,sentence", "stream,stream", " 1024", "1_000", "١٢", "Stream"],
+)
+def test_contexts_that_say_nothing(text: str) -> None:
+    with pytest.raises(UsageError, match="give a number of tokens, sentence or stream, or both, as in stream,1024"):
+        parse_context(text)
+
+
+def test_a_context_of_more_digits_than_python_reads() -> None:
+    with pytest.raises(UsageError):
+        parse_context("9" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"context": 0}, "context 0: give a number of tokens, 1 or more"),
+        ({"stride": -3}, "stride -3: give a number of tokens, 1 or more"),
+        ({"batch_tokens": 0}, "batch-tokens 0: give a number of tokens, 1 or more"),
+        ({"first_token": "<s>"}, "first-token '<s>': choose bos, eos, uniform, unscored"),
+        ({"end": "dot"}, "end 'dot': choose eos, newline, none"),
+        ({"dtype": "float16"}, "dtype 'float16': choose auto, float32, bfloat16"),
+        ({"dtype": None}, "dtype None: choose auto, float32, bfloat16"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ScoringOptions(**options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "message"),
+    [
+        ({"context": 65}, {}, "context 65: this model has positions for 64 tokens"),
+        ({"context": 8, "stride": 9}, {}, "stride 9: longer than the context (8)"),
+        ({"stride": 65}, {}, "stride 65: longer than the context (64)"),
+        ({"stride": 8}, {"positions": None}, "stride 8: means nothing without --context"),
+        ({"first_token": "bos"}, {"has_bos": False}, "first-token bos: this model has no BOS token"),
+        ({"first_token": "eos"}, {"has_eos": False}, "first-token eos: this model has no EOS token"),
+        ({"end": "eos"}, {"has_eos": False}, "end eos: this model has no EOS token"),
+        ({}, {"has_eos": False, "end": "eos"}, "end eos: this model has no EOS token"),
+    ],
+)
+def test_options_that_a_model_cannot_follow(options: dict[str, Any], model: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(model, **options)
+    assert message in str(caught.value)
+
+
+def test_what_is_stored_fills_what_was_not_chosen() -> None:
+    stored = {"context": 32, "stride": 16, "stream": False, "first_token": "unscored", "end": "none"}
+    assert ScoringOptions().over(stored) == ScoringOptions(**stored)  # type: ignore[arg-type]
+    chosen = ScoringOptions(context=64, stream=True, dtype="bfloat16", batch_tokens=7)
+    found = chosen.over(stored)
+    assert (found.context, found.stride, found.stream, found.first_token, found.end) == (64, 16, True, "unscored", "none")
+    assert (found.dtype, found.batch_tokens) == ("bfloat16", 7)
+    assert chosen.over({}) == chosen
+
+
+def test_what_is_stored_comes_back() -> None:
+    options = ScoringOptions(context=32, stream=False, end="none", device="cpu", batch_tokens=5, trust_remote_code=True)
+    assert options.stored() == {"context": 32, "stream": False, "end": "none"}
+    assert ScoringOptions().stored() == {}
+    assert ScoringOptions().over(options.stored()).stored() == options.stored()
+    assert {field.name for field in fields(ScoringOptions)} >= set(STORED)

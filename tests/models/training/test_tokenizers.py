@@ -1,0 +1,122 @@
+"""Tokenizers to train with: subwords learnt on the spot, vocabularies that are given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.training.checkpoints import Checkpoint, CheckpointFolder
+from lmgauge.models.training.hub_tokenizer import write_tokenizer
+from lmgauge.models.training.processes import Processes
+from lmgauge.models.training.tokenizers import (
+    fixed_vocabulary,
+    make_training_tokenizer,
+    train_subwords,
+    with_our_ids,
+)
+from lmgauge.text.documents import Corpus
+from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
+from lmgauge.text.tokenizers import make_tokenizer
+
+TEXTS = ["low lower lowest", "new newer newest", "wide wider widest"] * 5
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_subwords_have_our_first_ids_and_every_byte(kind: str) -> None:
+    tokenizer = HuggingFaceTokenizer(train_subwords(kind, 280, Corpus.from_strings(TEXTS)))
+    vocabulary = fixed_vocabulary(tokenizer)
+    assert vocabulary is not None
+    assert vocabulary.tokens[:3] == ["<unk>", "<s>", "</s>"]
+    assert 259 <= len(vocabulary) <= 280
+    (segments,) = Corpus.from_strings(["low\U0001f600 \x01 <s> né"])
+    tokens = tokenizer.tokenize(segments)
+    assert tokens.lossy_segments == 0
+    assert all(string.decode() in vocabulary for string in tokens.strings())
+    assert b"<s>" not in tokens.strings()
+
+
+def test_the_same_text_gives_the_same_subwords() -> None:
+    assert train_subwords("bpe", 300, Corpus.from_strings(TEXTS)) == train_subwords("bpe", 300, Corpus.from_strings(TEXTS))
+
+
+def test_subwords_are_kept_for_a_run_gone_on_with(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "run")
+    said: list[str] = []
+    first = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, said.append, Processes())
+    folder.save(1, Checkpoint({}, {}, {}), {})
+    again = make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, said.append, Processes())
+    assert first.fingerprint == again.fingerprint
+    assert len(said) == 1
+
+
+def test_what_a_run_killed_before_its_first_checkpoint_left_is_not_used(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path / "run")
+    make_training_tokenizer("bpe:270", Corpus.from_strings(["another text"]), folder, print, Processes())
+    found = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), folder, print, Processes())
+    alone = make_training_tokenizer("bpe:270", Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
+    assert found.fingerprint == alone.fingerprint
+
+
+def test_bytes_are_all_known() -> None:
+    vocabulary = fixed_vocabulary(make_tokenizer("byte"))
+    assert vocabulary is not None
+    assert len(vocabulary) == 259
+    assert fixed_vocabulary(make_tokenizer("whitespace")) is None
+
+
+@pytest.mark.parametrize("spec", ["bpe:258", "bpe:", "unigram:-300", "bpe:1e3", "bpe:99999999999999999999", "bpe:10000001"])
+def test_sizes_that_cannot_be(spec: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="259 or more"):
+        make_training_tokenizer(spec, Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path), print, Processes())
+
+
+def test_empty_text() -> None:
+    with pytest.raises(InputError, match="empty"):
+        train_subwords("bpe", 300, Corpus.from_strings([]))
+
+
+def foreign(kind: str) -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    options: dict[str, Any] = {"show_progress": False, "initial_alphabet": pre_tokenizers.ByteLevel.alphabet()}
+    backend: Any = Tokenizer(models.BPE() if kind == "bpe" else models.Unigram())
+    trainer: Any = trainers.BpeTrainer(vocab_size=290, special_tokens=["<|end|>"], **options)
+    if kind == "unigram":
+        trainer = trainers.UnigramTrainer(vocab_size=270, special_tokens=["<pad>", "<unk>"], unk_token="<unk>", **options)
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    backend.train_from_iterator(TEXTS, trainer)
+    first = backend.id_to_token(0)
+    backend.post_processor = processors.TemplateProcessing(single=f"{first} $A", special_tokens=[(first, 0)])
+    return backend
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_tokenizer_from_elsewhere_keeps_its_tokens(kind: str, tmp_path: Path) -> None:
+    theirs = foreign(kind)
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    ours = make_training_tokenizer(
+        str(tmp_path / "tokenizer.json"), Corpus.from_strings(TEXTS), CheckpointFolder(tmp_path / "run"), print, Processes()
+    )
+    vocabulary = fixed_vocabulary(ours)
+    assert vocabulary is not None
+    assert vocabulary.tokens[:3] == ["<unk>", "<s>", "</s>"]
+    assert set(vocabulary.tokens[3:]) == set(theirs.get_vocab()) - {"<unk>"}
+    text = "newest lower 😀 wide"
+    (segments,) = Corpus.from_strings([text])
+    strings = [string.decode() for string in ours.tokenize(segments).strings()]
+    assert strings == theirs.encode(text, add_special_tokens=False).tokens
+    write_tokenizer(ours, vocabulary, tmp_path)
+    assert AutoTokenizer.from_pretrained(tmp_path)(text)["input_ids"] == vocabulary.ids(strings).tolist()
+
+
+def test_ids_with_gaps_are_refused() -> None:
+    content = json.loads(foreign("bpe").to_str())
+    content["model"]["vocab"]["zzz"] = 5000
+    with pytest.raises(InputError, match="its ids cannot be used"):
+        with_our_ids(HuggingFaceTokenizer(json.dumps(content).encode()))

@@ -1,0 +1,272 @@
+"""Standard errors, intervals and tests: against slow twins and SciPy, by hand, by simulation, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.reference import statistics as twin
+
+from lmgauge.errors import InputError
+from lmgauge.evaluation.comparison.paired_segments import Paired
+from lmgauge.numerics.intervals import (
+    JACKKNIFE,
+    WAVES,
+    Interval,
+    ratio_interval,
+    spread,
+    student_t_p_value,
+    student_t_quantile,
+)
+
+INF = math.inf
+Floats = np.ndarray
+
+
+def segments(n: int, seed: int) -> tuple[Floats, Floats]:
+    """Nats and events of n segments of very different length; about 5 nats an event."""
+    generator = random.Random(seed)
+    events = [generator.randint(1, 60) for _ in range(n)]
+    nats = [sum(generator.expovariate(0.2) for _ in range(count)) for count in events]
+    return np.array(nats), np.array(events, float)
+
+
+def in_documents(documents: int, lines: int, seed: int, strength: float = 0.3) -> tuple[Floats, Floats, Floats]:
+    """Nats, events and documents of a text whose documents differ in difficulty; 5 nats an event over all."""
+    generator = np.random.default_rng(seed)
+    of_line = np.repeat(np.arange(documents), lines)
+    events = generator.integers(1, 60, documents * lines).astype(float)
+    level = 5.0 + strength * generator.normal(size=documents)[of_line]
+    return events * (level + generator.normal(size=len(events))), events, of_line
+
+
+class TestKnownUnits:
+    @pytest.mark.parametrize(("n", "seed"), [(2, 0), (7, 1), (50, 2)])
+    def test_the_error_is_that_of_leaving_one_out(self, n: int, seed: int) -> None:
+        nats, events = segments(n, seed)
+        found = spread(nats, events, np.arange(n))
+        assert found is not None
+        assert found.ratio == pytest.approx(nats.sum() / events.sum())
+        assert found.error == pytest.approx(twin.jackknife_error(nats.tolist(), events.tolist()), rel=1e-9)
+        assert found.freedom == twin.freedom(events.tolist())
+        interval = found.interval()
+        reach = twin.half_width(found.error, found.freedom)
+        assert (interval.low, interval.high) == pytest.approx((found.ratio - reach, found.ratio + reach))
+        assert (interval.method, interval.unit, interval.units) == (JACKKNIFE, "segments", n)
+
+    def test_by_hand(self) -> None:
+        """Ratios 1 and 3: without either the ratio is the other's, 1 from the mean; error sqrt(1/2 (1 + 1)) = 1."""
+        found = spread(np.array([1.0, 3.0]), np.array([1.0, 1.0]), np.array([0, 1]))
+        assert found is not None
+        assert (found.ratio, found.error, found.freedom) == (2.0, 1.0, 1)
+        assert found.p_value == pytest.approx(0.5)  # t = 2 has p = 0.295, but two signs agree by chance half of the time
+
+    def test_documents_are_the_units_of_their_sums(self) -> None:
+        nats, events, documents = in_documents(9, 20, 3)
+        found = spread(nats, events, documents)
+        sums = spread(np.bincount(documents, nats), np.bincount(documents, events), np.arange(9))
+        assert found is not None
+        assert sums is not None
+        assert (found.unit, found.units) == ("documents", 9)
+        assert (found.ratio, found.error) == pytest.approx((sums.ratio, sums.error), rel=1e-12)
+
+    def test_numbers_of_documents_are_names_only(self) -> None:
+        nats, events, documents = in_documents(9, 20, 4)
+        assert spread(nats, events, documents) == spread(nats, events, documents * 1_000_000_007 + 5)
+
+    def test_one_document_that_is_half_of_the_text_counts_as_few(self) -> None:
+        sizes = np.array([100.0] + [1.0] * 100)
+        found = spread(sizes * 2 + np.linspace(-1, 1, 101), sizes, np.arange(101))
+        assert found is not None
+        assert found.units == 101
+        assert found.freedom == 2  # (200)^2 / (100^2 + 100) = 3.96
+
+    def test_a_document_that_outweighs_all_others_leaves_no_verdict(self) -> None:
+        """Signs of 41 documents all alike would be beyond doubt; the figure is that of one of them."""
+        sizes = np.array([3000.0] + [1.0] * 40)
+        nats, none = sizes * 0.01 + 0.001, np.zeros(41)
+        found = spread(nats, sizes, np.arange(41))
+        assert found is not None
+        assert (found.units, found.effective) == (41, 2)
+        paired = Paired((nats, none), none.astype(np.int64), np.tile(sizes[:, None], 4), np.arange(41))
+        assert paired.p_value(found, 1000, 1, 1) == found.p_value
+
+    def test_a_single_document_is_as_unknown(self) -> None:
+        nats, events = segments(60, 5)
+        assert spread(nats, events, np.zeros(60, np.int64)) == spread(nats, events)
+
+    def test_six_documents_are_needed_for_a_test_at_5_percent(self) -> None:
+        for units, least in ((5, 2 / 32), (6, 2 / 64)):
+            found = spread(np.ones(units) + 1e-9 * np.arange(units), np.ones(units), np.arange(units))
+            assert found is not None
+            assert found.p_value == least
+
+
+class TestUnknownUnits:
+    def test_independent_segments_are_taken_as_such(self) -> None:
+        nats, events = segments(400, 6)
+        found = spread(nats, events)
+        alone = spread(nats, events, np.arange(400))
+        assert found is not None
+        assert alone is not None
+        assert (found.error, found.method, found.unit, found.alike) == (alone.error, JACKKNIFE, "unknown", 1.0)
+
+    def test_neighbors_alike_are_found_and_the_error_is_that_of_the_slow_waves(self) -> None:
+        nats, events, _ = in_documents(40, 25, 7, strength=1.0)
+        found = spread(nats, events)
+        expected = twin.slow_waves(nats.tolist(), events.tolist())
+        assert found is not None
+        assert expected is not None
+        assert (found.error, found.freedom) == pytest.approx(expected, rel=1e-9)
+        assert (found.method, found.units) == (WAVES, 1000)
+        lines = twin.half_width(twin.jackknife_error(nats.tolist(), events.tolist()), twin.freedom(events.tolist()))
+        assert found.alike == pytest.approx(twin.half_width(*expected) / lines, rel=5e-3)
+        assert found.alike > 2
+
+    @pytest.mark.parametrize("n", [1, 2, 9, 24, 25, 33, 100, 257])
+    def test_the_choice_of_waves_is_the_twin_s_at_any_length(self, n: int) -> None:
+        for seed in range(6):
+            generator = np.random.default_rng(seed)
+            values = generator.normal(size=n) + (seed % 3) * 0.4 * np.cumsum(generator.normal(size=n))
+            found, expected = spread(values, np.ones(n)), twin.slow_waves(values.tolist(), [1.0] * n) if n > 1 else None
+            if expected is None or found is None:
+                assert found is None or found.method == JACKKNIFE
+            elif found.method == WAVES:
+                assert (found.error, found.freedom) == pytest.approx(expected, rel=1e-9)
+
+    def test_a_long_text_is_pooled_and_says_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        nats, events, _ = in_documents(60, 100, 8, strength=1.0)
+        whole = spread(nats, events)
+        monkeypatch.setattr("lmgauge.numerics.intervals._MOST_POINTS", 2000)
+        pooled = spread(nats, events)
+        assert whole is not None
+        assert pooled is not None
+        assert pooled.error == pytest.approx(whole.error, rel=0.01)
+
+    def test_fast_enough_to_be_always_on(self) -> None:
+        nats, events, _ = in_documents(100, 1000, 9)
+        seconds = []
+        for _ in range(3):
+            start = time.perf_counter()
+            ratio_interval(nats, events)
+            seconds.append(time.perf_counter() - start)
+        assert min(seconds) < 1.0  # about 0.03 on a quiet machine
+
+
+class TestIntervals:
+    def test_more_confidence_is_wider(self) -> None:
+        nats, events = segments(300, 3)
+        found = [ratio_interval(nats, events, level=level) for level in (0.5, 0.9, 0.95, 0.99)]
+        widths = [interval.high - interval.low for interval in found if interval]
+        assert len(widths) == 4
+        assert widths == sorted(widths)
+
+    def test_every_ratio_the_same(self) -> None:
+        found = ratio_interval([2.0, 4.0, 8.0], [1.0, 2.0, 4.0])
+        assert found is not None
+        assert (found.low, found.high) == (2.0, 2.0)
+
+    def test_one_outlier_does_not_make_nats_negative(self) -> None:
+        found = ratio_interval([0.0] * 99 + [7.0], [1.0] * 100)
+        assert found is not None
+        assert found.low == 0.0
+        below = ratio_interval([0.0] * 99 + [-7.0], [1.0] * 100)
+        assert below is not None
+        assert below.low == -found.high
+
+    def test_huge_sums_stay_finite(self) -> None:
+        found = ratio_interval([1e200, 2e200, 3e200], [1.0, 1.0, 1.0])
+        assert found is not None
+        assert math.isfinite(found.low)
+        assert math.isfinite(found.high)
+
+    def test_a_mapped_interval(self) -> None:
+        found = Interval(0.0, INF, 0.95, JACKKNIFE, "documents", 7).mapped(lambda nats: float(np.exp(nats)))
+        assert found == Interval(1.0, INF, 0.95, JACKKNIFE, "documents", 7)
+
+    @pytest.mark.parametrize(
+        ("nats", "events"),
+        [
+            ([], []),
+            ([1.0], [1.0]),
+            ([1.0, 0.0], [3.0, 0.0]),
+            ([0.0, 0.0], [0.0, 0.0]),
+            ([1.0, 2.0], [0.0, 0.0]),
+            ([1.0, 2.0, 3.0], [0.0, 0.0, 5.0]),
+        ],
+    )
+    def test_no_interval(self, nats: list[float], events: list[float]) -> None:
+        assert ratio_interval(nats, events) is None
+
+    def test_zero_probability(self) -> None:
+        found = ratio_interval([1.0, INF, 2.0], [1.0, 2.0, 1.0])
+        assert found is not None
+        assert (found.low, found.high) == (INF, INF)
+        documents = ratio_interval([1.0, INF, 2.0, 1.0], [1.0, 2.0, 1.0, 1.0], np.array([0, 0, 1, 1]))
+        assert documents is not None
+        assert (documents.high, documents.unit, documents.units) == (INF, "documents", 2)
+        below = ratio_interval([1.0, -INF], [1.0, 2.0])
+        assert below is not None
+        assert (below.low, below.high) == (-INF, -INF)
+
+    @pytest.mark.parametrize(
+        ("nats", "events", "message"),
+        [
+            ([1.0, math.nan], [1.0, 1.0], "numerator 2 of 2 is nan"),
+            ([1.0, 1.0], [1.0, math.nan], "denominator 2 of 2 is nan"),
+            ([1.0, 1.0], [-1.0, 1.0], "denominator 1 of 2 is -1.0"),
+            ([1.0, 1.0], [INF, 1.0], "denominator 1 of 2 is inf"),
+            ([INF, -INF], [1.0, 1.0], "both inf and -inf"),
+            ([1.0, 1.0], [1.0], r"shapes \(2,\) and \(1,\)"),
+            ([[1.0]], [[1.0]], r"shapes \(1, 1\)"),
+        ],
+    )
+    def test_data_refused(self, nats: list[float], events: list[float], message: str) -> None:
+        with pytest.raises(InputError, match=message):
+            ratio_interval(nats, events)
+
+
+class TestUnitsNeeded:
+    def test_so_many_units_have_that_power(self) -> None:
+        sample = np.random.default_rng(13).normal(0, 1, 400)
+        sample = (sample - sample.mean()) / sample.std(ddof=1) + 0.3
+        found = spread(sample, np.ones(400), np.arange(400))
+        assert found is not None
+        # ((1.959964 + 0.841621) / 0.3)^2 = 87.2 (Cohen 1988, the formula of section 2.4 for one sample)
+        assert found.units_needed() == 88
+
+        def power(size: int) -> float:
+            hits = 0
+            for seed in range(400):
+                drawn = spread(np.random.default_rng(seed).choice(sample, size), np.ones(size), np.arange(size))
+                hits += drawn is not None and drawn.p_value < 0.05
+            return hits / 400
+
+        assert 0.72 <= power(88) <= 0.88  # 0.8, sd 0.02
+        assert power(29) < 0.55
+
+    def test_fewer_than_six_are_never_enough(self) -> None:
+        found = spread(np.array([1.0, 1.0, 1.001]), np.ones(3), np.arange(3))
+        assert found is not None
+        assert found.units_needed() == 6
+
+    def test_none_where_there_is_no_difference(self) -> None:
+        found = spread(np.array([1.0, -1.0]), np.ones(2), np.arange(2))
+        assert found is not None
+        assert found.units_needed() is None
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 10, 29, 30, 99, 200])
+def test_student_t_is_that_of_scipy(freedom: int) -> None:
+    for t in (0.0, 0.01, 0.7, 1.96, 4.0, 30.0):
+        assert student_t_p_value(-t, freedom) == pytest.approx(2 * stats.t.sf(t, freedom), rel=1e-9, abs=1e-14)
+    assert student_t_quantile(0.95, freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-9)
+
+
+def test_student_t_goes_over_into_the_normal_curve() -> None:
+    assert student_t_p_value(1.96, 201) == pytest.approx(2 * stats.t.sf(1.96, 201), abs=2e-3)
+    assert student_t_quantile(0.95, 10**6) == pytest.approx(stats.norm.ppf(0.975))
