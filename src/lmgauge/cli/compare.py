@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from lmgauge.choices import COMPARED_METRICS
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import document_option, json_option, refuse_given, scored_text_option, seed_option, threads_option
 
 
-@click.command(name="compare")
+@click.command("compare", cls=Command)
 @click.argument("runs", nargs=-1, type=click.Path())
 @click.option(
     "--recipe",

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from lmgauge.choices import DIAGNOSIS_SECTIONS
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import (
     NEURAL_OPTIONS,
     json_option,
@@ -22,7 +23,7 @@ from lmgauge.cli.options import (
 _OF_MODEL = ("contexts", "exhaustive", "sample_tokens")
 
 
-@click.command(name="diagnose")
+@click.command("diagnose", cls=Command)
 @click.argument("run", type=click.Path())
 @scored_text_option
 @click.option(

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import (
     corpus_of,
     document_option,
@@ -31,7 +32,7 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     return ranks
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import (
     NEURAL_OPTIONS,
     TEXT_OPTIONS,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 
-@click.command(name="eval")
+@click.command("eval", cls=Command)
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
     "-m",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import (
     corpus_of,
     json_option,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _ARPA_NAMES = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
     "-m",
