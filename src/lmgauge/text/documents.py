@@ -35,6 +35,7 @@ from lmgauge.text.labels import (
     Names,
 )
 from lmgauge.text.readers import Reading, read_document, read_jsonl, read_lines, read_records, utf8
+from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, find_sources
 
@@ -55,41 +56,34 @@ class Corpus:
         group_names: names of the groups by their code; for groups from a field they become known while reading.
         document_names: names of the documents by their number, known after reading; empty if they have none.
         sources: the files to read, in order; empty for strings.
-        settings: what `from_files` needs to read the same text again; empty for strings.
+        settings: what `from_files` needs to read the same text again, by name; empty for strings.
     """
 
     def __init__(
         self,
         readers: Iterable[Reader],
+        options: ReadingOptions,
         *,
-        errors: str,
-        block_bytes: int,
-        field: str = "text",
         label_fields: Mapping[str, str] | None = None,
         documents: str = UNKNOWN,
         file_labels: list[str] | None = None,
         one_shot: str | None = None,
         sources: Iterable[Source] = (),
-        settings: Mapping[str, Any] | None = None,
-        lists: bool = False,
-        keep_bom: bool = False,
     ) -> None:
-        """Keep what the class methods `from_files` and `from_strings` have checked; use those."""
+        """Keep what the class methods `from_files`, `read` and `from_strings` have checked; use those."""
         self.report = TextReport()
         self.group_names: list[str] = list(dict.fromkeys(file_labels or ()))
         self.document_names: list[str] = []
         self.sources = tuple(sources)
-        self.settings = dict(settings or {})
+        self.settings: dict[str, Any] = (
+            {"paths": [source.path for source in self.sources], **options.stored()} if self.sources else {}
+        )
         self._readers = list(readers)
-        self._errors = errors
-        self._block_bytes = block_bytes
-        self._field = field
+        self._options = options
         self._label_fields = dict(label_fields or {})
         self._documents = documents
         self._file_labels = file_labels
         self._one_shot = one_shot
-        self._lists = lists
-        self._keep_bom = keep_bom
         self._used = False
 
     @classmethod
@@ -137,40 +131,56 @@ class Corpus:
             InputError: a file is missing or a directory, or a glob matches nothing.
             UsageError: options that are unknown or contradict each other.
         """
-        if unit not in UNITS:
-            raise UsageError(f"unknown unit {unit!r}: choose one of {', '.join(UNITS)}")
-        _check_common(errors, block_bytes)
-        sources = find_sources(paths, format)
-        rule = _document_rule(document, sources, unit)
-        asked = {GROUP: None if group == FILE else group, DOCUMENT: document if rule == BY_NAMES else None, ID: id}
+        options = ReadingOptions(
+            unit=unit,
+            field=field,
+            group=group,
+            document=document,
+            id=id,
+            format=format,
+            errors=errors,
+            block_bytes=block_bytes,
+            lists=lists,
+            keep_bom=keep_bom,
+        )
+        return cls.read(paths, options)
+
+    @classmethod
+    def read(cls, paths: Paths, options: ReadingOptions) -> Corpus:
+        """Return the text of files as a corpus, as `from_files` does, with the options as one object.
+
+        Args:
+            paths: one path or several.
+            options: how to read them.
+
+        Raises:
+            InputError: a file is missing or a directory, or a glob matches nothing.
+            UsageError: options that are unknown or contradict each other.
+        """
+        if options.unit not in UNITS:
+            raise UsageError(f"unknown unit {options.unit!r}: choose one of {', '.join(UNITS)}")
+        _check_common(options.errors, options.block_bytes)
+        sources = find_sources(paths, options.format)
+        rule = _document_rule(options.document, sources, options.unit)
+        by_file = options.group == FILE
+        asked = {
+            GROUP: None if by_file else options.group,
+            DOCUMENT: options.document if rule == BY_NAMES else None,
+            ID: options.id,
+        }
         label_fields = {label: name for label, name in asked.items() if name is not None}
         plain = next((source for source in sources if source.format == "text"), None)
         if label_fields and plain is not None:
             label, name = next(iter(label_fields.items()))
             raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD[label]}")
-        once = next((source.name for source in sources if source.one_shot), None)
         return cls(
-            [_file_reader(source, unit) for source in sources],
-            errors=errors,
-            block_bytes=block_bytes,
-            field=field,
+            [_file_reader(source, options.unit) for source in sources],
+            options,
             label_fields=label_fields,
             documents=rule,
-            file_labels=[source.label for source in sources] if group == FILE else None,
-            one_shot=once,
+            file_labels=[source.label for source in sources] if by_file else None,
+            one_shot=next((source.name for source in sources if source.one_shot), None),
             sources=sources,
-            settings={
-                "paths": [source.path for source in sources],
-                "unit": unit,
-                "field": field,
-                "group": group,
-                "document": document,
-                "id": id,
-                "format": format,
-                "errors": errors,
-            },
-            lists=lists,
-            keep_bom=keep_bom,
         )
 
     @classmethod
@@ -206,8 +216,7 @@ class Corpus:
 
         return cls(
             [read],
-            errors=errors,
-            block_bytes=block_bytes,
+            ReadingOptions(errors=errors, block_bytes=block_bytes),
             documents=UNKNOWN if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
         )
@@ -237,8 +246,9 @@ class Corpus:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by = numbers.source
-        choices = (self._errors, self._block_bytes, report, self._lists, self._keep_bom)
-        reading = Reading(self._field, self._label_fields, groups, documents, *choices)
+        options = self._options
+        choices = (options.errors, options.block_bytes, report, options.lists, options.keep_bom)
+        reading = Reading(options.field, self._label_fields, groups, documents, *choices)
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
