@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmgauge.choices import SmoothingKind
+from lmgauge.choices import NgramContext, SmoothingKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
@@ -18,7 +18,7 @@ from lmgauge.evaluation.tables import origin_of
 from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.mixture.model import with_reserved
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.ngram.model import ContextPolicy, NgramModel
+from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.smoothing import Smoothing
 from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.protocol import LanguageModel
@@ -50,7 +50,7 @@ def train(
     vocab_size: int | None = None,
     words: Sequence[str] | None = None,
     reserved: ReservedPolicy = "refuse",
-    context: ContextPolicy = "sentence",
+    context: NgramContext = "sentence",
     interpolate: bool = True,
     discount: float | Sequence[float] | None = None,
     k: float | None = None,

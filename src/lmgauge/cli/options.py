@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from lmgauge.choices import ERROR_POLICIES, FORMATS, RESERVED_POLICIES, UNITS
-from lmgauge.models.network.options import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS
+from lmgauge.choices import ERROR_POLICIES, FIRST_TOKENS, FORMATS, PRECISIONS, RESERVED_POLICIES, SEGMENT_ENDS, UNITS
 
 if TYPE_CHECKING:
     from lmgauge.models.network.options import ScoringOptions
