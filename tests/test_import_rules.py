@@ -25,7 +25,10 @@ FOR_ALL = {
     "lmgauge",
     *(
         f"lmgauge.{name}"
-        for name in ("choices", "errors", "files", "history", "json_text", "readable", "threads", "version")
+        for name in (
+            *("choices", "context_policy", "errors", "files", "history", "json_text", "readable", "result_list", "signature"),
+            *("threads", "version"),
+        )
     ),
 }
 """What every room but `_kernels` may import."""
@@ -67,7 +70,7 @@ FOR_TYPES: dict[str, set[str]] = {
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"numpy"},
+    "": {"numpy", "pandas"},
     "_kernels": {"numpy"},
     "metrics": {"numpy"},
     "numerics": {"numpy"},

@@ -207,7 +207,7 @@ def _overlap(corpus: Corpus, levels: list[str], options: dict[str, Any]) -> Over
     if not corpus.rereadable:
         raise click.UsageError("--train reads the text a second time, which standard input cannot be: save it in a file")
 
-    from lmgauge.api.verdicts import leak_source
+    from lmgauge.api.audit import leak_source
 
     train = corpus_of(options["train"], options, alone=False)  # a file that is missing is told before the long work
     refuse_field(train, corpus)

@@ -36,10 +36,10 @@ from lmgauge.text.labels import (
 )
 from lmgauge.text.readers import Reading, read_document, read_jsonl, read_lines, read_records, utf8
 from lmgauge.text.reading_options import ReadingOptions
-from lmgauge.text.segments import Segments, TextReport, count_characters, count_words
+from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, find_sources
 
-__all__ = ["Corpus", "Segments", "TextReport", "count_characters", "count_words"]
+__all__ = ["Corpus", "Segments", "TextReport"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Reader = Callable[[Reading], Iterator[Segments]]
@@ -53,8 +53,8 @@ class Corpus:
 
     Attributes:
         report: counts and fingerprint of the latest pass, complete once that pass came to its end.
-        group_names: names of the groups by their code; for groups from a field they are found while reading.
-        document_names: names of the documents by their number, found while reading; empty if they have none.
+        group_names: names of the groups by their code; for groups from a field they become known while reading.
+        document_names: names of the documents by their number, known after reading; empty if they have none.
         sources: the files to read, in order; empty for strings.
         settings: what `from_files` needs to read the same text again, by name; empty for strings.
     """
@@ -115,7 +115,7 @@ class Corpus:
                 segment itself; "blank-line" and "heading", the lines of a text file up to a blank line, or to the next
                 ` = Title = ` or `# Title`; "unknown"; any other name is the field or column that names the document.
                 None: each of several text files is one, otherwise unknown. How the text is scored does not depend on it.
-            id: field or column with the id of each record; segments without are told by their file and line.
+            id: field or column with the id of each record; without it a segment is identified by its file and line.
             format: read all files as "text", "jsonl", "tsv" or "parquet", whatever their names.
             errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
                 segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
@@ -208,7 +208,7 @@ class Corpus:
         if isinstance(texts, (str, bytes)):
             raise UsageError("texts is one string: give a list of strings, or a path to from_files")
         _check_common(errors, block_bytes)
-        once = any(isinstance(given, Iterator) for given in (texts, groups, documents))
+        once = any(isinstance(values, Iterator) for values in (texts, groups, documents))
         labels = {label: names for label, names in ((GROUP, groups), (DOCUMENT, documents)) if names is not None}
 
         def read(reading: Reading) -> Iterator[Segments]:
@@ -276,7 +276,7 @@ class Corpus:
 _INSTEAD = {
     GROUP: "to group by: use file, or none",
     DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
-    ID: "that holds ids: a line is told by its file and number",
+    ID: "that holds ids: a line is identified by its file and number",
 }
 
 
@@ -328,15 +328,15 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
     """Yield strings in batches of about `block_bytes`."""
     batch: list[bytes] = []
     names: dict[str, list[str]] = {label: [] for label in labels}
-    waiting = {label: iter(given) for label, given in labels.items()}
+    waiting = {label: iter(values) for label, values in labels.items()}
     first, size = 1, 0
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise UsageError(f"text {number} is {type(text).__name__}, not a string")
         batch.append(utf8(text))
         size += len(batch[-1])
-        for label, given in waiting.items():
-            name = next(given, None)
+        for label, values in waiting.items():
+            name = next(values, None)
             if name is None:
                 raise UsageError(f"there are more texts than {label}s: text {number} has none")
             names[label].append(name)
@@ -345,8 +345,8 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
             batch, names, first, size = [], {label: [] for label in labels}, number + 1, 0
     if batch:
         yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
-    for label, given in waiting.items():
-        if next(given, None) is not None:
+    for label, values in waiting.items():
+        if next(values, None) is not None:
             raise UsageError(f"there are more {label}s than texts")
 
 
