@@ -26,8 +26,18 @@ FOR_ALL = {
     *(
         f"lmgauge.{name}"
         for name in (
-            *("choices", "context_policy", "errors", "files", "history", "json_text", "readable", "result_list", "signature"),
-            *("threads", "version"),
+            *(
+                "choices",
+                "context_policy",
+                "errors",
+                "files",
+                "history",
+                "json_text",
+                "readable",
+                "result_list",
+                "signature",
+            ),
+            *("progress", "threads", "version"),
         )
     ),
 }

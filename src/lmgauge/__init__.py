@@ -17,8 +17,15 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge.api.audit import audit, audit_run
-    from lmgauge.api.models import evaluate, evaluate_scores, sample
+    from lmgauge.api.compare import compare, compare_recipes
+    from lmgauge.api.diagnose import diagnose
+    from lmgauge.api.divergence import divergence
+    from lmgauge.api.evaluate import evaluate, evaluate_scores
+    from lmgauge.api.mix import mix
+    from lmgauge.api.outputs import Outputs
     from lmgauge.api.overlap import overlap
+    from lmgauge.api.sample import sample
+    from lmgauge.api.sentences import perplexity, score_text
     from lmgauge.api.task_scores import (
         align_files,
         bleu,
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
         wer,
     )
     from lmgauge.api.train import train, train_neural
-    from lmgauge.api.verdicts import compare, compare_recipes, diagnose, divergence, mix
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
     from lmgauge.evaluation.audit import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.models.registry import load_model
+    from lmgauge.models.scored_text import ScoredText, ScoredTexts
     from lmgauge.scores import ScoreBatch, read_scores
     from lmgauge.tasks.accumulator import Accumulator
     from lmgauge.tasks.alignment import align
@@ -61,6 +68,7 @@ if TYPE_CHECKING:
     from lmgauge.tasks.ter import TER
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.reading_options import ReadingOptions
     from lmgauge.text.vocabulary import Vocabulary
 
 _HOMES = {
@@ -87,8 +95,12 @@ _HOMES = {
     "ModelFileError": "lmgauge.errors",
     "NeuralModel": "lmgauge.models.network.torch.model",
     "NgramModel": "lmgauge.models.ngram.model",
+    "Outputs": "lmgauge.api.outputs",
     "Overlap": "lmgauge.text.overlap.results",
+    "ReadingOptions": "lmgauge.text.reading_options",
     "ScoreBatch": "lmgauge.scores",
+    "ScoredText": "lmgauge.models.scored_text",
+    "ScoredTexts": "lmgauge.models.scored_text",
     "ScoringOptions": "lmgauge.models.network.options",
     "Systems": "lmgauge.tasks.comparison",
     "TER": "lmgauge.tasks.ter",
@@ -102,26 +114,28 @@ _HOMES = {
     "bleu": "lmgauge.api.task_scores",
     "cer": "lmgauge.api.task_scores",
     "chrf": "lmgauge.api.task_scores",
-    "compare": "lmgauge.api.verdicts",
-    "compare_recipes": "lmgauge.api.verdicts",
+    "compare": "lmgauge.api.compare",
+    "compare_recipes": "lmgauge.api.compare",
     "correlate": "lmgauge.tasks.correlation",
     "correlate_tables": "lmgauge.api.task_scores",
-    "diagnose": "lmgauge.api.verdicts",
-    "divergence": "lmgauge.api.verdicts",
-    "evaluate": "lmgauge.api.models",
-    "evaluate_scores": "lmgauge.api.models",
+    "diagnose": "lmgauge.api.diagnose",
+    "divergence": "lmgauge.api.divergence",
+    "evaluate": "lmgauge.api.evaluate",
+    "evaluate_scores": "lmgauge.api.evaluate",
     "label_scores": "lmgauge.tasks.labels",
     "load_model": "lmgauge.models.registry",
-    "mix": "lmgauge.api.verdicts",
+    "mix": "lmgauge.api.mix",
     "overlap": "lmgauge.api.overlap",
+    "perplexity": "lmgauge.api.sentences",
     "read_arpa": "lmgauge.models.ngram.arpa",
     "read_scores": "lmgauge.scores",
-    "sample": "lmgauge.api.models",
+    "sample": "lmgauge.api.sample",
     "score_files": "lmgauge.api.task_scores",
     "score_label_files": "lmgauge.api.task_scores",
     "score_labels": "lmgauge.api.task_scores",
     "score_segments": "lmgauge.api.task_scores",
     "score_systems": "lmgauge.api.task_scores",
+    "score_text": "lmgauge.api.sentences",
     "ter": "lmgauge.api.task_scores",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
@@ -155,8 +169,12 @@ __all__ = [
     "ModelFileError",
     "NeuralModel",
     "NgramModel",
+    "Outputs",
     "Overlap",
+    "ReadingOptions",
     "ScoreBatch",
+    "ScoredText",
+    "ScoredTexts",
     "ScoringOptions",
     "Systems",
     "UsageError",
@@ -181,6 +199,7 @@ __all__ = [
     "load_model",
     "mix",
     "overlap",
+    "perplexity",
     "read_arpa",
     "read_scores",
     "sample",
@@ -189,6 +208,7 @@ __all__ = [
     "score_labels",
     "score_segments",
     "score_systems",
+    "score_text",
     "ter",
     "train",
     "train_neural",

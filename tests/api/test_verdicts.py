@@ -12,7 +12,7 @@ import pytest
 import lmgauge
 from lmgauge.json_text import to_json
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parent.parent / "data"
 
 
 @pytest.fixture(scope="module")

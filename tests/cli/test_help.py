@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -20,8 +21,9 @@ def headings(page: str) -> list[str]:
 def test_commands_stand_under_headings() -> None:
     page = ok("--help").output
     assert headings(page) == ["Options", *SECTIONS]
-    lines = [line.split()[0] for line in page.splitlines() if line.startswith("  ") and line.split()]
-    assert [name for name in lines if name in COMMANDS] == ["lmgauge"[:0] or name for name in COMMANDS]
+    listed = page.partition("Train:")[2].partition("complete with")[0]
+    words = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
+    assert [word for word in words if word in COMMANDS] == list(COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -73,21 +75,17 @@ def test_every_option_is_on_the_help_page(name: str) -> None:
     [
         ("eval", ["Options", "Output", "Text", "Neural models"]),
         ("compare", ["Options", "Statistics", "Output"]),
-        ("diagnose", ["Options", "Model", "Neural models", "Output"]),
+        ("diagnose", ["Options", "Statistics", "Output", "Neural models"]),
     ],
 )
 def test_options_stand_under_headings(name: str, expected: list[str]) -> None:
     assert isinstance(cli.get_command(click.Context(cli), name), Command)
-    found = headings(ok(name, "--help").output)
-    assert set(expected) <= set(found)
-    assert found[0] == "Options"
+    assert headings(ok(name, "--help").output) == expected
 
 
 @pytest.mark.parametrize(("words", "expected"), [("lmgauge ev", "eval"), ("lmgauge eval --sco", "--scores")])
 def test_the_shell_completes(words: str, expected: str) -> None:
     environment = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_LMGAUGE_COMPLETE": "bash_complete"}
     program = "import sys; sys.argv[0] = 'lmgauge'; from lmgauge.cli.main import main; main([])"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={**__import__("os").environ, **environment}, capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True)
     assert expected in done.stdout.split("plain,")[-1], done.stderr

@@ -20,6 +20,7 @@ from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.lookup import Events, NgramTables, context_window
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
@@ -65,7 +66,7 @@ class NgramSettings:
     notes: tuple[str, ...] = ()
 
 
-class NgramModel:
+class NgramModel(ScoresStrings):
     """A trained n-gram model.
 
     Attributes:

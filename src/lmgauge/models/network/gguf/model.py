@@ -21,6 +21,7 @@ from lmgauge.models.network.sequences import Rows, rows_of
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import window_of, windows
 from lmgauge.models.protocol import check_context
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
@@ -35,7 +36,7 @@ _TOLERANCE = 2e-2
 _PART = 32
 
 
-class GgufModel:
+class GgufModel(ScoresStrings):
     """A GGUF file and a policy of what each prediction sees.
 
     Attributes:

@@ -39,6 +39,7 @@ from lmgauge.models.network.torch.scorer import Progress, Scorer
 from lmgauge.models.network.torch.stepping import Stepper
 from lmgauge.models.network.windows import window_of, windows
 from lmgauge.models.protocol import check_context
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.segments import Segments
@@ -62,7 +63,7 @@ _GATHERED_TOKENS = 1 << 16
 _STREAM_CHUNK = 1 << 10
 
 
-class NeuralModel:
+class NeuralModel(ScoresStrings):
     """A causal network with a tokenizer and a policy of what each prediction sees.
 
     Attributes:
