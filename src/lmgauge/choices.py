@@ -39,7 +39,7 @@ NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
-AUDIT_LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
+AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]
