@@ -66,8 +66,9 @@ def check_contamination(overlap: OverlapSource | None, max_overlap: float = DEFA
         "max_overlap": max_overlap,
     }
     evidence = (
-        f"{100 * share:.2f} % of the bytes ({found.long_contaminated_bytes:,} of {found.bytes:,}) are in the training text, in "
-        f"runs of {found.n} {found.unit}s or more or as whole segments of 20 bytes or more; {100 * max_overlap:g} % are allowed."
+        f"{100 * share:.2f} % of the bytes ({found.long_contaminated_bytes:,} of {found.bytes:,}) are in the training text, "
+        f"in runs of {found.n} {found.unit}s or more or as whole segments of 20 bytes or more; "
+        f"{100 * max_overlap:g} % are allowed."
     )
     if share > max_overlap:
         return Check("contamination", name, FAIL, evidence, details)
