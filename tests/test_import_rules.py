@@ -25,7 +25,17 @@ FOR_ALL = {
     "lmgauge",
     *(
         f"lmgauge.{name}"
-        for name in ("choices", "errors", "files", "history", "json_text", "readable", "threads", "version")
+        for name in (
+            "choices",
+            "context_policy",
+            "errors",
+            "files",
+            "history",
+            "json_text",
+            "readable",
+            "threads",
+            "version",
+        )
     ),
 }
 """What every room but `_kernels` may import."""

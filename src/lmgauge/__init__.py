@@ -17,7 +17,7 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge.api.audit import audit, audit_run
-    from lmgauge.api.models import evaluate, evaluate_scores, sample, train, train_neural
+    from lmgauge.api.models import evaluate, evaluate_scores, sample
     from lmgauge.api.overlap import overlap
     from lmgauge.api.task_scores import (
         align_files,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ter,
         wer,
     )
+    from lmgauge.api.train import train, train_neural
     from lmgauge.api.verdicts import compare, compare_recipes, diagnose, divergence, mix
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
     from lmgauge.evaluation.audit import Audit
@@ -122,8 +123,8 @@ _HOMES = {
     "score_segments": "lmgauge.api.task_scores",
     "score_systems": "lmgauge.api.task_scores",
     "ter": "lmgauge.api.task_scores",
-    "train": "lmgauge.api.models",
-    "train_neural": "lmgauge.api.models",
+    "train": "lmgauge.api.train",
+    "train_neural": "lmgauge.api.train",
     "wer": "lmgauge.api.task_scores",
     "write_arpa": "lmgauge.models.ngram.arpa",
 }

@@ -157,7 +157,7 @@ def _seal(run: Run) -> Check:
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
-    sums, first_tokens = _Sums(), FirstTokens(run.description.context)
+    sums, first_tokens = _Sums(), FirstTokens(run.description.policy)
     coverage = Coverage(None, run.description.unit, pull=True, context=run.description.context)
     blocks: Iterable[Segments] = () if corpus is None else corpus
 
