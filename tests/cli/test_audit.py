@@ -38,10 +38,8 @@ def test_a_model_that_passes(folder: Path) -> None:
     assert re.search(r"code length +PASS +All [\d,]+ bytes \(60 segments", result.stdout)
     assert re.search(r"training text +NOT CHECKED +the training text was not named \(--train\)", result.stdout)
     last = result.stdout.splitlines()[-1]
-    assert (
-        last
-        == "PASS: nothing found to be wrong; verified by compression, event by event, on 100 % of the bytes; contamination not checked."
-    )
+    assert last.startswith("PASS: nothing found to be wrong; verified by compression, event by event, on 100 % of the bytes")
+    assert last.endswith("; contamination not checked.")
     assert re.fullmatch(r"perplexity [\d.]+, bits per byte ≥ [\d.]+, 3\d\d events", result.stdout.splitlines()[1].strip())
     assert "\x1b" not in result.stdout
 
