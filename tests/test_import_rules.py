@@ -26,15 +26,8 @@ FOR_ALL = {
     *(
         f"lmgauge.{name}"
         for name in (
-            "choices",
-            "context_policy",
-            "errors",
-            "files",
-            "history",
-            "json_text",
-            "readable",
-            "threads",
-            "version",
+            *("choices", "context_policy", "errors", "files", "history", "json_text", "readable", "result_list", "signature"),
+            *("threads", "version"),
         )
     ),
 }
@@ -77,7 +70,7 @@ FOR_TYPES: dict[str, set[str]] = {
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"numpy"},
+    "": {"numpy", "pandas"},
     "_kernels": {"numpy"},
     "metrics": {"numpy"},
     "numerics": {"numpy"},
