@@ -21,16 +21,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
-FOR_ALL = {
-    "lmgauge",
-    *(
-        f"lmgauge.{name}"
-        for name in (
-            *("choices", "errors", "files", "history", "json_text", "readable", "result_list", "signature"),
-            *("threads", "version"),
-        )
-    ),
-}
+LEAVES = (
+    *("choices", "context_policy", "errors", "files", "history", "json_text"),
+    *("readable", "result_list", "signature", "threads", "version"),
+)
+FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
 
 KERNELS = "lmgauge._kernels"

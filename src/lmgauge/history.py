@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import NDArray
 
 _FIRST_ROOM = 1 << 10
-LineEnds = Literal["event", "text", "unscored"]
-
-
-def line_ends(context_policy: str) -> LineEnds:
-    """What becomes of the ends of lines: an event `</s>`, the newline that they are, or nothing, as `end=...` tells."""
-    if "end=newline" in context_policy:
-        return "text"
-    return "unscored" if "end=none" in context_policy else "event"
-
-
-def scores_first_tokens(context_policy: str) -> bool:
-    """Whether the first token of a context has a row like all others, so that contexts can be had from the rows."""
-    return "first=unscored" not in context_policy
-
-
-def runs_on(context_policy: str) -> bool:
-    """Whether a context runs on over the ends of segments: `stream`, with whatever a model adds to it."""
-    return context_policy.startswith("stream")
 
 
 class History:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.api.models import PathLike, Text, corpus_of
-from lmgauge.choices import SmoothingKind
+from lmgauge.choices import NgramContext, SmoothingKind
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.models.ngram.model import ContextPolicy, NgramModel
+from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.smoothing import Smoothing
 from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.training.settings import NEURAL_KINDS
@@ -31,7 +31,7 @@ def train(
     vocab_size: int | None = None,
     words: Sequence[str] | None = None,
     reserved: ReservedPolicy = "refuse",
-    context: ContextPolicy = "sentence",
+    context: NgramContext = "sentence",
     interpolate: bool = True,
     discount: float | Sequence[float] | None = None,
     k: float | None = None,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.choices import ERROR_POLICIES, FORMATS, RESERVED_POLICIES, UNITS
+from lmgauge.choices import ERROR_POLICIES, FIRST_TOKENS, FORMATS, PRECISIONS, RESERVED_POLICIES, SEGMENT_ENDS, UNITS
 from lmgauge.cli.command import options_given, settings, under
 from lmgauge.cli.command import refuse_given as refuse_given
-from lmgauge.models.network.options import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS, ScoringOptions
+from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:

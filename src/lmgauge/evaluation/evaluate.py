@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
-from lmgauge.history import line_ends
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import UNKNOWN, ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
@@ -52,6 +52,11 @@ class Description:
     documents_by: str = UNKNOWN  # what the documents of a stored table are; see `TextReport.documents_by`
 
     @property
+    def policy(self) -> ContextPolicy:
+        """The context policy that `context` names."""
+        return ContextPolicy.parse(self.context)
+
+    @property
     def documents_of_table(self) -> str:
         """What the documents are that a table names: those of another program are known by their column only."""
         return "column document" if self.documents_by == UNKNOWN else self.documents_by
@@ -62,7 +67,7 @@ def describe(model: LanguageModel, name: str | None = None) -> Description:
     return Description(
         model=name or model.label,
         unit=model.tokenizer.unit,
-        context=model.context_policy,
+        context=str(policy_of(model)),
         oov="closed" if model.vocabulary.closed else "unk",
         fingerprints={
             "model": model.fingerprint,
@@ -134,7 +139,7 @@ class Evaluator:
         Raises:
             InputError: the table has no rows.
         """
-        if denominators is not None and line_ends(self.description.context) == "unscored":
+        if denominators is not None and self.description.policy.line_ends == "unscored":
             denominators = denominators.without_line_ends()
         events = tally.total_events
         if not events:

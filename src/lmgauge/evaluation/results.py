@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.tally import ZeroEvent
-from lmgauge.history import line_ends
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_list import ResultList, pandas_module
 
@@ -125,7 +125,7 @@ def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
         for members, size in zip(alike.values(), sizes, strict=True)
     ]
     note = f"perplexity may not be compared between {' | '.join(parts)}: {' and '.join(differ)} differ; "
-    ends = {line_ends(result.context) for result in results}
+    ends = {ContextPolicy.parse(result.context).line_ends for result in results}
     if "unscored" in ends and len(ends) > 1:
         return [note + "nor may bits per byte, as not all models score the ends of lines"]
     bounds = [result.model for result in results if result.bits_per_byte_is_bound]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import UsageError
-from lmgauge.history import History, runs_on, scores_first_tokens
+from lmgauge.history import History
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.vocabulary import BOS
@@ -34,9 +35,10 @@ class DistributionColumns:
         if unknown:
             raise UsageError(f"column {unknown[0]!r} is not known; choose from {', '.join(COLUMNS)}")
         self._model, self._columns = model, list(columns)
-        if not scores_first_tokens(model.context_policy):
+        policy = policy_of(model)
+        if not policy.scores_first_tokens:
             raise UsageError(f"{', '.join(columns)}: contexts must be whole, but first tokens are unscored (--first-token)")
-        self._history = History(BOS, running=runs_on(model.context_policy))
+        self._history = History(BOS, running=policy.runs_on)
 
     def __call__(self, batch: ScoreBatch) -> ScoreBatch:
         """The batch with the columns."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import UsageError
-from lmgauge.history import runs_on
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
@@ -102,7 +102,7 @@ def sample_ids(
                 first = i - 1
                 logprob = model.log_distribution(begin)
             ids[i] = _draw(logprob, generator, 1.0, None)
-            if ids[i] == EOS and not runs_on(model.context_policy):
+            if ids[i] == EOS and not policy_of(model).runs_on:
                 first = i
         return ids[1:]
 

@@ -45,7 +45,7 @@ def histories(model: LanguageModel, lines: Sequence[str]) -> list[tuple[list[int
         for token in batch.token_ids.tolist():
             found.append((list(history), token))
             history.append(token)
-            if token == EOS and model.context_policy == "sentence":
+            if token == EOS and not model.context_policy.runs_on:
                 history = [BOS]
     return found
 

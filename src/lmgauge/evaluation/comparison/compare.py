@@ -55,7 +55,6 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.history import scores_first_tokens
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
 from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
@@ -382,7 +381,7 @@ class _Pair:
         if self.part == NOTHING:
             for run in self.runs:
                 if run.description.lossy_segments and run.description.unit != "word":
-                    first = not scores_first_tokens(run.description.context)
+                    first = not run.description.policy.scores_first_tokens
                     why = "first tokens not scored" if first else ALTERED
                     yield (
                         f"{run.name}: {run.description.lossy_segments:,} segments are not exact ({why}); a score table does "

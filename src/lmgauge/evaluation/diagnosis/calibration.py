@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.history import runs_on
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.perplexity import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
@@ -207,7 +207,7 @@ def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Ev
         history = np.concatenate((before, ids))
         documents = batch.extra.get("document")
         for row in rows.tolist():
-            if not runs_on(model.context_policy):
+            if not policy_of(model).runs_on:
                 context = np.concatenate((begin, ids[starts[row] : row]))
             else:
                 context = history[: len(before) + row]

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.drawn_events import SegmentEvents
-from lmgauge.history import runs_on
 from lmgauge.numerics.perplexity import LN_2
 from lmgauge.threads import map_in_order
 
@@ -159,7 +159,7 @@ class ModelPair:
 
     def _seen(self, which: int, segment: SegmentEvents) -> tuple[NDArray[np.uint32], int]:
         """Ids that hold the contexts of a segment's events, and how many of them precede the first event."""
-        if not runs_on(self._models[which].context_policy) or self._history is None:
+        if not policy_of(self._models[which]).runs_on or self._history is None:
             return np.concatenate((self._bos, segment.ids)), 1
         return self._history, 1 + segment.before
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.distances import (
     FIRST_OVERLAP,
@@ -353,7 +354,7 @@ def _notes(rows: Floats, drawn: Drawn, names: tuple[str, str]) -> Iterator[str]:
 def _signature(
     a: LanguageModel, b: LanguageModel, drawn: Drawn, events: int, seed: int, text_sha256: str, independent: str
 ) -> str:
-    policies = dict.fromkeys((a.context_policy, b.context_policy))
+    policies = dict.fromkeys(str(policy_of(model)) for model in (a, b))
     parts = {
         "a": f"{a.label}@{a.fingerprint[:6]}",
         "b": f"{b.label}@{b.fingerprint[:6]}",

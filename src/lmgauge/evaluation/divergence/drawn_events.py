@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
-from lmgauge.history import runs_on
 from lmgauge.scores import ScoreBatch, TokenStrings
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
     generator = np.random.default_rng(seed)
     heap: list[tuple[float, int, SegmentEvents]] = []  # negated: the highest number first
     kept = total_events = total_segments = 0
-    sees_text = any(runs_on(model.context_policy) for model in (a, b))
+    sees_text = any(policy_of(model).runs_on for model in (a, b))
     history = [np.array([a.vocabulary.id("<s>")], np.uint32)]
     for one, other, documents in _score_both(a, b, corpus, threads):
         keys = generator.random(len(one.segments))

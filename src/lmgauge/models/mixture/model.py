@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.history import runs_on
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
@@ -113,13 +113,9 @@ class MixtureModel:
         return self._aligned[0].tokenizer
 
     @property
-    def context_policy(self) -> str:
+    def context_policy(self) -> ContextPolicy:
         """`sentence` or, if that of any component runs on, `stream`; with what else they have in common."""
-        policies = [component.context_policy for component in self.components]
-        if len(set(policies)) == 1:
-            return policies[0]
-        shared = [part for part in policies[0].split(",")[1:] if all(part in other.split(",") for other in policies)]
-        return ",".join(["stream" if any(map(runs_on, policies)) else "sentence", *shared])
+        return shared_policy([policy_of(component) for component in self.components])
 
     @property
     def reserved(self) -> ReservedPolicy | None:
@@ -188,8 +184,8 @@ class MixtureModel:
             UsageError: an id is outside the vocabulary.
         """
         context = check_context(context_ids, len(self.vocabulary))
-        sentence = _last_sentence(context) if runs_on(self.context_policy) else context
-        return self._mixed([c.log_distribution(context if runs_on(c.context_policy) else sentence) for c in self._aligned])
+        sentence = _last_sentence(context) if self.context_policy.runs_on else context
+        return self._mixed([c.log_distribution(context if policy_of(c).runs_on else sentence) for c in self._aligned])
 
     def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:
         """The same mixture with another meaning of reserved tokens in the text."""
@@ -205,7 +201,7 @@ class MixtureModel:
             "model_type": MIXTURE_MODEL_TYPE,
             "components": components,
             "estimation": self.estimation,
-            "context": self.context_policy,
+            "context": str(self.context_policy),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
             "vocabulary_fingerprint": self.vocabulary.fingerprint,
