@@ -26,14 +26,7 @@ FOR_ALL = {
     *(
         f"lmgauge.{name}"
         for name in (
-            "choices",
-            "context_policy",
-            "errors",
-            "files",
-            "history",
-            "json_text",
-            "readable",
-            "threads",
+            *("choices", "context_policy", "contexts", "errors", "files", "json_text", "readable", "scoring", "threads"),
             "version",
         )
     ),
