@@ -47,7 +47,7 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
-AUDIT_LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
+AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]

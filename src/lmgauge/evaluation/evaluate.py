@@ -20,6 +20,7 @@ from lmgauge.numerics.intervals import UNKNOWN, ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.scoring import score_together
+from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
@@ -267,7 +268,7 @@ def _signature(description: Description, events: int, tally: Tally, text_sha256:
         "model": fingerprints.get("label", description.model),
         "v": __version__,
     }
-    return "ppl|" + "|".join(f"{key}:{value}" for key, value in parts.items())
+    return str(Signature(parts, head="ppl"))
 
 
 def evaluate(

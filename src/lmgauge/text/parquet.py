@@ -44,8 +44,8 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterat
     columns = [reading.field, *reading.label_fields.values()]
     for column in columns:
         if column not in file.schema_arrow.names:
-            found = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
-            raise InputError(f"{source.name}: no column {column!r}; the columns are {found}: name one of them")
+            names = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
+            raise InputError(f"{source.name}: no column {column!r}; the columns are {names}: name one of them")
         if file.schema_arrow.names.count(column) > 1:
             raise InputError(f"{source.name}: several columns are called {column!r}: give each a name of its own")
     row = 1

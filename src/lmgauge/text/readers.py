@@ -30,7 +30,7 @@ _ZERO = np.zeros(1, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The choices of one pass over a corpus, and what it finds out.
+    """The options of one pass over a corpus, and the names and counts that it collects.
 
     Attributes:
         field: name of the field or column that holds the text of a record.
@@ -68,14 +68,22 @@ class Reading:
 
 
 def read_lines(source: Source, reading: Reading) -> Iterator[Segments]:
-    """Yield the lines of a text file: cut at newlines alone, blank lines included, a missing last newline supplied."""
+    """Yield the lines of a text file: cut at newlines alone, blank lines included, a missing last newline supplied.
+
+    Raises:
+        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
+    """
     for segments, characters in clean_blocks(source, reading):
         reading.report.characters += characters
         yield segments
 
 
 def clean_blocks(source: Source, reading: Reading) -> Iterator[tuple[Segments, int]]:
-    """Yield blocks of lines and their code points, newlines included."""
+    """Yield blocks of lines and the number of their code points, newlines included.
+
+    Raises:
+        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
+    """
     place = Place(source.name)
     keep_bom = reading.keep_bom and source.format == "text"
     for raw, newline_supplied in _line_blocks(source, reading):
@@ -89,10 +97,10 @@ def clean_blocks(source: Source, reading: Reading) -> Iterator[tuple[Segments, i
         ends = np.flatnonzero(data == ord("\n")).astype(np.int64, copy=False)
         if len(ends):
             starts = np.concatenate((_ZERO, ends[:-1] + 1))
-            numbers = None if clean.kept is None else clean.kept + place.line
+            numbers = None if clean.line_indexes is None else clean.line_indexes + place.line
             first_line = place.line if numbers is None else int(numbers[0])
             yield Segments(data, starts, ends, 1, 0, None, source.name, first_line, numbers), clean.characters
-        place.line += len(ends) if clean.kept is None else block.count(b"\n")
+        place.line += len(ends) if clean.line_indexes is None else block.count(b"\n")
         place.byte = (place.byte or 0) + len(block)
 
 
@@ -131,7 +139,11 @@ def _chunks_to_nul(source: Source, reading: Reading) -> Iterator[bytes]:
 
 
 def read_document(source: Source, reading: Reading) -> Iterator[Segments]:
-    """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file."""
+    """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file.
+
+    Raises:
+        InputError: the text is not valid.
+    """
     place = Place(source.name)
     chunks = list(_chunks_to_nul(source, reading))
     complete = not chunks or chunks[-1].endswith(b"\n")
@@ -147,7 +159,11 @@ def read_document(source: Source, reading: Reading) -> Iterator[Segments]:
 
 
 def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
-    """Yield the records of a JSONL file; lines of nothing but white space are no records."""
+    """Yield the records of a JSONL file; a line of nothing but white space is not a record.
+
+    Raises:
+        InputError: a line is not a JSON object, or its field is missing or does not hold text.
+    """
     for lines, _ in clean_blocks(source, reading):
         texts: list[bytes] = []
         numbers: list[int] = []
@@ -158,15 +174,15 @@ def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
                 continue
             try:
                 record = _parse_json(raw, source.name, lines.line(i))
-                found = _text_field(record, reading, source.name, lines.line(i))
+                segments = _text_field(record, reading, source.name, lines.line(i))
                 own = [_label_field(record, field, source.name, lines.line(i)) for field in reading.label_fields.values()]
             except InputError as error:
                 reading.leave_out(error)
                 continue
-            texts.extend(found)
-            numbers.extend([lines.line(i)] * len(found))
+            texts.extend(segments)
+            numbers.extend([lines.line(i)] * len(segments))
             for values, value in zip(labels.values(), own, strict=True):
-                values.extend([value] * len(found))
+                values.extend([value] * len(segments))
         if texts:
             yield from read_records(texts, numbers, labels, source.name, reading)
 
@@ -194,7 +210,7 @@ def _text_field(record: dict[str, object], reading: Reading, name: str, line: in
             present = [text for text in value if text is not None]  # null: a reference that is absent
             if present and all(isinstance(text, str) for text in present):
                 return [utf8(text) for text in present]
-            what = "a list without a string" if not present else "a list with something that is no string"
+            what = "a list without a string" if not present else "a list with something that is not a string"
     raise InputError(f"{name}:{line}: field {reading.field!r} holds {what}, not {wanted}")
 
 
@@ -211,8 +227,8 @@ def _label_field(record: dict[str, object], field: str, name: str, line: int) ->
 
 def _field(record: dict[str, object], field: str, name: str, line: int) -> object:
     if field not in record:
-        found = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {found}: name one of them")
+        fields = ", ".join(map(repr, list(record)[:8])) or "none"
+        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {fields}: name one of them")
     return record[field]
 
 
@@ -222,7 +238,11 @@ def _kind(value: object) -> str:
 
 
 def utf8(text: str) -> bytes:
-    """Return a string as UTF-8; a lone surrogate becomes ill-formed UTF-8, to be handled like any other."""
+    """Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other.
+
+    >>> utf8("ü")
+    b'\xc3\xbc'
+    """
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -236,10 +256,13 @@ def read_records(
         numbers: line or record number of each.
         labels: the labels of each.
         name: where they are from, for messages.
-        reading: the choices made.
+        reading: the options of the pass.
+
+    Raises:
+        InputError: a record is not valid text, unless such text is to be replaced or skipped.
     """
     texts: list[bytes] = []
-    kept: list[int] = []
+    valid: list[int] = []
     characters = 0
     for i, raw in enumerate(records):
         clean = clean_record(raw, Place(name, numbers[i], None, "record"), reading.errors, reading.report)
@@ -247,10 +270,10 @@ def read_records(
             continue
         characters += clean.characters
         texts.append(clean.data)
-        kept.append(i)
-    if kept:
-        kept_labels = {label: [values[i] for i in kept] for label, values in labels.items()}
-        yield pack_records(texts, [numbers[i] for i in kept], kept_labels, name, reading, characters)
+        valid.append(i)
+    if valid:
+        valid_labels = {label: [values[i] for i in valid] for label, values in labels.items()}
+        yield pack_records(texts, [numbers[i] for i in valid], valid_labels, name, reading, characters)
 
 
 def pack_records(
@@ -277,5 +300,9 @@ def pack_records(
 
 
 def gaps(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the record numbers if some in between are missing or come twice, else None."""
+    """Return the record numbers, int64 [segments], if some in between are missing or come twice, else None.
+
+    >>> gaps(np.array([3, 4, 5])), gaps(np.array([3, 5]))
+    (None, array([3, 5]))
+    """
     return None if (np.diff(numbers) == 1).all() else numbers

@@ -27,7 +27,7 @@ _TEXT_SUFFIXES = (".txt", ".text", *_RECORD_SUFFIXES)
 _ZSTD_READ_BYTES = 1 << 12
 _PACKED_BYTES = 1 << 16  # of .bz2 and .xz at a time, and what may come out of them at a time
 _UNPACKED_BYTES = 1 << 20
-_ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; the library refuses more than 2**27 untold
+_ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; by default the library refuses more than 2**27
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def find_sources(
         format: "text", "jsonl", "tsv" or "parquet" for all of them; None decides by the name of each.
 
     Returns:
-        The sources, each with a label of its own.
+        The sources, each with a short name that no other has.
 
     Raises:
         InputError: a file is missing, is a directory, or a glob matches nothing.
@@ -72,8 +72,8 @@ def find_sources(
     """
     if format is not None and format not in FORMATS:
         raise UsageError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    names = [name for path in given for name in _expand(os.fspath(path))]
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    names = [name for path in listed for name in _expand(os.fspath(path))]
     if not names:
         raise UsageError("no text to read: name at least one file, or - for standard input")
     if names.count(STDIN) > 1:
@@ -145,7 +145,11 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def file_errors(source: Source) -> Iterator[None]:
-    """Turn the operating system's and the decompressors' errors into one InputError that names the file."""
+    """Turn the operating system's and the decompressors' errors into one that names the file.
+
+    Raises:
+        InputError: instead of the error in the block.
+    """
     try:
         yield
     except EOFError as error:

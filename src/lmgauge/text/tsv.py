@@ -26,7 +26,7 @@ def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
         first = 0
         if header:
             names = lines.text(0).decode().split("\t")
-            columns = [_found(names, name, source) if at is None else at for name, at in zip(wanted, columns, strict=True)]
+            columns = [_index(names, name, source) if at is None else at for name, at in zip(wanted, columns, strict=True)]
             header, first = False, 1
         texts: list[bytes] = []
         numbers: list[int] = []
@@ -50,12 +50,12 @@ def _number(name: str) -> int | None:
     return int(name) - 1 if name.isascii() and name.isdigit() and len(name) < 10 and int(name) > 0 else None
 
 
-def _found(names: list[str], wanted: str, source: Source) -> int:
+def _index(names: list[str], wanted: str, source: Source) -> int:
     if wanted in names:
         return names.index(wanted)
-    found = ", ".join(repr(name[:40]) for name in names[:8])
+    header = ", ".join(repr(name[:40]) for name in names[:8])
     raise InputError(
-        f"{source.name}: no column {wanted!r} in its first line, which has {found}: name one of them or, "
+        f"{source.name}: no column {wanted!r} in its first line, which has {header}: name one of them or, "
         f"in a file without header, the number of a column (1 to {len(names)})"
     )
 

@@ -33,7 +33,7 @@ from lmgauge.evaluation.slicing.ranges import unescaped
 from lmgauge.scores import OOV
 from lmgauge.threads import map_in_order, thread_count
 
-LEVEL = "proof"
+LEVEL = "compression"
 RELATIVE_TOLERANCE = 0.001
 ABSOLUTE_TOLERANCE_BITS = 64
 _HEADER = 3
@@ -277,7 +277,7 @@ def _choose(subject: Subject, segments: Sequence[Rows]) -> _Chosen:
     return _Chosen(kept, len(segments) - len(kept), size, nats / math.log(2))
 
 
-def check_proof(
+def check_compression(
     subject: Subject, segments: Sequence[Rows], whole: Extent | None = None, progress: Progress = lambda text: None
 ) -> list[Check]:
     """Codes segments with the model's distributions and decodes them again.

@@ -112,7 +112,7 @@ def compare(
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
     items = [replace(item, units_needed=None) if item.significant else item for item in items]
-    return Comparisons(tuple(run.name for run in runs), agreements(runs, facts), tuple(items))
+    return Comparisons(tuple(items), tuple(run.name for run in runs), agreements(runs, facts))
 
 
 class _Pair:

@@ -38,6 +38,7 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import Interval, ratio_interval
 from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import TokenStrings
+from lmgauge.signature import Signature
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
@@ -352,4 +353,4 @@ def _signature(
         "vocab": a.vocabulary.fingerprint[:6],
         "v": __version__,
     }
-    return "div|" + "|".join(f"{key}:{value}" for key, value in parts.items())
+    return str(Signature(parts, head="div"))

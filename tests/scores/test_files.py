@@ -14,7 +14,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, ScoreBatch
-from lmgauge.scores import KINDS, ScoreWriter, Strings, join_batches, read_scores
+from lmgauge.scores import KINDS, ScoreWriter, join_batches, read_scores
 
 TEXT = ["a b c", "a b", "", "c a Ärger", "b  b unseen"]
 
@@ -295,62 +295,7 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
         lmgauge.evaluate_scores(path)
 
 
-# -- parts of batches and batches together -------------------------------------------------------------------------------
-
-
-def rows_of(batch: ScoreBatch) -> list[Any]:
-    columns = (batch.row_segments(), batch.starts(), batch.ends, batch.logprob, batch.kind, *batch.extra.values())
-    tokens = [batch.strings.tokens[i] for i in batch.token_ids.tolist()]
-    return list(zip(tokens, *(column.tolist() for column in columns), strict=True))
-
-
-def test_parts_of_a_batch_are_its_rows(model: NgramModel) -> None:
-    (batch,) = model.score(Corpus.from_strings(TEXT))
-    rows = rows_of(batch)
-    for begin in range(len(TEXT) + 1):
-        for end in range(begin, len(TEXT) + 1):
-            part = batch.of_segments(begin, end)
-            assert rows_of(part) == [row for row in rows if begin <= row[1] < end]
-            assert part.lossy.tolist() == batch.lossy.tolist()[begin:end]
-            assert part.segments.tolist() == list(range(begin, end))
-
-
-def test_batches_joined_are_the_whole(model: NgramModel, batches: list[ScoreBatch]) -> None:
-    (whole,) = model.score(Corpus.from_strings(TEXT))
-    joined = join_batches(batches)
-    assert rows_of(joined) == rows_of(whole)
-    assert joined.segments.tolist() == whole.segments.tolist()
-    assert joined.segment_events.tolist() == whole.segment_events.tolist()
-    assert join_batches(batches[:1]) is batches[0]
-
-
-def cut(batch: ScoreBatch, begin: int, end: int) -> ScoreBatch:
-    """Rows of a batch, wherever a segment is cut, with strings of their own, as a reader of files hands them out."""
-    rows = slice(begin, end)
-    segments, events = np.unique(batch.row_segments()[rows], return_counts=True)
-    strings = [batch.strings.tokens[i] for i in batch.token_ids[rows].tolist()]
-    return ScoreBatch(
-        segments, events.astype(np.int64), np.arange(len(strings), dtype=np.uint32), Strings(strings), batch.logprob[rows],
-        batch.kind[rows], batch.ends[rows], {name: values[rows] for name, values in batch.extra.items()},
-    )  # fmt: skip
-
-
-def test_a_segment_cut_in_two_is_one_again(model: NgramModel) -> None:
-    (whole,) = model.score(Corpus.from_strings(TEXT))
-    for at in range(1, len(whole)):
-        joined = join_batches([cut(whole, 0, at), cut(whole, at, len(whole))])
-        assert rows_of(joined) == rows_of(whole)
-        assert joined.segment_events.tolist() == whole.segment_events.tolist()
-
-
-def test_parts_with_other_columns_are_refused(model: NgramModel) -> None:
-    (whole,) = model.score(Corpus.from_strings(TEXT))
-    first, second = cut(whole, 0, 3), cut(whole, 3, len(whole))
-    bare = ScoreBatch(
-        second.segments, second.segment_events, second.token_ids, second.strings, second.logprob, second.kind, second.ends
-    )
-    with pytest.raises(InputError, match="same columns"):
-        join_batches([first, bare])
+# -- spans --------------------------------------------------------------------------------------------------------------
 
 
 def test_spans_that_stand_apart_are_counted_over_batches(tmp_path: Path) -> None:

@@ -1,168 +1,27 @@
-"""The score table: what every model makes of a text, and all that numbers are made from.
-
-In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and towards other programs it is Arrow. Columns:
-
-    segment   int64                       segment in reading order
-    start     int64                       byte span in the segment's UTF-8 text; spans of a segment tile it
-    end       int64
-    token     dictionary<int32, string>   the token as the model sees it
-    logprob   float64                     natural log of the conditional probability; -inf allowed, NaN never
-    kind      dictionary<int8, string>    token, oov or eos
-    context   uint8, optional             how many tokens of context were used; an n-gram model: the order that matched
-    entropy   float64, optional           of the predictive distribution, nats
-    rank      int64, optional             of the true token among all, from 1
-    id        dictionary<int32, string>   of the segment, as its source names it; only on disk, for joins
-"""
+"""Score tables on disk: Parquet as written here, and tables from elsewhere, read with every value checked."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.files import writing
+from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-KINDS = ("token", "oov", "eos")
-TOKEN, OOV, EOS_KIND = range(3)
 METADATA_KEY = b"lmgauge"
 _JSON_ROWS = 1 << 16
-
-
-class TokenStrings(Protocol):
-    """Token strings by id: a vocabulary, as far as a table needs it."""
-
-    @property
-    def tokens(self) -> list[str]:
-        """All token strings by id."""
-        ...
-
-
-@dataclass(frozen=True)
-class Strings:
-    """Token strings that came with a table from elsewhere."""
-
-    tokens: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreBatch:
-    """Consecutive rows of a score table.
-
-    Attributes:
-        segments: int64 [s], indices of the segments the rows belong to, ascending.
-        segment_events: int64 [s], rows of each.
-        token_ids: uint32 [n], index into `strings`.
-        strings: the token strings.
-        logprob: float64 [n], nats.
-        kind: uint8 [n], index into `KINDS`.
-        ends: int64 [n] or empty, where the span ends; it starts where the one before ended (0 for the first).
-        extra: optional columns by name, each [n].
-        lossy: bool [s] or empty, whether the tokens do not give the segment back exactly.
-        spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
-    """
-
-    segments: NDArray[np.int64]
-    segment_events: NDArray[np.int64]
-    token_ids: NDArray[np.uint32]
-    strings: TokenStrings
-    logprob: NDArray[np.float64]
-    kind: NDArray[np.uint8]
-    ends: NDArray[np.int64]
-    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    lossy: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-    spans_apart: int = 0
-
-    def __len__(self) -> int:
-        return len(self.logprob)
-
-    @property
-    def lossy_segments(self) -> int:
-        """Number of segments that the tokens do not give back exactly."""
-        return int(np.count_nonzero(self.lossy))
-
-    def documents(self) -> NDArray[np.int64] | None:
-        """int64 [s], the number of the document of each segment, 0 for one without rows; None if the table has none."""
-        rows = self.extra.get("document")
-        if rows is None:
-            return None
-        found = np.zeros(len(self.segments), np.int64)
-        scored = np.flatnonzero(self.segment_events)
-        found[scored] = rows[(np.cumsum(self.segment_events) - self.segment_events)[scored]]
-        return found
-
-    def with_documents(self, documents: NDArray[np.int64]) -> ScoreBatch:
-        """Return the batch with a column `document`, from int64 [s]."""
-        return replace(self, extra={**self.extra, "document": np.repeat(documents, self.segment_events)})
-
-    def row_segments(self) -> NDArray[np.int64]:
-        """int64 [n], the segment of each row."""
-        return np.repeat(self.segments, self.segment_events)
-
-    def starts(self) -> NDArray[np.int64]:
-        """int64 [n], where each span starts."""
-        starts = np.empty_like(self.ends)
-        starts[1:] = self.ends[:-1]
-        firsts = np.cumsum(self.segment_events)[:-1]
-        starts[:1] = 0
-        starts[firsts[firsts < len(starts)]] = 0
-        return starts
-
-    def reach(self) -> NDArray[np.int64]:
-        """Return int64 [s], the furthest byte that a span of each segment ends at; 0 without rows or spans."""
-        reach = np.zeros(len(self.segments), np.int64)
-        scored = self.segment_events > 0
-        if len(self.ends):
-            reach[scored] = np.maximum.reduceat(self.ends, (np.cumsum(self.segment_events) - self.segment_events)[scored])
-        return reach
-
-    def of_segments(self, begin: int, end: int) -> ScoreBatch:
-        """The rows of segments number `begin` to `end` (not included) of this batch."""
-        bounds = np.concatenate(([0], np.cumsum(self.segment_events)))
-        rows = slice(int(bounds[begin]), int(bounds[end]))
-        return replace(
-            self,
-            segments=self.segments[begin:end],
-            segment_events=self.segment_events[begin:end],
-            token_ids=self.token_ids[rows],
-            logprob=self.logprob[rows],
-            kind=self.kind[rows],
-            ends=self.ends[rows],
-            extra={name: values[rows] for name, values in self.extra.items()},
-            lossy=self.lossy[begin:end],
-            spans_apart=0,
-        )
-
-    def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
-        """The batch as an Arrow record batch; `dictionary` saves making the token strings again."""
-        import pyarrow as pa
-
-        tokens = pa.array(self.strings.tokens, pa.string()) if dictionary is None else dictionary
-        columns: dict[str, pa.Array] = {
-            "segment": pa.array(self.row_segments()),
-            "start": pa.array(self.starts()),
-            "end": pa.array(self.ends),
-            "token": pa.DictionaryArray.from_arrays(pa.array(self.token_ids.astype(np.int32)), tokens),
-            "logprob": pa.array(self.logprob),
-            "kind": pa.DictionaryArray.from_arrays(pa.array(self.kind.astype(np.int8)), pa.array(KINDS)),
-        }
-        columns.update({name: pa.array(values) for name, values in self.extra.items()})
-        return pa.RecordBatch.from_pydict(columns)
-
-    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """The Arrow PyCapsule interface: pandas, polars and DuckDB read a batch as it is."""
-        capsules: tuple[object, object] = self.to_arrow().__arrow_c_array__(requested_schema)
-        return capsules
 
 
 class ScoreWriter:
@@ -237,35 +96,6 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
         last = int(batch.segments[-1]) if len(batch.segments) else last
         reach = int(batch.ends[-1]) if len(batch.ends) else reach
         yield batch
-
-
-def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
-    """Consecutive batches of one table as one; a segment whose rows came in two of them stands there once.
-
-    Raises:
-        InputError: they do not have the same columns.
-    """
-    if len(batches) == 1:
-        return batches[0]
-    first = batches[0]
-    if any(b.extra.keys() != first.extra.keys() or bool(len(b.ends)) != bool(len(first.ends)) for b in batches if len(b)):
-        raise InputError("the parts of the score table do not have the same columns")
-    row_segments = np.concatenate([b.row_segments() for b in batches])
-    segments, events = _runs(row_segments)
-    same = all(b.strings is first.strings for b in batches)
-    offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
-    ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
-    return ScoreBatch(
-        segments,
-        events,
-        np.concatenate(ids),
-        first.strings if same else Strings([token for b in batches for token in b.strings.tokens]),
-        np.concatenate([b.logprob for b in batches]),
-        np.concatenate([b.kind for b in batches]),
-        np.concatenate([b.ends for b in batches]),
-        {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
-        spans_apart=sum(b.spans_apart for b in batches),
-    )
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
@@ -382,7 +212,7 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     for name, lowest in (("segment", 0), ("start", 0), ("end", 0), ("context", 0), ("rank", 1)):
         if name in integers and len(logprob) and integers[name].min() < lowest:
             raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
-    segments, counts = _runs(row_segments)
+    segments, counts = distinct_neighbors(row_segments)
     ids = (
         np.zeros(len(logprob), np.uint32)
         if token is None
@@ -432,11 +262,3 @@ def _kinds(column: pa.Array) -> NDArray[np.uint8]:
     codes = np.array([KINDS.index(name) for name in names], np.uint8)
     kinds: NDArray[np.uint8] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
     return kinds
-
-
-def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct neighbours, and how many rows each has."""
-    if not len(values):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    begins = np.concatenate(([0], np.flatnonzero(np.diff(values)) + 1))
-    return values[begins].astype(np.int64), np.diff(np.concatenate((begins, [len(values)]))).astype(np.int64)
