@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
-    *("choices", "context_policy", "errors", "files", "history", "json_text"),
-    *("readable", "result_list", "signature", "threads", "version"),
+    *("choices", "context_policy", "contexts", "errors", "files", "json_text"),
+    *("readable", "result_list", "scoring", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""

@@ -183,7 +183,7 @@ def divergence(
     """
     ranks = _check(a, b, events, top_k, seed)
     drawn = draw(a, b, corpus, None if exhaustive else events, seed, threads)
-    pair = ModelPair(a, b, drawn.history, ranks)
+    pair = ModelPair(a, b, drawn.text, ranks)
     rows = pair.compare(drawn.chosen, thread_count(threads), progress)
     summary = _Summary(drawn, a.vocabulary)
     shown = names or (a.label, b.label)
