@@ -15,7 +15,7 @@ from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.numerics.intervals import UNKNOWN, Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
-from lmgauge.tasks.metric import ScoredSums, Statistics, TaskScore
+from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.significance import DEFAULT_SEED
 
 if TYPE_CHECKING:
