@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
+    from lmgauge import information
     from lmgauge.api.models import evaluate, evaluate_scores, sample, train, train_neural
     from lmgauge.api.task_scores import (
         align_files,
@@ -126,6 +127,9 @@ _HOMES = {
     "write_arpa": "lmgauge.models.ngram.arpa",
 }
 
+_NAMESPACES = ("information",)
+"""Folders with names of their own, such as `lmgauge.information.entropy`."""
+
 __all__ = [
     "BLEU",
     "CER",
@@ -174,6 +178,7 @@ __all__ = [
     "divergence",
     "evaluate",
     "evaluate_scores",
+    "information",
     "label_scores",
     "load_model",
     "mix",
@@ -195,6 +200,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    if name in _NAMESPACES:
+        return import_module(f"lmgauge.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'lmgauge' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -18,7 +18,8 @@ from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.history import line_ends
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import UNKNOWN, ratio_interval
-from lmgauge.numerics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.perplexity import mean_segment_perplexity
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.threads import map_in_order, thread_count

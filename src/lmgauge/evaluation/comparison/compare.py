@@ -29,7 +29,6 @@ from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import (
-    ExactSums,
     Floats,
     Ints,
     Ranges,
@@ -39,7 +38,6 @@ from lmgauge.evaluation.slicing.ranges import (
     kinds_within,
     ranges_by_event,
     shared_ranges,
-    to_nats,
     whole_segments,
 )
 from lmgauge.evaluation.slicing.slices import (
@@ -56,10 +54,11 @@ from lmgauge.evaluation.slicing.slices import (
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.history import scores_first_tokens
+from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.numerics.significance import DEFAULT_RESAMPLES, check_draws, holm
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -263,7 +262,7 @@ class _Pair:
         tested = None if zeros.any() else lead
         p_value = None if tested is None else paired.p_value(tested, resamples, seed, threads)
         intervals = [None if part is None else part.interval() for part in spreads]
-        exact = [-math.inf if count else to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
+        exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
         nothing: list[Interval | None] = [None] * len(_UNITS)
         differences = tuple(self._differences(exact, sizes.sum(axis=0), nothing if zeros.any() else intervals))
         finite = [math.fsum(part[used]) for part in paired.nats] if zeros.any() else []

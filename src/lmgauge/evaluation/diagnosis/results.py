@@ -14,7 +14,7 @@ from lmgauge.evaluation.diagnosis.ranks import RankStatistics
 from lmgauge.evaluation.results import Evaluation, pandas_module
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_bits
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
 
 if TYPE_CHECKING:
     import pandas as pd
