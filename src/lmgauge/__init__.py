@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
+    from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
     from lmgauge.api.models import evaluate, evaluate_scores, sample
     from lmgauge.api.overlap import overlap
@@ -85,7 +86,7 @@ _HOMES = {
     "write_arpa": "lmgauge.models.ngram.arpa",
 }
 
-_NAMESPACES = ("tasks",)
+_NAMESPACES = ("information", "tasks")
 """Folders with names of their own, such as `lmgauge.tasks.bleu`."""
 
 __all__ = [
@@ -121,6 +122,7 @@ __all__ = [
     "divergence",
     "evaluate",
     "evaluate_scores",
+    "information",
     "load_model",
     "mix",
     "overlap",
@@ -138,7 +140,7 @@ def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return import_module(f"lmgauge.{name}")
     if name not in _HOMES:
-        homes = (import_module(f"lmgauge.{space}") for space in _NAMESPACES)
+        homes = (import_module(f"lmgauge.{space}") for space in _NAMESPACES if not name.startswith("_"))
         moved = next((f"; it is {home.__name__}.{name}" for home in homes if name in home.__all__), "")
         raise AttributeError(f"module 'lmgauge' has no attribute {name!r}{moved}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -17,7 +17,8 @@ from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import UNKNOWN, ratio_interval
-from lmgauge.numerics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.perplexity import mean_segment_perplexity
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, UsageError
 from lmgauge.evaluation.divergence.divergence import Divergence, DivergenceSettings, divergence
-from lmgauge.information.measures import jensen_shannon_divergence, kl_divergence
+from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned

@@ -29,7 +29,6 @@ from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import (
-    ExactSums,
     Floats,
     Ints,
     Ranges,
@@ -39,7 +38,6 @@ from lmgauge.evaluation.slicing.ranges import (
     kinds_within,
     ranges_by_event,
     shared_ranges,
-    to_nats,
     whole_segments,
 )
 from lmgauge.evaluation.slicing.slices import (
@@ -55,10 +53,11 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
+from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.numerics.significance import DEFAULT_RESAMPLES, check_draws, holm
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -282,7 +281,7 @@ class _Pair:
         draws = self.settings
         p_value = None if tested is None else paired.p_value(tested, draws.resamples, draws.seed, draws.threads)
         intervals = [None if part is None else part.interval() for part in spreads]
-        exact = [-math.inf if count else to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
+        exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
         nothing: list[Interval | None] = [None] * len(_UNITS)
         differences = tuple(self._differences(exact, sizes.sum(axis=0), nothing if zeros.any() else intervals))
         finite = [math.fsum(part[used]) for part in paired.nats] if zeros.any() else []

@@ -25,7 +25,7 @@ from lmgauge.errors import InputError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.intervals import spread, sums_by
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
 

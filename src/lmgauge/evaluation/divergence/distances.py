@@ -18,7 +18,7 @@ from lmgauge.context_policy import policy_of
 from lmgauge.contexts import EventContexts
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.drawn_events import SegmentEvents
-from lmgauge.numerics.perplexity import LN_2
+from lmgauge.numerics.units import LN_2
 from lmgauge.threads import map_in_order
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def distances(a: Distribution, b: Distribution) -> tuple[float, float, float, fl
     difference = log_a - log_b
     kl_ab = math.inf if only_a else max(0.0, float((p_a * difference).sum()))
     kl_ba = math.inf if only_b else max(0.0, -float((p_b * difference).sum()))
-    # As in metrics/information.py: p + q in place of their mean, and ln 2 to make up for it.
+    # As in information/distributions.py: p + q in place of their mean, and ln 2 to make up for it.
     log_sum = np.log(np.maximum(p_a + p_b, _TINY))
     nats = 0.5 * float((p_a * (log_a - log_sum) + p_b * (log_b - log_sum)).sum()) + LN_2
     return kl_ab, kl_ba, min(max(0.0, nats), LN_2), min(1.0, 0.5 * (float(np.abs(p_a - p_b).sum()) + alone))

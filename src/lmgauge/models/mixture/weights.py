@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.models.mixture.model import MixtureModel, agreeing, check_weights
+from lmgauge.numerics.exact import exact_sum
 from lmgauge.scoring import score_together, with_same_events
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 TOLERANCE = 1e-9
 MAX_ITERATIONS = 1000
-_SUM_BLOCK = 1 << 16
 _ACCELERATION = 1.5
 # Of the logarithm of a weight, in one step: beyond it a weight may vanish that is wanted later.
 _LONGEST_STEP = 4.0
@@ -191,12 +191,12 @@ def fit_weights(
     with np.errstate(over="ignore"):  # a component of weight zero may be far above the others
         relative = np.exp((logprob if possible.all() else logprob[:, possible]) - shift)
     weights, history, gap = _climb(weights, relative, tolerance, max_iterations)
-    offset = _exact_sum(shift) / len(shift)
+    offset = exact_sum(shift) / len(shift)
     history = [mean + offset for mean in history]
     if np.count_nonzero(logprob.max(axis=0) > -np.inf) > len(shift):
         gap = math.inf  # weights of zero make events impossible that need not be
     zeros = tuple(int(np.count_nonzero(row == -np.inf)) for row in logprob)
-    own = tuple(-math.inf if zero else _exact_sum(row) / events for row, zero in zip(logprob, zeros, strict=True))
+    own = tuple(-math.inf if zero else exact_sum(row) / events for row, zero in zip(logprob, zeros, strict=True))
     fit = MixtureFit(
         weights=tuple(weights.tolist()),
         perplexities=tuple(_perplexity(mean) for mean in history),
@@ -279,11 +279,6 @@ def _log_probabilities(
         done += block.byte_count()
         progress(f"scored {done / 1e6:,.0f} MB")
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(models), 0))
-
-
-def _exact_sum(values: NDArray[np.float64]) -> float:
-    blocks = (values[begin : begin + _SUM_BLOCK].tolist() for begin in range(0, len(values), _SUM_BLOCK))
-    return math.fsum(value for block in blocks for value in block)
 
 
 def _perplexity(mean: float) -> float:
