@@ -21,13 +21,11 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
-FOR_ALL = {
-    "lmgauge",
-    *(
-        f"lmgauge.{name}"
-        for name in ("choices", "errors", "files", "history", "json_text", "readable", "threads", "version")
-    ),
-}
+LEAVES = (
+    *("choices", "context_policy", "contexts", "errors", "files", "json_text"),
+    *("readable", "result_list", "scoring", "signature", "threads", "version"),
+)
+FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
 
 KERNELS = "lmgauge._kernels"
@@ -67,7 +65,7 @@ FOR_TYPES: dict[str, set[str]] = {
 """What a room may name under TYPE_CHECKING besides."""
 
 LIBRARIES: dict[str, set[str]] = {
-    "": {"numpy"},
+    "": {"numpy", "pandas"},
     "_kernels": {"numpy"},
     "metrics": {"numpy"},
     "numerics": {"numpy"},

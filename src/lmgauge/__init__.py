@@ -17,7 +17,9 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from lmgauge import information
-    from lmgauge.api.models import evaluate, evaluate_scores, sample, train, train_neural
+    from lmgauge.api.audit import audit, audit_run
+    from lmgauge.api.models import evaluate, evaluate_scores, sample
+    from lmgauge.api.overlap import overlap
     from lmgauge.api.task_scores import (
         align_files,
         bleu,
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
         ter,
         wer,
     )
-    from lmgauge.api.verdicts import audit, audit_run, compare, compare_recipes, diagnose, divergence, mix, overlap
+    from lmgauge.api.train import train, train_neural
+    from lmgauge.api.verdicts import compare, compare_recipes, diagnose, divergence, mix
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
     from lmgauge.evaluation.audit import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
@@ -95,8 +98,8 @@ _HOMES = {
     "WER": "lmgauge.tasks.error_rates",
     "align": "lmgauge.tasks.alignment",
     "align_files": "lmgauge.api.task_scores",
-    "audit": "lmgauge.api.verdicts",
-    "audit_run": "lmgauge.api.verdicts",
+    "audit": "lmgauge.api.audit",
+    "audit_run": "lmgauge.api.audit",
     "bleu": "lmgauge.api.task_scores",
     "cer": "lmgauge.api.task_scores",
     "chrf": "lmgauge.api.task_scores",
@@ -111,7 +114,7 @@ _HOMES = {
     "label_scores": "lmgauge.tasks.labels",
     "load_model": "lmgauge.models.registry",
     "mix": "lmgauge.api.verdicts",
-    "overlap": "lmgauge.api.verdicts",
+    "overlap": "lmgauge.api.overlap",
     "read_arpa": "lmgauge.models.ngram.arpa",
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api.models",
@@ -121,8 +124,8 @@ _HOMES = {
     "score_segments": "lmgauge.api.task_scores",
     "score_systems": "lmgauge.api.task_scores",
     "ter": "lmgauge.api.task_scores",
-    "train": "lmgauge.api.models",
-    "train_neural": "lmgauge.api.models",
+    "train": "lmgauge.api.train",
+    "train_neural": "lmgauge.api.train",
     "wer": "lmgauge.api.task_scores",
     "write_arpa": "lmgauge.models.ngram.arpa",
 }

@@ -116,7 +116,7 @@ def test_denominators_are_counted_from_the_text(model: NgramModel, lines: list[s
 @given(models(tokenizers=("whitespace",)), st.data())
 def test_probabilities_sum_to_one(model: NgramModel, data: st.DataObject) -> None:
     """After every context, seen or not; but for maximum likelihood, which knows nothing of contexts it has not seen."""
-    ids = [i for i in range(len(model.vocabulary)) if i != EOS or model.context_policy == "stream"]
+    ids = [i for i in range(len(model.vocabulary)) if i != EOS or model.context_policy.runs_on]
     context = data.draw(st.lists(st.sampled_from(ids), max_size=model.order + 1))
     p = np.exp(model.log_distribution(context))
     total = math.fsum(p.tolist())
@@ -263,4 +263,4 @@ def test_distribution_and_score_agree(model: NgramModel, lines: list[str]) -> No
         for token, logprob in zip(batch.token_ids.tolist(), batch.logprob.tolist(), strict=True):
             told = model.log_distribution(context)[token]
             assert told == logprob or told == pytest.approx(logprob, rel=1e-12, abs=1e-12)
-            context = [BOS] if token == EOS and model.context_policy == "sentence" else [*context, token]
+            context = [BOS] if token == EOS and not model.context_policy.runs_on else [*context, token]

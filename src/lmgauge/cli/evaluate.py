@@ -23,6 +23,7 @@ from lmgauge.cli.options import (
     text_options,
     threads_option,
 )
+from lmgauge.context_policy import policy_of
 from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ class _Sinks:
         from lmgauge.models.distribution_columns import DistributionColumns
 
         self.names, self.options, self.corpus = names, options | {"text": corpus.settings}, corpus
-        self.policies = [model.context_policy for model in models]
+        self.policies = [policy_of(model) for model in models]
         self.models = models
         self.segments = self.tokens = None
         self.added = [name for name in options["columns"].split(",") if name]

@@ -19,7 +19,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     """
     from importlib.resources import as_file, files
 
-    from lmgauge.api.models import train
+    from lmgauge.api.train import train
     from lmgauge.evaluation.evaluate import evaluate
     from lmgauge.json_text import to_json
     from lmgauge.report.terminal import console, print_evaluations, progress

@@ -122,7 +122,7 @@ def train(
         train_and_tell(ctx, kind, texts, output, as_json, options)
         return
     options = {name: value for name, value in options.items() if name not in NEURAL_ONLY}
-    from lmgauge.api.models import train as run
+    from lmgauge.api.train import train as run
     from lmgauge.cli.convert import save
     from lmgauge.json_text import to_json
     from lmgauge.models.ngram.smoothing import ADDITIVE

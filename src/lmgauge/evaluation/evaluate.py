@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,18 +10,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
-from lmgauge.history import line_ends
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import UNKNOWN, ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.scoring import score_together
+from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
-from lmgauge.threads import map_in_order, thread_count
+from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class Description:
     documents_by: str = UNKNOWN  # what the documents of a stored table are; see `TextReport.documents_by`
 
     @property
+    def policy(self) -> ContextPolicy:
+        """The context policy that `context` names."""
+        return ContextPolicy.parse(self.context)
+
+    @property
     def documents_of_table(self) -> str:
         """What the documents are that a table names: those of another program are known by their column only."""
         return "column document" if self.documents_by == UNKNOWN else self.documents_by
@@ -62,7 +68,7 @@ def describe(model: LanguageModel, name: str | None = None) -> Description:
     return Description(
         model=name or model.label,
         unit=model.tokenizer.unit,
-        context=model.context_policy,
+        context=str(policy_of(model)),
         oov="closed" if model.vocabulary.closed else "unk",
         fingerprints={
             "model": model.fingerprint,
@@ -134,7 +140,7 @@ class Evaluator:
         Raises:
             InputError: the table has no rows.
         """
-        if denominators is not None and line_ends(self.description.context) == "unscored":
+        if denominators is not None and self.description.policy.line_ends == "unscored":
             denominators = denominators.without_line_ends()
         events = tally.total_events
         if not events:
@@ -263,7 +269,7 @@ def _signature(description: Description, events: int, tally: Tally, text_sha256:
         "model": fingerprints.get("label", description.model),
         "v": __version__,
     }
-    return "ppl|" + "|".join(f"{key}:{value}" for key, value in parts.items())
+    return str(Signature(parts, head="ppl"))
 
 
 def evaluate(
@@ -333,17 +339,7 @@ def _score_blocks(
             batches = [batch.with_documents(documents[batch.segments - block.first]) for batch in batches]
         return block, _count(block, by_group), batches, [sum_block(b, block, by_group=by_group) for b in batches]
 
-    if all(model.blocks_are_independent for model in models):
-
-        def work(block: Segments) -> _Scored:
-            return summed(block, [model.score_block(block, spans=spans) for model in models])
-
-        yield from map_in_order(work, corpus, threads)
-        return
-    streams = itertools.tee(corpus, len(models) + 1)
-    tables = [model.score(stream, spans=spans, threads=threads) for model, stream in zip(models, streams[1:], strict=True)]
-    for block, *batches in zip(streams[0], *tables, strict=True):
-        yield summed(block, batches)
+    return score_together(models, corpus, summed, spans=spans, threads=threads)
 
 
 def _count(block: Segments, by_group: bool) -> dict[int, Denominators]:

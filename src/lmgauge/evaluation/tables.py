@@ -31,7 +31,7 @@ def evaluate_scores(
         InputError: the table is empty, or its segments or spans are not those of the text.
     """
     evaluator = Evaluator(origin)
-    extent, first_tokens = _Extent(), FirstTokens(origin.context)
+    extent, first_tokens = _Extent(), FirstTokens(origin.policy)
     for batch in first_tokens.watch(batches):
         evaluator.add(sum_block(batch))
         extent.add(batch)

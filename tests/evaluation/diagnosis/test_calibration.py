@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.api.models import train
+from lmgauge.api.train import train
 from lmgauge.errors import InputError
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins, forecast_sums
 from lmgauge.evaluation.evaluate import describe

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
+from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.results import (
     FAIL,
@@ -80,7 +80,7 @@ def audit_run(
     max_overlap: float = DEFAULT_MAX_OVERLAP,
     progress: Progress = lambda text: None,
 ) -> Audit:
-    """Audits a run for what can be seen without its model: coverage, denominators and sums, and the leak.
+    """Audits a run for what can be seen without its model: coverage, denominators and sums and contamination.
 
     Args:
         run: the run folder or score table, as `open_run` gives it.
@@ -99,11 +99,11 @@ def audit_run(
         progress("covering")
         found, headline = _coverage(run, corpus)
         checks += [_seal(run), *found]
-    if "leak" in levels:
+    if "contamination" in levels:
         progress("looking for training text")
-        leak = check_leak(overlap, max_overlap)
+        contamination = check_contamination(overlap, max_overlap)
         nothing = corpus is None and overlap is None
-        checks.append(Check("leak", leak.name, NOT_CHECKED, _NO_TEXT) if nothing else leak)
+        checks.append(Check("contamination", contamination.name, NOT_CHECKED, _NO_TEXT) if nothing else contamination)
     every = ordered(checks, {level: _NEEDS_MODEL if level in levels else NOT_ASKED_FOR for level in LEVELS})
     return Audit(run.name, every, {"run": str(run.path), "max_overlap": max_overlap}, headline)
 
@@ -157,7 +157,7 @@ def _seal(run: Run) -> Check:
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
-    sums, first_tokens = _Sums(), FirstTokens(run.description.context)
+    sums, first_tokens = _Sums(), FirstTokens(run.description.policy)
     coverage = Coverage(None, run.description.unit, pull=True, context=run.description.context)
     blocks: Iterable[Segments] = () if corpus is None else corpus
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import COMPARED_METRICS
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.evaluate import Description
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import extents
 from lmgauge.evaluation.tally import Tally
-from lmgauge.history import line_ends, scores_first_tokens
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 
@@ -94,7 +94,7 @@ def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts
     if not same_text or (corpus is not None and corpus.report.sha256 != first.text_sha256):
         corpus = None
 
-    begun = [FirstTokens(run.description.context) for run in runs]
+    begun = [FirstTokens(run.description.policy) for run in runs]
 
     def counted(k: int) -> Iterator[ScoreBatch]:
         for batch in begun[k].watch(runs[k].batches()):
@@ -133,7 +133,7 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
     texts = [run.text_sha256[:6] for run in runs]
     vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in descriptions]
     sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in descriptions]
-    ends = [_line_ends(d.context, tally) for d, tally in zip(descriptions, totals, strict=True)]
+    ends = [_line_ends(d.policy, tally) for d, tally in zip(descriptions, totals, strict=True)]
     policies = [_oov_policy(d.oov, tally) for d, tally in zip(descriptions, totals, strict=True)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
     exact = [_exactness(d, tally, n) for d, tally, n in zip(descriptions, totals, apart, strict=True)]
@@ -156,10 +156,10 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
     )
 
 
-def _line_ends(context: str, tally: Tally) -> str:
+def _line_ends(policy: ContextPolicy, tally: Tally) -> str:
     if tally.events[EOS_KIND]:
         return "yes"
-    return AS_TEXT if line_ends(context) == "text" else "no"
+    return AS_TEXT if policy.line_ends == "text" else "no"
 
 
 def _known(value: str) -> str:
@@ -191,7 +191,7 @@ def bound_reasons(description: Description, tally: Tally) -> list[str]:
     if tally.events[OOV]:
         reasons.append("unseen words")
     if description.lossy_segments or tally.lossy_segments:
-        if not scores_first_tokens(description.context):
+        if not description.policy.scores_first_tokens:
             reasons.append("first tokens not scored")
         else:
             reasons.append("white space lost" if description.unit == "word" else ALTERED)

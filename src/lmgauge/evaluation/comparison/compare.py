@@ -53,7 +53,6 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.history import scores_first_tokens
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
@@ -112,7 +111,7 @@ def compare(
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
     items = [replace(item, units_needed=None) if item.significant else item for item in items]
-    return Comparisons(tuple(run.name for run in runs), agreements(runs, facts), tuple(items))
+    return Comparisons(tuple(items), tuple(run.name for run in runs), agreements(runs, facts))
 
 
 class _Pair:
@@ -361,7 +360,7 @@ class _Pair:
         if self.part == NOTHING:
             for run in self.runs:
                 if run.description.lossy_segments and run.description.unit != "word":
-                    first = not scores_first_tokens(run.description.context)
+                    first = not run.description.policy.scores_first_tokens
                     why = "first tokens not scored" if first else ALTERED
                     yield (
                         f"{run.name}: {run.description.lossy_segments:,} segments are not exact ({why}); a score table does "

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.distances import (
     FIRST_OVERLAP,
@@ -37,6 +38,7 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import Interval, ratio_interval
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import TokenStrings
+from lmgauge.signature import Signature
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
@@ -181,7 +183,7 @@ def divergence(
     """
     ranks = _check(a, b, events, top_k, seed)
     drawn = draw(a, b, corpus, None if exhaustive else events, seed, threads)
-    pair = ModelPair(a, b, drawn.history, ranks)
+    pair = ModelPair(a, b, drawn.text, ranks)
     rows = pair.compare(drawn.chosen, thread_count(threads), progress)
     summary = _Summary(drawn, a.vocabulary)
     shown = names or (a.label, b.label)
@@ -337,7 +339,7 @@ def _notes(rows: Floats, drawn: Drawn, names: tuple[str, str]) -> Iterator[str]:
 def _signature(
     a: LanguageModel, b: LanguageModel, drawn: Drawn, events: int, seed: int, text_sha256: str, independent: str
 ) -> str:
-    policies = dict.fromkeys((a.context_policy, b.context_policy))
+    policies = dict.fromkeys(str(policy_of(model)) for model in (a, b))
     parts = {
         "a": f"{a.label}@{a.fingerprint[:6]}",
         "b": f"{b.label}@{b.fingerprint[:6]}",
@@ -351,4 +353,4 @@ def _signature(
         "vocab": a.vocabulary.fingerprint[:6],
         "v": __version__,
     }
-    return "div|" + "|".join(f"{key}:{value}" for key, value in parts.items())
+    return str(Signature(parts, head="div"))

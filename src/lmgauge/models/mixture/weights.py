@@ -19,7 +19,7 @@ overrelaxed bound optimization methods", ICML.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.models.mixture.model import MixtureModel, agreeing, check_weights, score_together
+from lmgauge.models.mixture.model import MixtureModel, agreeing, check_weights
 from lmgauge.numerics.exact import exact_sum
+from lmgauge.scoring import score_together, with_same_events
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
-    from lmgauge.text.segments import Segments
 
 Progress = Callable[[str], None]
 TOLERANCE = 1e-9
@@ -272,17 +272,13 @@ def _log_probabilities(
     models: Sequence[LanguageModel], held_out: Corpus, threads: int | None, names: Sequence[str] | None, progress: Progress
 ) -> NDArray[np.float64]:
     """float64 [models, events], natural logs."""
-    together = score_together(agreeing(models, names), _told(held_out, progress), threads=threads)
-    parts = [np.array([batch.logprob for batch in batches], np.float64) for batches in together]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(models), 0))
-
-
-def _told(corpus: Corpus, progress: Progress) -> Iterator[Segments]:
-    done = 0
-    for block in corpus:
-        yield block
+    parts, done = [], 0
+    together = score_together(agreeing(models, names), held_out, with_same_events, threads=threads)
+    for block, batches in together:
+        parts.append(np.array([batch.logprob for batch in batches], np.float64))
         done += block.byte_count()
         progress(f"scored {done / 1e6:,.0f} MB")
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(models), 0))
 
 
 def _perplexity(mean: float) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.choices import NgramContext
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.lookup import Events, NgramTables, context_window
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
@@ -27,7 +28,6 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, run_ranges, thread_count
 
-ContextPolicy = NgramContext
 _SHORT = {
     "mle": "mle", "laplace": "laplace", "lidstone": "lidstone", "witten-bell": "wb", "absolute-discounting": "ad",
     "kneser-ney": "kn", "modified-kneser-ney": "mkn", "good-turing": "gt", "arpa": "arpa",
@@ -56,7 +56,7 @@ class NgramSettings:
     k: float | None = None
     cutoffs: tuple[int, ...] = ()
     prune: float | None = None
-    context: ContextPolicy = "sentence"
+    context: NgramContext = "sentence"
     reserved: ReservedPolicy = "refuse"
     min_count: int = 1
     vocab_size: int | None = None
@@ -89,9 +89,9 @@ class NgramModel:
         return f"{_SHORT.get(self.settings.kind, self.settings.kind)}{self.order}"
 
     @property
-    def context_policy(self) -> str:
+    def context_policy(self) -> ContextPolicy:
         """`sentence` or `stream`."""
-        return self.settings.context
+        return ContextPolicy(unit=self.settings.context)
 
     @property
     def discounts(self) -> list[tuple[float, ...]]:

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import NgramContext
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.ngram.counting import MAX_ORDER, count_ngrams
 from lmgauge.models.ngram.lookup import NgramTables
-from lmgauge.models.ngram.model import ContextPolicy, NgramModel, NgramSettings
+from lmgauge.models.ngram.model import NgramModel, NgramSettings
 from lmgauge.models.ngram.smoothing import ADDITIVE, Smoothing, estimate
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy, encode
@@ -34,7 +35,7 @@ def train_ngram(
     vocab_size: int | None = None,
     words: Sequence[str] | None = None,
     reserved: ReservedPolicy = "refuse",
-    context: ContextPolicy = "sentence",
+    context: NgramContext = "sentence",
     prune: float | None = None,
     threads: int | None = None,
     progress: Progress = lambda stage: None,
@@ -126,7 +127,7 @@ def _read(
     tokenizer: Tokenizer,
     given: Vocabulary | None,
     closed: bool,
-    context: ContextPolicy,
+    context: NgramContext,
     reserved: ReservedPolicy,
     progress: Progress,
 ) -> tuple[NDArray[np.uint32], Vocabulary]:
