@@ -216,12 +216,12 @@ class _Pair:
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
                 chosen &= kinds_within(table, events, OOV) == 0
-                if run.description.lossy_segments and run.description.unit == "word":
-                    spaced = run.description.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
+                if run.origin.lossy_segments and run.origin.unit == "word":
+                    spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
                     inexact = np.concatenate(([0], np.cumsum(inexact_rows(table, block, spaced=spaced))))
                     bounds = np.concatenate(([0], np.cumsum(events)))
                     chosen &= inexact[bounds[1:]] == inexact[bounds[:-1]]
-                elif run.description.lossy_segments:
+                elif run.origin.lossy_segments:
                     chosen[:] = False
             ends = [kinds_within(table, events, EOS_KIND) for table, events in zip(tables, ranges.events, strict=True)]
             chosen &= ends[0] == ends[1]
@@ -356,7 +356,7 @@ class _Pair:
         if self.part != WHOLE:
             return False, False
         first, second = (
-            bool(bound_reasons(run.description, tally)) for run, tally in zip(self.runs, self.facts.totals, strict=True)
+            bool(bound_reasons(run.origin, tally)) for run, tally in zip(self.runs, self.facts.totals, strict=True)
         )
         return first, second
 
@@ -379,11 +379,11 @@ class _Pair:
             yield "a slice that is within one document has no interval: its segments are not independent"
         if self.part == NOTHING:
             for run in self.runs:
-                if run.description.lossy_segments and run.description.unit != "word":
-                    first = not run.description.policy.scores_first_tokens
+                if run.origin.lossy_segments and run.origin.unit != "word":
+                    first = not run.origin.policy.scores_first_tokens
                     why = "first tokens not scored" if first else ALTERED
                     yield (
-                        f"{run.name}: {run.description.lossy_segments:,} segments are not exact ({why}); a score table does "
+                        f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "
                         "not tell which, so no part of the text is known to be exact"
                     )
         if self.part == NOTHING and self.facts.same_lengths_shuffled:
@@ -392,16 +392,16 @@ class _Pair:
             yield "the text is not at hand: name it with --text for groups, classes and examples"
             if self.unit == "byte" and self._line_end() is None:
                 yield "without the text each segment is taken to have a line end, which counts as a byte"
-            if self.part == EXACT_PART and any(run.description.lossy_segments for run in self.runs):
+            if self.part == EXACT_PART and any(run.origin.lossy_segments for run in self.runs):
                 yield "without the text any white space of one byte between words passes for a space, which words give back"
-        contexts = {run.description.context for run in self.runs}
+        contexts = {run.origin.context for run in self.runs}
         if self.part == WHOLE and len(contexts) > 1:
-            yield f"contexts differ ({' / '.join(run.description.context for run in self.runs)}): part of what is compared"
+            yield f"contexts differ ({' / '.join(run.origin.context for run in self.runs)}): part of what is compared"
         if self.part == EXACT_PART:
             for run, tally in zip(self.runs, self.facts.totals, strict=True):
                 if tally.events[OOV]:
-                    yield f"{run.name} is compared only where it knows the {run.description.unit}s, which favours it"
-        vocabularies = {run.description.fingerprints.get("vocabulary", run.name) for run in self.runs}
+                    yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favours it"
+        vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in self.runs}
         if self.part == SHARED_EVENTS and len(vocabularies) > 1:
             yield (
                 "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
