@@ -47,10 +47,18 @@ VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
 NgramContext = Literal["sentence", "stream"]
 NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)
 
+# -- networks -----------------------------------------------------------------------------------------------------------
+FirstToken = Literal["bos", "eos", "uniform", "unscored"]
+FIRST_TOKENS: tuple[FirstToken, ...] = get_args(FirstToken)
+SegmentEnd = Literal["eos", "newline", "none"]
+SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
+Precision = Literal["auto", "float32", "bfloat16"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
-AUDIT_LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
+AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]

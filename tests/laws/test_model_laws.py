@@ -121,7 +121,7 @@ def test_denominators_are_counted_from_the_text(model: NgramModel, lines: list[s
 @given(models(tokenizers=("whitespace",)), st.data())
 def test_probabilities_sum_to_one(model: NgramModel, data: st.DataObject) -> None:
     """After every context, seen or not; but for maximum likelihood, which knows nothing of contexts it has not seen."""
-    ids = [i for i in range(len(model.vocabulary)) if i != EOS or model.context_policy == "stream"]
+    ids = [i for i in range(len(model.vocabulary)) if i != EOS or model.context_policy.runs_on]
     context = data.draw(st.lists(st.sampled_from(ids), max_size=model.order + 1))
     p = np.exp(model.log_distribution(context))
     total = math.fsum(p.tolist())

@@ -23,6 +23,7 @@ from lmgauge.cli.options import (
     text_options,
     threads_option,
 )
+from lmgauge.context_policy import policy_of
 from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
@@ -118,8 +119,9 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
+    from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.results import Evaluations
-    from lmgauge.evaluation.tables import evaluate_scores, origin_of
+    from lmgauge.evaluation.tables import evaluate_scores
     from lmgauge.scores import read_metadata, read_scores
 
     for name in ("by", "output", "per_segment", "per_token", "columns", "id"):
@@ -132,8 +134,8 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
         refuse_given((*TEXT_OPTIONS, "document"), "is about the text that was scored; name it after the options")
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
-    description = origin_of(read_metadata(scores), name)
-    return Evaluations((evaluate_scores(read_scores(scores), origin=description, corpus=corpus),))
+    origin = Origin.of_metadata(read_metadata(scores), name)
+    return Evaluations((evaluate_scores(read_scores(scores), origin=origin, corpus=corpus),))
 
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
@@ -193,7 +195,7 @@ class _Sinks:
         from lmgauge.models.distribution_columns import DistributionColumns
 
         self.names, self.options, self.corpus = names, options | {"text": corpus.settings}, corpus
-        self.policies = [model.context_policy for model in models]
+        self.policies = [policy_of(model) for model in models]
         self.models = models
         self.segments = self.tokens = None
         self.added = [name for name in options["columns"].split(",") if name]

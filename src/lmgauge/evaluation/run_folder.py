@@ -204,7 +204,7 @@ class RunFolders:
         """
         of_model = [[result for result in results if result.model == name] for name in self._names]
         for own, metadata in zip(of_model, self._metadata, strict=True):
-            metadata.update(own[0].origin(), signature=own[0].signature, lmgauge=__version__)
+            metadata.update(own[0].origin().to_metadata(), signature=own[0].signature, lmgauge=__version__)
         self._tables.close()
         for own, folder, chosen in zip(of_model, self._folders, settings, strict=True):
             write_evaluation(folder, own, chosen)

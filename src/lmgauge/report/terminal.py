@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.results import Evaluation, comparison_notes
-from lmgauge.history import scores_first_tokens
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.readable import readable as readable
 from lmgauge.readable import sign as sign
@@ -197,7 +197,7 @@ def _bound_reasons(result: Evaluation) -> Iterator[str]:
         yield "unseen words are impossible" if result.oov_policy == "closed" else cheaper
     if not result.lossy_segments:
         return
-    if not scores_first_tokens(result.context):
+    if not ContextPolicy.parse(result.context).scores_first_tokens:
         yield "what comes first in a context is not scored"
     elif result.unit == "word":
         yield "the tokens do not give back all white space"

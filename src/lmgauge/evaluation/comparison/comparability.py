@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import COMPARED_METRICS
-from lmgauge.evaluation.evaluate import Description
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import extents
 from lmgauge.evaluation.tally import Tally
-from lmgauge.history import line_ends, scores_first_tokens
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 
@@ -94,7 +94,7 @@ def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts
     if not same_text or (corpus is not None and corpus.report.sha256 != first.text_sha256):
         corpus = None
 
-    begun = [FirstTokens(run.description.context) for run in runs]
+    begun = [FirstTokens(run.origin.policy) for run in runs]
 
     def counted(k: int) -> Iterator[ScoreBatch]:
         for batch in begun[k].watch(runs[k].batches()):
@@ -129,19 +129,19 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
         facts: of the first and each other run.
     """
     totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
-    descriptions = [run.description for run in runs]
+    origins = [run.origin for run in runs]
     texts = [run.text_sha256[:6] for run in runs]
-    vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in descriptions]
-    sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in descriptions]
-    ends = [_line_ends(d.context, tally) for d, tally in zip(descriptions, totals, strict=True)]
-    policies = [_oov_policy(d.oov, tally) for d, tally in zip(descriptions, totals, strict=True)]
+    vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in origins]
+    sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in origins]
+    ends = [_line_ends(d.policy, tally) for d, tally in zip(origins, totals, strict=True)]
+    policies = [_oov_policy(d.oov_policy, tally) for d, tally in zip(origins, totals, strict=True)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
-    exact = [_exactness(d, tally, n) for d, tally, n in zip(descriptions, totals, apart, strict=True)]
+    exact = [_exactness(d, tally, n) for d, tally, n in zip(origins, totals, apart, strict=True)]
     return (
         Agreement("text", tuple(text or "unknown" for text in texts), _same(texts)),
         Agreement(
             "events",
-            tuple(f"{tally.total_events:,} {d.unit}s" for d, tally in zip(descriptions, totals, strict=True)),
+            tuple(f"{tally.total_events:,} {d.unit}s" for d, tally in zip(origins, totals, strict=True)),
             all(fact.same_events if fact.spans else fact.same_counts for fact in facts),
         ),
         Agreement(
@@ -150,16 +150,16 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
             _same(vocabularies),
         ),
         Agreement("</s> scored", tuple(ends), _same(ends)),
-        Agreement("unseen words", tuple(policies), _same([_known(d.oov) for d in descriptions])),
-        Agreement("context", tuple(d.context for d in descriptions), _same([_known(d.context) for d in descriptions])),
+        Agreement("unseen words", tuple(policies), _same([_known(d.oov_policy) for d in origins])),
+        Agreement("context", tuple(d.context for d in origins), _same([_known(d.context) for d in origins])),
         Agreement(EXACT, tuple(exact), all(value == "yes" for value in exact)),
     )
 
 
-def _line_ends(context: str, tally: Tally) -> str:
+def _line_ends(policy: ContextPolicy, tally: Tally) -> str:
     if tally.events[EOS_KIND]:
         return "yes"
-    return AS_TEXT if line_ends(context) == "text" else "no"
+    return AS_TEXT if policy.line_ends == "text" else "no"
 
 
 def _known(value: str) -> str:
@@ -178,23 +178,23 @@ def _oov_policy(policy: str, tally: Tally) -> str:
     return f"{told}, {tally.events[OOV]:,} events"
 
 
-def _exactness(description: Description, tally: Tally, apart: int) -> str:
-    reasons = bound_reasons(description, tally)
+def _exactness(origin: Origin, tally: Tally, apart: int) -> str:
+    reasons = bound_reasons(origin, tally)
     if apart:
         reasons.append(f"spans do not tile the text ({apart:,} times)")
     return "no: " + ", ".join(reasons) if reasons else "yes"
 
 
-def bound_reasons(description: Description, tally: Tally) -> list[str]:
+def bound_reasons(origin: Origin, tally: Tally) -> list[str]:
     """Why bits per byte are a lower bound only; empty where they are exact."""
     reasons = []
     if tally.events[OOV]:
         reasons.append("unseen words")
-    if description.lossy_segments or tally.lossy_segments:
-        if not scores_first_tokens(description.context):
+    if origin.lossy_segments or tally.lossy_segments:
+        if not origin.policy.scores_first_tokens:
             reasons.append("first tokens not scored")
         else:
-            reasons.append("white space lost" if description.unit == "word" else ALTERED)
+            reasons.append("white space lost" if origin.unit == "word" else ALTERED)
     return reasons
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import (
-    ExactSums,
     Floats,
     Ints,
     Ranges,
@@ -39,7 +38,6 @@ from lmgauge.evaluation.slicing.ranges import (
     kinds_within,
     ranges_by_event,
     shared_ranges,
-    to_nats,
     whole_segments,
 )
 from lmgauge.evaluation.slicing.slices import (
@@ -55,11 +53,11 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.history import scores_first_tokens
+from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.numerics.significance import DEFAULT_RESAMPLES, check_draws, holm
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -68,36 +66,55 @@ WordCounts = Callable[[Segments], Ints]
 _UNITS = ("event", "byte", "character", "word")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSettings:
+    """How runs are compared.
+
+    Attributes:
+        resamples: draws of the permutation test.
+        seed: of the draws.
+        threads: how many; no number depends on it.
+        examples: how many segments and tokens to show of each kind.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    resamples: int = DEFAULT_RESAMPLES
+    seed: int = DEFAULT_SEED
+    threads: int | None = None
+    examples: int = 5
+
+    def __post_init__(self) -> None:
+        check_draws(self.resamples, self.seed)
+        if self.examples < 0:
+            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
+
+
 def compare(
     runs: Sequence[Run],
+    settings: ComparisonSettings | None = None,
     *,
     corpus: Corpus | None = None,
     documents_of_text: bool = False,
     counts: WordCounts | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
-    examples: int = 5,
 ) -> Comparisons:
-    """Compares runs with the first of them.
+    """Compare runs with the first of them.
 
     Args:
         runs: two or more.
+        settings: numbers of draws, examples and threads; the defaults if None.
         corpus: the text they scored; if not given, what the first run that remembers one says.
         documents_of_text: what the text says of documents counts, and not what the runs remember.
         counts: how often the words of a block occur in a training text, int64 [words of the block].
-        resamples: of the permutation test.
-        seed: of it.
-        threads: how many; no number depends on it.
-        examples: how many segments and tokens to show.
 
     Raises:
         InputError: a table breaks its rules, or the text is not the one that was scored.
-        UsageError: fewer than two runs, or a number is out of range.
+        UsageError: fewer than two runs.
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more")
-    check_draws(resamples, seed)
+    settings = settings or ComparisonSettings()
     runs = with_distinct_names(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
@@ -108,12 +125,12 @@ def compare(
     for run, fact, text in zip(runs[1:], facts, texts, strict=True):
         named = [tally.per_segment().documents if tally.names_documents else None for tally in fact.totals]
         documents = choose_documents((runs[0], run), named, text, asked=documents_of_text)
-        pair = _Pair((runs[0], run), fact, text, documents, counts, examples)
-        items.append(pair.compare(resamples, seed, threads, level=1 - SIGNIFICANT / len(facts)))
+        pair = _Pair((runs[0], run), fact, text, documents, counts, settings)
+        items.append(pair.compare(level=1 - SIGNIFICANT / len(facts)))
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
     items = [replace(item, units_needed=None) if item.significant else item for item in items]
-    return Comparisons(tuple(run.name for run in runs), agreements(runs, facts), tuple(items))
+    return Comparisons(tuple(items), tuple(run.name for run in runs), agreements(runs, facts))
 
 
 class _Pair:
@@ -126,10 +143,10 @@ class _Pair:
         corpus: Corpus | None,
         documents: Documents,
         counts: WordCounts | None,
-        examples: int,
+        settings: ComparisonSettings,
     ) -> None:
         self.runs, self.facts, self.corpus, self.counts = runs, facts, corpus, counts
-        self.documents = documents
+        self.documents, self.settings = documents, settings
         self.verdicts, self.part = verdicts(*runs, facts)
         self.by_event = self.part == SHARED_EVENTS
         self.by_segment = self.part == WHOLE and not facts.spans
@@ -145,9 +162,9 @@ class _Pair:
             self.slices.append(SliceSums("occurrences in training", FREQUENCY_BANDS, 2))
         if self.by_segment:
             self.slices = [part for part in self.slices if part.name == "group"]
-        self.segment_heap, self.token_heap = ExampleHeap(examples), ExampleHeap(examples)
+        self.segment_heap, self.token_heap = ExampleHeap(settings.examples), ExampleHeap(settings.examples)
 
-    def compare(self, resamples: int, seed: int, threads: int | None, level: float) -> Comparison:
+    def compare(self, level: float) -> Comparison:
         """Reads the tables and the text once more and sums up; `level` is what a difference must hold to be found."""
         if self.part != NOTHING:
             tables: list[Iterable[ScoreBatch]] = [run.batches() for run in self.runs]
@@ -155,7 +172,7 @@ class _Pair:
                 tables[1] = _without_spans(tables[1])  # they are of another text than the one at hand
             for block, batches in lockstep(tables, self.corpus, [run.name for run in self.runs]):
                 self._add(block, batches)
-        return self._finish(resamples, seed, threads, level)
+        return self._finish(level)
 
     def _add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
         if block is not None and not (self.by_event or self.by_segment):
@@ -199,12 +216,12 @@ class _Pair:
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
                 chosen &= kinds_within(table, events, OOV) == 0
-                if run.description.lossy_segments and run.description.unit == "word":
-                    spaced = run.description.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
+                if run.origin.lossy_segments and run.origin.unit == "word":
+                    spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
                     inexact = np.concatenate(([0], np.cumsum(inexact_rows(table, block, spaced=spaced))))
                     bounds = np.concatenate(([0], np.cumsum(events)))
                     chosen &= inexact[bounds[1:]] == inexact[bounds[:-1]]
-                elif run.description.lossy_segments:
+                elif run.origin.lossy_segments:
                     chosen[:] = False
             ends = [kinds_within(table, events, EOS_KIND) for table, events in zip(tables, ranges.events, strict=True)]
             chosen &= ends[0] == ends[1]
@@ -254,16 +271,17 @@ class _Pair:
         gains[ranges.segment[~finite]] = 0.0
         self.segment_heap.add_segments(block, gains, whole)
 
-    def _finish(self, resamples: int, seed: int, threads: int | None, level: float) -> Comparison:
+    def _finish(self, level: float) -> Comparison:
         paired = self.per_segment.joined()
         zeros, sizes, used = paired.zeros, paired.sizes, paired.used
         spreads = paired.spreads()
         shown = [part for part, unit in zip(spreads, _UNITS, strict=True) if self._shows(unit)]
         lead = next((part for part in (*shown, *spreads) if part is not None), None)
         tested = None if zeros.any() else lead
-        p_value = None if tested is None else paired.p_value(tested, resamples, seed, threads)
+        draws = self.settings
+        p_value = None if tested is None else paired.p_value(tested, draws.resamples, draws.seed, draws.threads)
         intervals = [None if part is None else part.interval() for part in spreads]
-        exact = [-math.inf if count else to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
+        exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
         nothing: list[Interval | None] = [None] * len(_UNITS)
         differences = tuple(self._differences(exact, sizes.sum(axis=0), nothing if zeros.any() else intervals))
         finite = [math.fsum(part[used]) for part in paired.nats] if zeros.any() else []
@@ -338,7 +356,7 @@ class _Pair:
         if self.part != WHOLE:
             return False, False
         first, second = (
-            bool(bound_reasons(run.description, tally)) for run, tally in zip(self.runs, self.facts.totals, strict=True)
+            bool(bound_reasons(run.origin, tally)) for run, tally in zip(self.runs, self.facts.totals, strict=True)
         )
         return first, second
 
@@ -361,11 +379,11 @@ class _Pair:
             yield "a slice that is within one document has no interval: its segments are not independent"
         if self.part == NOTHING:
             for run in self.runs:
-                if run.description.lossy_segments and run.description.unit != "word":
-                    first = not scores_first_tokens(run.description.context)
+                if run.origin.lossy_segments and run.origin.unit != "word":
+                    first = not run.origin.policy.scores_first_tokens
                     why = "first tokens not scored" if first else ALTERED
                     yield (
-                        f"{run.name}: {run.description.lossy_segments:,} segments are not exact ({why}); a score table does "
+                        f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "
                         "not tell which, so no part of the text is known to be exact"
                     )
         if self.part == NOTHING and self.facts.same_lengths_shuffled:
@@ -374,16 +392,16 @@ class _Pair:
             yield "the text is not at hand: name it with --text for groups, classes and examples"
             if self.unit == "byte" and self._line_end() is None:
                 yield "without the text each segment is taken to have a line end, which counts as a byte"
-            if self.part == EXACT_PART and any(run.description.lossy_segments for run in self.runs):
+            if self.part == EXACT_PART and any(run.origin.lossy_segments for run in self.runs):
                 yield "without the text any white space of one byte between words passes for a space, which words give back"
-        contexts = {run.description.context for run in self.runs}
+        contexts = {run.origin.context for run in self.runs}
         if self.part == WHOLE and len(contexts) > 1:
-            yield f"contexts differ ({' / '.join(run.description.context for run in self.runs)}): part of what is compared"
+            yield f"contexts differ ({' / '.join(run.origin.context for run in self.runs)}): part of what is compared"
         if self.part == EXACT_PART:
             for run, tally in zip(self.runs, self.facts.totals, strict=True):
                 if tally.events[OOV]:
-                    yield f"{run.name} is compared only where it knows the {run.description.unit}s, which favours it"
-        vocabularies = {run.description.fingerprints.get("vocabulary", run.name) for run in self.runs}
+                    yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favours it"
+        vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in self.runs}
         if self.part == SHARED_EVENTS and len(vocabularies) > 1:
             yield (
                 "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.models.network.options import ContextPolicy
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.models.network.tokens import TokenMap
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.encoding import encode

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.choices import SMOOTHINGS
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
@@ -63,9 +64,9 @@ class NgramModel:
         return f"{kind if kind == 'arpa' else SMOOTHINGS[kind][0]}{self.order}"
 
     @property
-    def context_policy(self) -> str:
-        """`sentence` or `stream`, with `end=none` where the ends of lines are not scored."""
-        return self.settings.context if self.settings.eos else f"{self.settings.context},end=none"
+    def context_policy(self) -> ContextPolicy:
+        """What each prediction sees: its sentence, or the running text; and whether the ends of lines are events."""
+        return ContextPolicy(unit=self.settings.context, end="eos" if self.settings.eos else "none")
 
     @property
     def discounts(self) -> list[tuple[float, ...]]:

@@ -185,7 +185,7 @@ def test_first_tokens(checkpoint: Folder) -> None:
     assert of["bos"].logprob[0] != of["eos"].logprob[0]
     np.testing.assert_allclose(of["uniform"].logprob[1:], of["unscored"].logprob)
     lowercasing = load_neural(checkpoint("llama", "lowercasing"))
-    assert lowercasing.context_policy == "sentence,64/64,first=uniform,end=newline"
+    assert str(lowercasing.context_policy) == "sentence,64/64,first=uniform,end=newline"
 
 
 def test_ends_of_lines(checkpoint: Folder, text_file: Path) -> None:

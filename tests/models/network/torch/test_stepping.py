@@ -141,7 +141,7 @@ def test_distributions_are_the_scores(kind: str, options: dict[str, Any], checkp
         rows = zip(batch.row_segments().tolist(), batch.token_ids.tolist(), batch.logprob.tolist(), strict=True)
         at = 0
         for segment, token, logprob in rows:
-            if segment != at and not model.policy.running:
+            if segment != at and not model.context_policy.runs_on:
                 context = [1]
             at = segment
             assert model.log_distribution(context)[token] == pytest.approx(logprob, abs=2e-5)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.gguf.tokens import gguf_tokens
-from lmgauge.models.network.options import ContextPolicy, ScoringOptions, resolve_policy
+from lmgauge.models.network.options import ScoringOptions, resolve_policy
 from lmgauge.models.network.sequences import Rows, rows_of
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import window_of, windows
@@ -40,7 +41,7 @@ class GgufModel:
     Attributes:
         network: the file, loaded.
         tokens: how text becomes ids.
-        policy: what each prediction sees.
+        context_policy: what each prediction sees.
         tolerance: nats by which rows may differ when they are scored again.
         progress: told how many tokens were scored since it was last told.
     """
@@ -49,7 +50,7 @@ class GgufModel:
     tolerance = _TOLERANCE
 
     def __init__(self, network: GgufNetwork, tokens: TokenMap, policy: ContextPolicy) -> None:
-        self.network, self.tokens, self.policy = network, tokens, policy
+        self.network, self.tokens, self.context_policy = network, tokens, policy
         self.label = network.path.stem
         self.progress: Callable[[int], None] = lambda tokens: None
         self._kept = np.zeros(0, np.int32)  # full parts of the context that the network holds, for log_distribution
@@ -64,17 +65,12 @@ class GgufModel:
         """How text becomes tokens."""
         return self.tokens.tokenizer
 
-    @property
-    def context_policy(self) -> str:
-        """What each prediction sees, for signatures."""
-        return str(self.policy)
-
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the file and the policy."""
         with self.network.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
-        digest.update(str(self.policy).encode())
+        digest.update(str(self.context_policy).encode())
         return digest.hexdigest()
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
@@ -85,9 +81,9 @@ class GgufModel:
             UsageError: a context does not fit into the memory.
         """
         self.network.set_threads(thread_count(threads))
-        stream = _Sequence(self) if self.policy.running else None
+        stream = _Sequence(self) if self.context_policy.runs_on else None
         for block in segments:
-            yield self._batch(rows_of(block, self.tokens, self.policy, spans=spans), stream)
+            yield self._batch(rows_of(block, self.tokens, self.context_policy, spans=spans), stream)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """The batch of one block."""
@@ -112,8 +108,11 @@ class GgufModel:
         predicted = self.tokens.predicted_ids
         if not len(sequence):
             return np.where(predicted == NO_ID, -np.inf, self._uniform())
-        if self.policy.context is not None and self.policy.stride is not None:
-            sequence = sequence[window_of(len(sequence), self.policy.context, self.policy.stride) * self.policy.stride :]
+        if self.context_policy.length is not None and self.context_policy.stride is not None:
+            sequence = sequence[
+                window_of(len(sequence), self.context_policy.length, self.context_policy.stride)
+                * self.context_policy.stride :
+            ]
         found = self._after(sequence)[predicted]
         if np.isnan(found).any():
             raise _no_numbers(self.network.path, "after some context")
@@ -122,7 +121,7 @@ class GgufModel:
 
     def begin(self) -> NDArray[np.int32]:
         """What the network is shown before a context's first token: int32, one id or none."""
-        first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.policy.first_token)
+        first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.context_policy.first)
         return np.array([] if first is None else [first], np.int32)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +132,7 @@ class GgufModel:
             "architecture": self.network.architecture,
             "name": self.network.setting("general.name"),
             "positions": self.network.positions,
-            "context": self.context_policy,
+            "context": str(self.context_policy),
             "vocabulary_size": len(self.vocabulary),
             "vocabulary_fingerprint": self.vocabulary.fingerprint,
             "tokenizer": self.tokenizer.settings(),
@@ -158,7 +157,7 @@ class GgufModel:
             self.progress(count)
         logprob[is_first] = self._uniform()
         logprob[own == NO_ID] = -np.inf
-        return rows.batch(logprob, self.tokens, is_first if self.policy.first_token == "unscored" else None)
+        return rows.batch(logprob, self.tokens, is_first if self.context_policy.first == "unscored" else None)
 
     def _uniform(self) -> float:
         return -float(np.log(np.count_nonzero(self.tokens.predicted_ids != NO_ID)))
@@ -180,7 +179,7 @@ class GgufModel:
         return network.log_distribution(sequence[full:])
 
     def __repr__(self) -> str:
-        return f"GgufModel({self.label}, {self.policy}, {len(self.vocabulary):,} tokens)"
+        return f"GgufModel({self.label}, {self.context_policy}, {len(self.vocabulary):,} tokens)"
 
 
 class _Sequence:
@@ -199,14 +198,14 @@ class _Sequence:
 
     def extend(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """Log-probabilities of the next tokens, each from the first window that reaches it; none for position 0."""
-        network, policy = self._model.network, self._model.policy
+        network, policy = self._model.network, self._model.context_policy
         first = max(1, self.length)
         self._tail = np.concatenate((self._tail, ids))
         self.length += len(ids)
         found = [np.zeros(0)]
-        for window in windows(first, self.length, policy.context, policy.stride):
+        for window in windows(first, self.length, policy.length, policy.stride):
             if network.holder is not self or window.begin != self._window:
-                network.begin(policy.context if policy.running and policy.context else window.shown)
+                network.begin(policy.length if policy.runs_on and policy.length else window.shown)
                 network.holder = self
                 self._window = self._shown = window.begin
             shown = self._tail[self._shown - self._offset : window.last - 1 - self._offset]
@@ -217,8 +216,8 @@ class _Sequence:
 
     def _forget(self, policy: ContextPolicy) -> None:
         """Lets go of what no later window shows."""
-        if policy.running and policy.context is not None and policy.stride is not None and self.length:
-            needed = window_of(self.length, policy.context, policy.stride) * policy.stride
+        if policy.runs_on and policy.length is not None and policy.stride is not None and self.length:
+            needed = window_of(self.length, policy.length, policy.stride) * policy.stride
             self._tail, self._offset = self._tail[needed - self._offset :], needed
 
 
@@ -247,6 +246,6 @@ def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
     policy = resolve_policy(
         options, positions=network.positions, running=False, has_bos=has_bos, has_eos=tokens.eos != NO_ID, end="newline"
     )
-    if policy.running and policy.context is None:
+    if policy.runs_on and policy.length is None:
         raise UsageError(f"{path}: has no longest context, so that a running one needs --context, and --stride")
     return GgufModel(network, tokens.reading_line_ends() if policy.end == "newline" else tokens, policy)

@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.models.network.options import ContextPolicy, ScoringOptions, resolve_policy
+from lmgauge.models.network.options import ScoringOptions, resolve_policy
 from lmgauge.models.network.sequences import Rows, rows_of
 from lmgauge.models.network.tokens import NO_ID, TokenMap, tokens_of
 from lmgauge.models.network.torch.backbone import Hidden
@@ -65,7 +66,7 @@ class NeuralModel:
     """A causal network with a tokenizer and a policy of what each prediction sees.
 
     Attributes:
-        policy: what each prediction sees.
+        context_policy: what each prediction sees.
         tokens: how text becomes ids.
         tolerance: nats by which rows may differ when they are scored again.
         options: what was chosen.
@@ -85,7 +86,7 @@ class NeuralModel:
         with quiet(), telling(name, checkpoint.folder):
             self._hidden = Hidden(checkpoint.network)
         self.tokens = checkpoint.tokens.check_head(self._hidden.vocabulary_size, name)
-        self.policy: ContextPolicy = resolve_policy(
+        self.context_policy: ContextPolicy = resolve_policy(
             options,
             positions=positions_of(checkpoint.network),
             running=self.tokens.running,
@@ -93,11 +94,11 @@ class NeuralModel:
             has_eos=self.tokens.eos != NO_ID,
             end="eos" if self.tokens.trained_here else "newline",
         )
-        if self.policy.end == "newline":
+        if self.context_policy.end == "newline":
             if self.tokens.trained_here:
                 raise UsageError(f"end newline: {label} was trained to end lines with </s>; choose eos or none")
             self.tokens = self.tokens.reading_line_ends()
-        if self.policy.running and self.policy.context is None and not self._hidden.recurrent:
+        if self.context_policy.runs_on and self.context_policy.length is None and not self._hidden.recurrent:
             raise UsageError(f"{label}: has no longest context, so that a running one needs --context, and --stride")
         self.tolerance = _TOLERANCE.get(checkpoint.network.dtype, 1e-3)
         self._scorer = Scorer(self._hidden, options.batch_tokens, name)
@@ -149,20 +150,15 @@ class NeuralModel:
         return self.tokens.reserved if self.tokens.trained_here else None
 
     @property
-    def context_policy(self) -> str:
-        """What each prediction sees, for signatures."""
-        return str(self.policy)
-
-    @property
     def carries_state(self) -> bool:
         """Whether a recurrent state runs through the whole text."""
-        return self._hidden.recurrent and self.policy.running and self.policy.context is None
+        return self._hidden.recurrent and self.context_policy.runs_on and self.context_policy.length is None
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over weights as loaded, network, tokens and policy."""
         config = {name: value for name, value in self.network.config.to_dict().items() if name not in _NO_NUMBERS}
-        digest = hashlib.sha256(json.dumps([config, str(self.policy)], sort_keys=True, default=str).encode())
+        digest = hashlib.sha256(json.dumps([config, str(self.context_policy)], sort_keys=True, default=str).encode())
         digest.update(self.vocabulary.fingerprint.encode() + self.tokenizer.fingerprint.encode())
         digest.update(np.ascontiguousarray(self.tokens.network_ids, "<i8").data)
         for name, weight in sorted(self.network.state_dict().items()):
@@ -208,9 +204,9 @@ class NeuralModel:
             ModelFileError: the network gives values that are no numbers.
             UsageError: a window does not fit into the memory.
         """
-        stream = _Stream(self) if self.policy.running else None
+        stream = _Stream(self) if self.context_policy.runs_on else None
         self._segments = self._in_windows = 0
-        rows = (rows_of(block, self.tokens, self.policy, spans=spans) for block in segments)
+        rows = (rows_of(block, self.tokens, self.context_policy, spans=spans) for block in segments)
         for group in _gathered(rows):
             # Steps of one sequence are too small to share: threads would wait for each other most of the time.
             with torch_threads(1 if self.carries_state else thread_count(threads)):
@@ -224,8 +220,8 @@ class NeuralModel:
             return [*self._checkpoint.notes]
         return [
             *self._checkpoint.notes,
-            f"{self._in_windows:,} of {self._segments:,} segments are longer than {self.policy.context:,} tokens and were "
-            f"read in windows of that size, the next one {self.policy.stride:,} further",
+            f"{self._in_windows:,} of {self._segments:,} segments are longer than {self.context_policy.length:,} tokens "
+            f"and were read in windows of that size, the next one {self.context_policy.stride:,} further",
         ]
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
@@ -241,7 +237,7 @@ class NeuralModel:
             for segment, ids in enumerate(np.split(self._network_ids(rows), bounds), rows.block.first):
                 sequence = np.concatenate((begin, ids))
                 self._segments += 1
-                self._in_windows += self.policy.context is not None and len(sequence) - 1 > self.policy.context
+                self._in_windows += self.context_policy.length is not None and len(sequence) - 1 > self.context_policy.length
                 jobs += self._jobs(sequence, 1, len(sequence), segment)
         scored = np.concatenate([np.zeros(0), *self._scorer(jobs)])
         for rows in group:
@@ -253,7 +249,7 @@ class NeuralModel:
     def _jobs(self, sequence: NDArray[np.int64], first: int, last: int, segment: int, offset: int = 0) -> list[Job]:
         """The jobs that predict positions `first` to `last` (not included); `sequence` begins at position `offset`."""
         found = []
-        for window in windows(first, last, self.policy.context, self.policy.stride):
+        for window in windows(first, last, self.context_policy.length, self.context_policy.stride):
             shown = sequence[window.begin - offset : window.last - 1 - offset]
             targets = sequence[window.first - offset : window.last - offset]
             found.append(Job(shown, targets, segment))
@@ -265,7 +261,7 @@ class NeuralModel:
 
     def _begin(self) -> NDArray[np.int64]:
         """What the network is shown before a context's first token: int64, one id or none."""
-        first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.policy.first_token)
+        first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.context_policy.first)
         return np.array([] if first is None else [first], np.int64)
 
     def _batch(self, rows: Rows, scored: NDArray[np.float64], firsts: NDArray[np.int64]) -> ScoreBatch:
@@ -281,7 +277,7 @@ class NeuralModel:
         logprob = np.full(len(rows.ids), self._uniform())
         logprob[~is_first] = scored
         logprob[self.tokens.network_ids[rows.ids] == NO_ID] = -np.inf
-        unscored = is_first if self.policy.first_token == "unscored" else None
+        unscored = is_first if self.context_policy.first == "unscored" else None
         return rows.batch(logprob, self.tokens, unscored)
 
     def _uniform(self) -> float:
@@ -304,8 +300,11 @@ class NeuralModel:
         predicted = self.tokens.predicted_ids
         if not len(sequence):
             return np.where(predicted == NO_ID, -np.inf, self._uniform())
-        if self.policy.context is not None and self.policy.stride is not None:
-            sequence = sequence[window_of(len(sequence), self.policy.context, self.policy.stride) * self.policy.stride :]
+        if self.context_policy.length is not None and self.context_policy.stride is not None:
+            sequence = sequence[
+                window_of(len(sequence), self.context_policy.length, self.context_policy.stride)
+                * self.context_policy.stride :
+            ]
         found = self._stepper(np.maximum(sequence, 0))[predicted]
         found[predicted == NO_ID] = -np.inf
         return found
@@ -319,7 +318,7 @@ class NeuralModel:
             "parameters": sum(weight.numel() for weight in self.network.parameters()),
             "dtype": str(self.network.dtype).removeprefix("torch."),
             "device": str(self._hidden.device),
-            "context": self.context_policy,
+            "context": str(self.context_policy),
             "vocabulary_size": len(self.vocabulary),
             "vocabulary_fingerprint": self.vocabulary.fingerprint,
             "tokenizer": self.tokenizer.settings(),
@@ -349,7 +348,7 @@ class NeuralModel:
             (folder / SCORING_FILE).write_text(json.dumps(chosen, indent=2) + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
-        return f"NeuralModel({self.label}, {self.policy}, {len(self.vocabulary):,} tokens)"
+        return f"NeuralModel({self.label}, {self.context_policy}, {len(self.vocabulary):,} tokens)"
 
 
 class _Stream:
@@ -374,13 +373,13 @@ class _Stream:
             yield model._batch(rows, scored, firsts)
 
     def _windowed(self, sequence: NDArray[np.int64], rows: Rows) -> NDArray[np.float64]:
-        model, policy = self._model, self._model.policy
+        model, policy = self._model, self._model.context_policy
         first, last = self._offset + max(1, len(self._tail)), self._offset + len(sequence)
         jobs = model._jobs(sequence, first, last, rows.block.first, self._offset)
         scored = np.concatenate([np.zeros(0), *model._scorer(jobs)])
         begin = self._offset
-        if policy.context is not None and policy.stride is not None:
-            begin = window_of(last, policy.context, policy.stride) * policy.stride
+        if policy.length is not None and policy.stride is not None:
+            begin = window_of(last, policy.length, policy.stride) * policy.stride
         self._tail, self._offset = sequence[begin - self._offset :], begin
         return scored
 
