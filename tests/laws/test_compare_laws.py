@@ -19,7 +19,7 @@ from lmgauge.evaluation.comparison.compare import compare
 from lmgauge.evaluation.comparison.judge import ComparisonSettings
 from lmgauge.evaluation.comparison.results import Comparison
 from lmgauge.evaluation.runs import open_run
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 
 Rows = list[dict[str, Any]]
 texts = st.lists(st.text(alphabet="ab1 .é東🙂\t", max_size=10), min_size=1, max_size=6)

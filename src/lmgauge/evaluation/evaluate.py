@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +17,13 @@ from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import ratio_interval
-from lmgauge.numerics.perplexity import mean_segment_perplexity, nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.perplexity import mean_segment_perplexity
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
 from lmgauge.text.segments import Segments
-from lmgauge.threads import map_in_order, thread_count
+from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -294,17 +295,7 @@ def _score_blocks(
             batches = [batch.with_documents(documents[batch.segments - block.first]) for batch in batches]
         return block, _count(block, by_group), batches, [sum_block(b, block, by_group=by_group) for b in batches]
 
-    if all(model.blocks_are_independent for model in models):
-
-        def work(block: Segments) -> _Scored:
-            return summed(block, [model.score_block(block, spans=spans) for model in models])
-
-        yield from map_in_order(work, corpus, threads)
-        return
-    streams = itertools.tee(corpus, len(models) + 1)
-    tables = [model.score(stream, spans=spans, threads=threads) for model, stream in zip(models, streams[1:], strict=True)]
-    for block, *batches in zip(streams[0], *tables, strict=True):
-        yield summed(block, batches)
+    return score_together(models, corpus, summed, spans=spans, threads=threads)
 
 
 def _count(block: Segments, by_group: bool) -> dict[int, Denominators]:

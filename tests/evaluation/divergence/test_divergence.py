@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, UsageError
 from lmgauge.evaluation.divergence.divergence import Divergence, DivergenceSettings, divergence
-from lmgauge.information.measures import jensen_shannon_divergence, kl_divergence
+from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
@@ -315,13 +315,13 @@ def test_different_events_are_caught() -> None:
         compare(strict, escaped, lines)
 
     class Other(Unnormalised):
-        def score(self, *arguments: Any, **options: Any) -> Any:
+        def score_block(self, *arguments: Any, **options: Any) -> Any:
             from dataclasses import replace
 
-            for batch in self._model.score(*arguments, **options):
-                ids = batch.token_ids.copy()
-                ids[4] = 0
-                yield replace(batch, token_ids=ids)
+            batch = self._model.score_block(*arguments, **options)
+            ids = batch.token_ids.copy()
+            ids[4] = 0
+            return replace(batch, token_ids=ids)
 
     with pytest.raises(InputError, match="different events, near segment 2"):
         compare(strict, Other(strict), ["a b", "a c b"])

@@ -26,7 +26,7 @@ from lmgauge.evaluation.audit.results import (
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
-from lmgauge.numerics.perplexity import perplexity_ratio_from_nats
+from lmgauge.numerics.units import perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, KINDS, OOV, TOKEN, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

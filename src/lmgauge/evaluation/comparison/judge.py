@@ -14,11 +14,12 @@ from lmgauge.evaluation.comparison.explain import notes
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import Comparison, Difference
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
-from lmgauge.evaluation.slicing.ranges import Floats, to_nats
+from lmgauge.evaluation.slicing.ranges import Floats
+from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import in_words
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.numerics.significance import DEFAULT_RESAMPLES, check_draws
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 
 _UNITS = ("event", "byte", "character", "word")
 
@@ -68,7 +69,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
     if tested is not None:
         p_value = paired.p_value(tested, settings.resamples, settings.seed, settings.threads)
     intervals = {unit: None if found is None else found.interval() for unit, found in spreads.items()}
-    exact = [-math.inf if count else to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
+    exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
     differences = tuple(_differences(units, exact, sizes.sum(axis=0), {} if zeros.any() else intervals))
     finite = [math.fsum(nats[used]) for nats in paired.nats] if zeros.any() else []
     without_zeros = tuple(_differences(units, finite, sizes[used].sum(axis=0), intervals)) if zeros.any() else ()

@@ -15,7 +15,6 @@ from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import (
-    ExactSums,
     Floats,
     Ints,
     Ranges,
@@ -40,7 +39,8 @@ from lmgauge.evaluation.slicing.slices import (
     segment_groups,
 )
 from lmgauge.evaluation.slicing.sums import SliceSums
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.exact import ExactSums
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

@@ -29,8 +29,8 @@ from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_disti
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import Interval, Spread, spread
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.numerics.significance import holm
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]

@@ -44,7 +44,7 @@ from lmgauge.evaluation.slicing.slices import (
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.evaluation.tables import evaluate_scores
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

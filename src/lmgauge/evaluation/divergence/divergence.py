@@ -36,7 +36,7 @@ from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import Interval, ratio_interval
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import TokenStrings
 from lmgauge.signature import Signature
 from lmgauge.threads import thread_count
@@ -205,7 +205,7 @@ def divergence(
     top_k, seed = settings.top_k, settings.seed
     ranks = sorted({1, *top_k})
     drawn = draw(a, b, corpus, settings.events, seed, settings.threads)
-    pair = ModelPair(a, b, drawn.history, ranks)
+    pair = ModelPair(a, b, drawn.text, ranks)
     rows = pair.compare(drawn.chosen, thread_count(settings.threads), progress)
     summary = _Summary(drawn, a.vocabulary)
     shown = names or (a.label, b.label)
