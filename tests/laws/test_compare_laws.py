@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgauge import Corpus
-from lmgauge.evaluation.comparison.compare import compare
+from lmgauge.evaluation.comparison.compare import ComparisonSettings, compare
 from lmgauge.evaluation.comparison.results import Comparison
 from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.units import nats_to_bits
@@ -56,7 +56,7 @@ def compared(lines: Sequence[str], *tables: Rows, text: bool = True) -> Comparis
             path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
             runs.append(open_run(path))
         corpus = Corpus.from_strings(lines, block_bytes=7) if text else None
-        return compare(runs, corpus=corpus, resamples=100, threads=1)[0]
+        return compare(runs, ComparisonSettings(resamples=100, threads=1), corpus=corpus)[0]
 
 
 def total_bits(rows: Rows) -> float:

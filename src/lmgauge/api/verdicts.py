@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.comparison.compare import WordCounts
+from lmgauge.evaluation.comparison.compare import ComparisonSettings, WordCounts
 from lmgauge.evaluation.comparison.compare import compare as _compare
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, TrainingWords
 from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
-from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
+from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence, DivergenceSettings
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, open_run, remembered
@@ -65,8 +65,7 @@ def compare(
     """
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
-    if examples < 0:
-        raise UsageError(f"examples: {examples} is no number of examples; give 0 or more")
+    settings = ComparisonSettings(resamples=resamples, seed=seed, threads=threads, examples=examples)
     opened = [_opened(run) for run in runs]
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs or more")
@@ -83,13 +82,10 @@ def compare(
 
     return _compare(
         opened,
+        settings,
         corpus=corpus,
         documents_of_text=_says_documents(text, document),
         counts=counts,
-        resamples=resamples,
-        seed=seed,
-        threads=threads,
-        examples=examples,
     )
 
 
@@ -149,33 +145,38 @@ def diagnose(
         InputError: the run is damaged or was changed, or text or model are not those behind it.
         UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
     """
-    only = [only] if isinstance(only, str) else only
+    settings = DiagnosisSettings(
+        only=[only] if isinstance(only, str) else only,
+        contexts=None if exhaustive else contexts,
+        sample_tokens=sample_tokens,
+        examples=examples,
+        seed=seed,
+        threads=threads,
+    )
     opened = _opened(run)
     corpus = remembered(opened) if text is None else _text_of([opened], text)
-    counts = longest = sample = behind = None
-    if train is not None and "slices" in only:
+    training: TrainingWords | None = None
+    sample = behind = None
+    if train is not None and "slices" in settings.only:
         if corpus is None:
             raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
         progress("reading the training text")
         seen = seen_in_training(corpus_of(train), corpus, threads=threads)
-        counts, longest = (lambda block: seen.of(block)[0]), (lambda block: seen.of(block)[1])
+
+        def training(block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+            return seen.of(block)[:2]
+
     if model is not None:
         progress("loading the model")
         behind = loaded(model)
         sample = partial(sample_ids, behind, seed=seed, threads=threads)
     return _diagnose(
         opened,
-        corpus,
-        counts=counts,
-        longest=longest,
+        settings,
+        corpus=corpus,
+        training=training,
         model=behind,
         sample=sample,
-        sample_tokens=sample_tokens,
-        contexts=None if exhaustive else contexts,
-        seed=seed,
-        examples=examples,
-        only=only,
-        threads=threads,
         progress=progress,
     )
 
@@ -274,9 +275,10 @@ def divergence(
         first,
         aligned(loaded(b), first),
         corpus_of(text),
-        events=events,
-        exhaustive=exhaustive,
-        top_k=[top_k] if isinstance(top_k, int) else top_k,
-        seed=seed,
-        threads=threads,
+        DivergenceSettings(
+            events=None if exhaustive else events,
+            top_k=[top_k] if isinstance(top_k, int) else top_k,
+            seed=seed,
+            threads=threads,
+        ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,36 +66,55 @@ WordCounts = Callable[[Segments], Ints]
 _UNITS = ("event", "byte", "character", "word")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSettings:
+    """How runs are compared.
+
+    Attributes:
+        resamples: draws of the permutation test.
+        seed: of the draws.
+        threads: how many; no number depends on it.
+        examples: how many segments and tokens to show of each kind.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    resamples: int = DEFAULT_RESAMPLES
+    seed: int = DEFAULT_SEED
+    threads: int | None = None
+    examples: int = 5
+
+    def __post_init__(self) -> None:
+        check_draws(self.resamples, self.seed)
+        if self.examples < 0:
+            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
+
+
 def compare(
     runs: Sequence[Run],
+    settings: ComparisonSettings | None = None,
     *,
     corpus: Corpus | None = None,
     documents_of_text: bool = False,
     counts: WordCounts | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
-    examples: int = 5,
 ) -> Comparisons:
-    """Compares runs with the first of them.
+    """Compare runs with the first of them.
 
     Args:
         runs: two or more.
+        settings: numbers of draws, examples and threads; the defaults if None.
         corpus: the text they scored; if not given, what the first run that remembers one says.
         documents_of_text: what the text says of documents counts, and not what the runs remember.
         counts: how often the words of a block occur in a training text, int64 [words of the block].
-        resamples: of the permutation test.
-        seed: of it.
-        threads: how many; no number depends on it.
-        examples: how many segments and tokens to show.
 
     Raises:
         InputError: a table breaks its rules, or the text is not the one that was scored.
-        UsageError: fewer than two runs, or a number is out of range.
+        UsageError: fewer than two runs.
     """
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more")
-    check_draws(resamples, seed)
+    settings = settings or ComparisonSettings()
     runs = with_distinct_names(runs)
     if corpus is not None:
         runs = [about(run, corpus) for run in runs]
@@ -106,8 +125,8 @@ def compare(
     for run, fact, text in zip(runs[1:], facts, texts, strict=True):
         named = [tally.per_segment().documents if tally.names_documents else None for tally in fact.totals]
         documents = choose_documents((runs[0], run), named, text, asked=documents_of_text)
-        pair = _Pair((runs[0], run), fact, text, documents, counts, examples)
-        items.append(pair.compare(resamples, seed, threads, level=1 - SIGNIFICANT / len(facts)))
+        pair = _Pair((runs[0], run), fact, text, documents, counts, settings)
+        items.append(pair.compare(level=1 - SIGNIFICANT / len(facts)))
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
     items = [replace(item, units_needed=None) if item.significant else item for item in items]
@@ -124,10 +143,10 @@ class _Pair:
         corpus: Corpus | None,
         documents: Documents,
         counts: WordCounts | None,
-        examples: int,
+        settings: ComparisonSettings,
     ) -> None:
         self.runs, self.facts, self.corpus, self.counts = runs, facts, corpus, counts
-        self.documents = documents
+        self.documents, self.settings = documents, settings
         self.verdicts, self.part = verdicts(*runs, facts)
         self.by_event = self.part == SHARED_EVENTS
         self.by_segment = self.part == WHOLE and not facts.spans
@@ -143,9 +162,9 @@ class _Pair:
             self.slices.append(SliceSums("occurrences in training", FREQUENCY_BANDS, 2))
         if self.by_segment:
             self.slices = [part for part in self.slices if part.name == "group"]
-        self.segment_heap, self.token_heap = ExampleHeap(examples), ExampleHeap(examples)
+        self.segment_heap, self.token_heap = ExampleHeap(settings.examples), ExampleHeap(settings.examples)
 
-    def compare(self, resamples: int, seed: int, threads: int | None, level: float) -> Comparison:
+    def compare(self, level: float) -> Comparison:
         """Reads the tables and the text once more and sums up; `level` is what a difference must hold to be found."""
         if self.part != NOTHING:
             tables: list[Iterable[ScoreBatch]] = [run.batches() for run in self.runs]
@@ -153,7 +172,7 @@ class _Pair:
                 tables[1] = _without_spans(tables[1])  # they are of another text than the one at hand
             for block, batches in lockstep(tables, self.corpus, [run.name for run in self.runs]):
                 self._add(block, batches)
-        return self._finish(resamples, seed, threads, level)
+        return self._finish(level)
 
     def _add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
         if block is not None and not (self.by_event or self.by_segment):
@@ -252,14 +271,15 @@ class _Pair:
         gains[ranges.segment[~finite]] = 0.0
         self.segment_heap.add_segments(block, gains, whole)
 
-    def _finish(self, resamples: int, seed: int, threads: int | None, level: float) -> Comparison:
+    def _finish(self, level: float) -> Comparison:
         paired = self.per_segment.joined()
         zeros, sizes, used = paired.zeros, paired.sizes, paired.used
         spreads = paired.spreads()
         shown = [part for part, unit in zip(spreads, _UNITS, strict=True) if self._shows(unit)]
         lead = next((part for part in (*shown, *spreads) if part is not None), None)
         tested = None if zeros.any() else lead
-        p_value = None if tested is None else paired.p_value(tested, resamples, seed, threads)
+        draws = self.settings
+        p_value = None if tested is None else paired.p_value(tested, draws.resamples, draws.seed, draws.threads)
         intervals = [None if part is None else part.interval() for part in spreads]
         exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(self.zeros, self.totals, strict=True)]
         nothing: list[Interval | None] = [None] * len(_UNITS)

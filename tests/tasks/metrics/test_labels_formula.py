@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lmgauge.metrics.labels import f1_scores
+from lmgauge.tasks.metrics.labels import f1_scores
 
 COUNTS = np.array([[2.0, 3.0, 4.0, 1.0, 4.0, 1.0, 0.0, 0.0, 0.0]])
 """Of three labels true positives, predicted, gold: F1 is 4/7, 2/5, and of the third there is none."""

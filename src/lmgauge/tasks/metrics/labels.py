@@ -1,4 +1,8 @@
-"""Precision, recall and F1 of labelled outputs: the figures through scikit-learn, and counts a segment for resampling."""
+"""Precision, recall and F1 of labelled outputs: the figures through scikit-learn, and counts per segment for resampling.
+
+Source: van Rijsbergen (1979), "Information Retrieval", 2nd ed., chapter 7; the digits, and what stands for a quotient
+without a denominator, are scikit-learn's `precision_recall_fscore_support`.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,46 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.choices import Average
 from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.metrics.labels import f1_scores
-from lmgauge.tasks.metric import Statistics
+from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.version import __version__
 
-__all__ = ["F1", "F1Score", "LabelScores", "label_scores"]
+__all__ = ["F1", "F1Score", "LabelScores", "f1_scores", "label_scores"]
 
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""
 
 NAMED = 5
 """Labels that a note names; of more it tells the number."""
+
+
+def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.0) -> Floats:
+    """Return the mean of the labels' F1 = 2 TP / (predicted + gold), 0 to 1.
+
+    Args:
+        sums: float64 [rows, 3 * labels]: true positives, times predicted and times gold, of each label.
+        weighted: each label counts as often as it is gold; otherwise all count alike.
+        zero_division: the F1 of a label that is neither gold nor predicted; NaN leaves it out of the mean.
+
+    Returns:
+        float64 [rows]; NaN where `zero_division` is NaN and no label has an F1.
+
+    >>> float(f1_scores(np.array([[1.0, 1.0, 2.0, 1.0, 2.0, 1.0]]))[0]) == 2 / 3
+    True
+    """
+    right, predicted, gold = sums[:, 0::3], sums[:, 1::3], sums[:, 2::3]
+    below = predicted + gold
+    f1 = np.divide(2 * right, below, out=np.full(below.shape, zero_division), where=below > 0)
+    there = ~np.isnan(f1)
+    weights = np.where(there, gold if weighted else 1.0, 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    weights = np.where(total > 0, weights, there)  # nothing is gold: as scikit-learn, all alike
+    count = weights.sum(axis=1)
+    summed = (weights * np.where(there, f1, 0.0)).sum(axis=1)
+    mean: Floats = np.divide(summed, count, out=np.full(len(sums), np.nan), where=count > 0)
+    return mean
 
 
 @dataclass(frozen=True)
@@ -66,13 +95,13 @@ class LabelScores:
         return "; ".join((f"{line}, accuracy {self.accuracy:.4f}", *self.notes))
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each label: label, precision, recall, f1, support, predicted."""
+        """Return a row for each label: label, precision, recall, f1, support, predicted."""
         columns = ("label", "precision", "recall", "f1", "support", "predicted")
         parts = (self.labels, self.precision, self.recall, self.f1, self.support, self.predicted)
         return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, the averages flat ("macro_f1"), the labels as rows."""
+        """Return everything, the averages flat ("macro_f1"), the labels as rows."""
         averages = {"macro": self.macro, "micro": self.micro, "weighted": self.weighted}
         flat = {
             f"{average}_{name}": value
@@ -86,7 +115,7 @@ class LabelScores:
 def label_scores(
     gold: Sequence[str], predicted: Sequence[str], *, labels: Sequence[str] | None = None, zero_division: float = 0.0
 ) -> LabelScores:
-    """Precision, recall and F1 through scikit-learn.
+    """Return precision, recall and F1 through scikit-learn.
 
     Args:
         gold: the right label of each segment.
@@ -158,13 +187,13 @@ class F1Score:
         return f"{self.metric}|{self.signature} = {self.score:.4f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The score, and the figures of the report, flat."""
+        """Return the score, and the figures of the report, flat."""
         told = {} if self.report is None else self.report.to_dict()
         return told | {"metric": self.metric, "score": self.score, "signature": self.signature}
 
 
 @dataclass(frozen=True)
-class F1:
+class F1(ScoredSums):
     """F1 of labelled outputs as counts that add up, for intervals and tests of several systems from the same resamples.
 
     Attributes:
@@ -178,7 +207,7 @@ class F1:
     zero_division: float = 0.0
 
     percent: ClassVar[bool] = True
-    higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     reference_columns: ClassVar[slice] = slice(2, None, 3)
 
     def __post_init__(self) -> None:
@@ -203,12 +232,12 @@ class F1:
         return tuple(f"{label}{count}" for label in of for count in ("true positives", "predicted", "gold"))
 
     def signature(self, choices: Mapping[str, str] | None = None) -> str:
-        """All choices that move the number, after those of the caller."""
+        """Return all choices that move the number, after those of the caller."""
         keys = "".join(f"{key}:{value}|" for key, value in (choices or {}).items())
         return f"{keys}average:{self.average}|{_signature(self.labels, self.zero_division)}"
 
     def statistics_of(self, gold: Sequence[str], predicted: Sequence[str]) -> Statistics:
-        """True positives, times predicted and times gold, of each label in each segment.
+        """Count true positives, times predicted and times gold, of each label in each segment.
 
         Args:
             gold: the right label of each segment.
@@ -239,20 +268,18 @@ class F1:
             out[at, 3 * label + column] = 1
         return out
 
-    def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """F1 of each row of sums, float64 [rows, columns] -> float64 [rows], 0 to 1."""
+    def scores(self, sums: Floats) -> Floats:
+        """Return F1 of each row of sums, float64 [rows, columns] -> float64 [rows], 0 to 1."""
         return f1_scores(sums, weighted=self.average == "weighted", zero_division=self.zero_division)
 
-    def score(
-        self, sums: NDArray[np.int64], references: int | None = 1, choices: Mapping[str, str] | None = None
-    ) -> F1Score:
-        """The number from one sum of statistics, int64 [columns]; see `TaskMetric.score`."""
+    def score(self, sums: Statistics, references: int | None = 1, choices: Mapping[str, str] | None = None) -> F1Score:
+        """Return the number from one sum of statistics, int64 [columns]; see `ScoredSums.score`."""
         value = float(self.scores(np.asarray(sums, dtype=np.float64)[None])[0])
         return F1Score(self.name, value, self.signature(choices))
 
 
 def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
-    """Refuses what are not two lists of labels, as many in both.
+    """Refuse what are not two lists of labels, as many in both.
 
     Raises:
         InputError: says what is wrong, and where.

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.golden.task_rows import BLEU_ADD_K, BLEU_OF_ORDERS, BLEU_OF_TOKENIZERS, BOTH, SMALL_BLEU, SYSTEM
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.bleu import BLEU, BleuScore
+from lmgauge.tasks.metrics.bleu import BLEU, BleuScore
 from lmgauge.tasks.texts import References, Texts
 
 Peer = pytest.importorskip("sacrebleu.metrics").BLEU
@@ -287,7 +287,7 @@ def test_the_average_takes_sixteen_references() -> None:
     many = References.of_lists([["a"] * 16])
     assert BLEU(reference_length="average").statistics(Texts.of_strings(["a"]), many)[0, 1] == 720720
     more = References.of_lists([["a"] * 17])
-    with pytest.raises(UsageError, match="segment 1 has 17 references; reference_length average takes up to 16"):
+    with pytest.raises(UsageError, match="segment 1 has 17 references; BLEU averages the lengths of up to 16"):
         BLEU(reference_length="average").statistics(Texts.of_strings(["a"]), more)
     assert BLEU().statistics(Texts.of_strings(["a"]), more)[0, 1] == 1
 

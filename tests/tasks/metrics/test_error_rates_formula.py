@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.golden.task_rows import ERROR_CASES
 
-from lmgauge.metrics.error_rates import error_rates, information_lost, information_preserved, match_error_rates
+from lmgauge.tasks.metrics.error_rates import error_rates, information_lost, information_preserved, match_error_rates
 
 counts = st.tuples(*[st.integers(0, 2**40)] * 4)
 

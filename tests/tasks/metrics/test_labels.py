@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lmgauge.api.task_scores import score_labels
 from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.tasks.labels import F1, Average, label_scores
+from lmgauge.tasks.metrics.labels import F1, Average, label_scores
 
 sklearn_metrics = pytest.importorskip("sklearn.metrics")
 

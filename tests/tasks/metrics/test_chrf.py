@@ -17,7 +17,7 @@ from tests.golden.task_rows import CHRF as CHRF_OF_THE_README
 from tests.kernels.test_chrf import segments, texts
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.chrf import ChrF, ChrfScore
+from lmgauge.tasks.metrics.chrf import ChrF, ChrfScore
 from lmgauge.tasks.texts import References, Texts
 
 CHRF = pytest.importorskip("sacrebleu.metrics").CHRF

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.metrics.reference_length import LENGTH_SCALE
-from lmgauge.metrics.ter import ter_scores
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE
+from lmgauge.tasks.metrics.ter import ter_scores
 
 
 def test_by_hand() -> None:

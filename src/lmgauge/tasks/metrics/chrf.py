@@ -1,4 +1,9 @@
-"""chrF and chrF++ of texts: statistics per segment, and the score with its parts."""
+"""chrF and chrF++: F scores of character and word n-grams, from sums of their counts; the digits are sacreBLEU 2.6's.
+
+Sources: Popović (2015), "chrF: character n-gram F-score for automatic MT evaluation"; Popović (2017), "chrF++: words
+helping character n-grams". sacreBLEU differs from the papers' formula in averaging precision and recall over the orders that
+both texts have ("effective order") before the F score is made of them.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,85 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-from lmgauge.metrics.chrf import chrf_averages, chrf_scores
-from lmgauge.tasks.metric import SACREBLEU_VERSION, Statistics
-from lmgauge.tasks.sharding import count_segments
+from lmgauge.tasks.metrics.compiled import NO_MATCH, CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics, reference_key, signature_of
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = ["ChrF", "ChrfScore"]
-
+__all__ = ["ChrF", "ChrfScore", "chrf_averages", "chrf_scores"]
 
 LARGEST_ORDER = 64
+
+EPSILON = 1e-16
+"""What stands for a precision, a recall or an F score that does not exist, with `eps_smoothing`."""
+
+
+def chrf_scores(sums: Floats, *, beta: float, eps_smoothing: bool = False) -> Floats:
+    """Return chrF times 100: the F score of average precision P and average recall R.
+
+    F = (1 + beta^2) P R / (beta^2 P + R) (Popović 2015, equation 1), with P and R averaged over the orders of which both
+    texts have n-grams; 0 where nothing matches. With `eps_smoothing` the mean of the orders' F scores instead, in which
+    an order without n-grams counts with 1e-16, as in chrF++.py, Moses and NLTK.
+
+    Args:
+        sums: float64 [rows, 3 * orders]: n-grams of the hypothesis, of the reference, and matches, of each order.
+        beta: how many times recall weighs as much as precision.
+        eps_smoothing: as above.
+
+    Returns:
+        float64 [rows], 0 to 100.
+
+    >>> float(chrf_scores(np.array([[4.0, 5.0, 4.0, 3.0, 4.0, 2.0]]), beta=2).round(4)[0])
+    67.9916
+    """
+    factor = beta**2
+    # One order after the other, not np.sum: its additions come in another order, and the last digit is compared.
+    if eps_smoothing:
+        return _mean_of_orders(sums, factor)
+    precision, recall = chrf_averages(sums)
+    below = factor * precision + recall
+    return 100 * _ratio((1 + factor) * precision * recall, below, 0.0)
+
+
+def chrf_averages(sums: Floats) -> tuple[Floats, Floats]:
+    """Return precision and recall averaged over the orders of which both texts have n-grams; 0 where there is none.
+
+    Args:
+        sums: float64 [rows, 3 * orders], as for `chrf_scores`.
+
+    Returns:
+        float64 [rows] each, 0 to 1.
+    """
+    precisions, recalls, effective = np.zeros(len(sums)), np.zeros(len(sums)), np.zeros(len(sums))
+    for hypothesis, reference, matches in _orders(sums):
+        both = (hypothesis > 0) & (reference > 0)
+        precisions += np.where(both, _ratio(matches, hypothesis, 0.0), 0.0)
+        recalls += np.where(both, _ratio(matches, reference, 0.0), 0.0)
+        effective += both
+    return _ratio(precisions, effective, 0.0), _ratio(recalls, effective, 0.0)
+
+
+def _mean_of_orders(sums: Floats, factor: float) -> Floats:
+    total = np.zeros(len(sums))
+    for hypothesis, reference, matches in _orders(sums):
+        precision = _ratio(matches, hypothesis, EPSILON)
+        recall = _ratio(matches, reference, EPSILON)
+        total += _ratio((1 + factor) * precision * recall, factor * precision + recall, EPSILON)
+    orders: int = sums.shape[1] // 3
+    return 100 * total / orders
+
+
+def _orders(sums: Floats) -> list[tuple[Floats, Floats, Floats]]:
+    return [(sums[:, at], sums[:, at + 1], sums[:, at + 2]) for at in range(0, sums.shape[1], 3)]
+
+
+def _ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
+    """Return above / below where below is positive."""
+    quotient: Floats = np.divide(above, below, out=np.full(above.shape, otherwise), where=below > 0)
+    return quotient
 
 
 @dataclass(frozen=True)
@@ -56,12 +126,12 @@ class ChrfScore:
         return f"{self.metric}|{self.signature} = {self.score:.1f}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The score and its parts; counts are lists, an entry for each order."""
+        """Return the score and its parts; counts are lists, an entry for each order."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
-class ChrF:
+class ChrF(CompiledMetric):
     """The options of chrF (Popović 2015) and, with word n-grams, chrF+ and chrF++ (Popović 2017).
 
     Attributes:
@@ -82,9 +152,8 @@ class ChrF:
     whitespace: bool = False
     eps_smoothing: bool = False
 
-    percent: ClassVar[bool] = False
-    higher_is_better: ClassVar[bool] = True
     reference_columns: ClassVar[slice] = slice(1, 2)
+    zero_means: ClassVar[str] = NO_MATCH
 
     def __post_init__(self) -> None:
         """Check the options.
@@ -117,49 +186,28 @@ class ChrF:
         return tuple(f"{order}_{count}" for order in orders for count in ("hypothesis", "reference", "matches"))
 
     def prepared(self, texts: Texts) -> Texts:
-        """The texts in lower case, if that is asked for."""
+        """Return the texts in lower case, if that is asked for."""
         return texts.lowered() if self.lowercase else texts
 
-    def prepared_references(self, texts: Texts) -> Texts:
-        """The references after the same."""
-        return self.prepared(texts)
-
-    def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> Statistics:
-        """Counts of n-grams: of the hypothesis, of the reference, and of both, for each order.
+    def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
+        """Return what counts n-grams: of the hypothesis, of the reference, and of both, for each order.
 
         Of several references the one with the best F score counts, the first of equals (so their order may matter); where
         the reference has no n-gram of an order, neither has the hypothesis.
-
-        Args:
-            hypotheses: one for each segment, prepared.
-            references: one or more for each segment, prepared.
-            threads: how many to use; the result does not depend on it.
-
-        Returns:
-            int64 [segments, 3 * orders], columns as `columns`.
-
-        Raises:
-            InputError: hypotheses and references are not equally many, or a segment has no reference.
         """
         options = (self.char_order, self.word_order, float(self.beta**2), self.eps_smoothing, self.whitespace)
 
         def count(begin: int, end: int, out: Statistics) -> None:
             _native.chrf_statistics(hypotheses.arrays, references.texts.arrays, references.offsets, options, begin, end, out)
 
-        return count_segments(hypotheses, references, len(self.columns), threads, count)
+        return count
 
-    def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """chrF of each row of sums, float64 [rows, columns] -> float64 [rows], 0 to 100."""
+    def scores(self, sums: Floats) -> Floats:
+        """Return chrF of each row of sums, float64 [rows, columns] -> float64 [rows], 0 to 100."""
         return chrf_scores(sums, beta=self.beta, eps_smoothing=self.eps_smoothing)
 
-    def score(self, sums: NDArray[np.int64], references: int | None, choices: dict[str, str] | None = None) -> ChrfScore:
-        """The score and its parts from one sum of statistics.
-
-        Args:
-            sums: int64 [columns].
-            references: references per segment, None where the number varies.
-            choices: further keys of the signature.
-        """
+    def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> ChrfScore:
+        """Return the score and its parts from one sum of statistics, int64 [columns]; see `ScoredSums.score`."""
         row = np.asarray(sums, dtype=np.float64)[None]
         precision, recall = chrf_averages(row)
         counts = [int(count) for count in sums]
@@ -174,19 +222,17 @@ class ChrF:
             char_order=self.char_order,
             word_order=self.word_order,
             beta=self.beta,
-            signature=self._signature(references, choices or {}),
+            signature=signature_of(
+                reference_key(references)
+                | (choices or {})
+                | {
+                    "case": "lc" if self.lowercase else "mixed",
+                    "eff": "no" if self.eps_smoothing else "yes",
+                    "nc": str(self.char_order),
+                    "nw": str(self.word_order),
+                    "space": "yes" if self.whitespace else "no",
+                    "version": SACREBLEU_VERSION,
+                    "lmgauge": __version__,
+                }
+            ),
         )
-
-    def _signature(self, references: int | None, choices: dict[str, str]) -> str:
-        keys = {
-            "nrefs": "var" if references is None else str(references),
-            **choices,
-            "case": "lc" if self.lowercase else "mixed",
-            "eff": "no" if self.eps_smoothing else "yes",
-            "nc": str(self.char_order),
-            "nw": str(self.word_order),
-            "space": "yes" if self.whitespace else "no",
-            "version": SACREBLEU_VERSION,
-            "lmgauge": __version__,
-        }
-        return "|".join(f"{key}:{value}" for key, value in keys.items())

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.golden.task_rows import ERROR_CASES, ErrorCase
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.error_rates import CER, WER, ErrorRates
-from lmgauge.tasks.metric import TaskMetric
+from lmgauge.tasks.metrics.error_rates import CER, WER, ErrorRates
+from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.normalization import STANDARD
 from lmgauge.tasks.texts import References, Texts
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.reference import chrf as twin
 
-from lmgauge.metrics.chrf import chrf_averages, chrf_scores
+from lmgauge.tasks.metrics.chrf import chrf_averages, chrf_scores
 
 
 @st.composite

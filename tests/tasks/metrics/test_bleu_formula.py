@@ -13,7 +13,7 @@ from tests.golden.task_rows import BLEU_OF_COUNTS, COUNTS
 from tests.reference import bleu as twin
 
 from lmgauge.errors import UsageError
-from lmgauge.metrics.bleu import BleuFormula, bleu_scores, brevity_penalties, ngram_precisions
+from lmgauge.tasks.metrics.bleu import BLEU, bleu_scores, brevity_penalties, ngram_precisions
 
 CAT = [6, 6, 5, 3, 1, 6, 5, 4]
 """'The cat sat on the mat' against 'The cat sits on the mat': 5/6, 3/5, 1/4."""
@@ -37,7 +37,7 @@ smoothings = st.one_of(
 def test_scores_are_sacrebleu_s(data: st.DataObject, order: int, smoothing: tuple[str, Any], effective: bool) -> None:
     compute_bleu = pytest.importorskip("sacrebleu.metrics").BLEU.compute_bleu
     rows = data.draw(st.lists(sums(order), min_size=1, max_size=5))
-    formula = BleuFormula(order, *smoothing, effective_order=effective)
+    formula = BLEU(order, None, *smoothing, effective_order=effective)
     found, precisions = bleu_scores(rows, formula), ngram_precisions(rows, formula)
     for row, score, parts in zip(rows, found, precisions, strict=True):
         options = {"smooth_method": smoothing[0], "smooth_value": smoothing[1], "effective_order": effective}
@@ -55,62 +55,62 @@ def test_weighted_scores_are_the_twin_s(
     raw = data.draw(st.lists(st.integers(0, 4), min_size=order, max_size=order).filter(any))
     weights = tuple(w / sum(raw) for w in raw)
     rows = data.draw(st.lists(sums(order), min_size=1, max_size=5))
-    formula = BleuFormula(order, *smoothing, effective_order=effective, weights=weights)
+    formula = BLEU(order, weights, *smoothing, effective_order=effective)
     expected = [100 * twin.score(row, smoothing[0], formula.value, effective, weights) for row in rows]
     assert bleu_scores(rows, formula).tolist() == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_textbook_s_example_is_exactly_one_half() -> None:
     """The 0.545 printed in one post is a slip: the logarithms sum to -2.0794, a third of which is -0.6931 = ln 0.5."""
-    assert bleu_scores([CAT], BleuFormula(order=3))[0] == 50.0
-    assert bleu_scores([CAT], BleuFormula(order=3, weights=(1 / 3, 1 / 3, 1 / 3)))[0] == 50.0
+    assert bleu_scores([CAT], BLEU(order=3))[0] == 50.0
+    assert bleu_scores([CAT], BLEU(order=3, weights=(1 / 3, 1 / 3, 1 / 3)))[0] == 50.0
     assert math.log(5 / 6) + math.log(3 / 5) + math.log(1 / 4) == pytest.approx(-2.0794, abs=1e-4)
 
 
 def test_no_4_gram_and_no_smoothing_is_zero() -> None:
-    assert bleu_scores([[6, 6, 5, 3, 1, 0, 6, 5, 4, 3]], BleuFormula(smoothing="none"))[0] == 0.0
+    assert bleu_scores([[6, 6, 5, 3, 1, 0, 6, 5, 4, 3]], BLEU(smoothing="none"))[0] == 0.0
 
 
 @given(st.integers(1, 64), st.integers(64, 10**9))
 def test_a_perfect_match_is_exactly_100(order: int, words: int) -> None:
     totals = [words - n for n in range(order)]
     for smoothing in ("exp", "floor", "add-k", "none"):
-        assert bleu_scores([[words, words, *totals, *totals]], BleuFormula(order, smoothing))[0] == 100.0
+        assert bleu_scores([[words, words, *totals, *totals]], BLEU(order, smoothing=smoothing))[0] == 100.0
 
 
 def test_golden_counts() -> None:
     row = [*COUNTS["lengths"], *COUNTS["correct"], *COUNTS["total"]]
-    assert bleu_scores([row], BleuFormula())[0] == pytest.approx(BLEU_OF_COUNTS, abs=1e-8)
+    assert bleu_scores([row], BLEU())[0] == pytest.approx(BLEU_OF_COUNTS, abs=1e-8)
 
 
 def test_a_product_too_small_for_a_float() -> None:
     """64 precisions of a millionth: their product is 1e-384."""
     row = [10**6, 10**6, *[1] * 64, *[10**6] * 64]
-    assert bleu_scores([row], BleuFormula(64))[0] == pytest.approx(1e-4, rel=1e-12)
+    assert bleu_scores([row], BLEU(64))[0] == pytest.approx(1e-4, rel=1e-12)
 
 
 def test_effective_order_divides_weights_by_those_that_count() -> None:
     row = [2, 2, 1, 1, 0, 2, 1, 0]
-    formula = BleuFormula(3, "none", effective_order=True, weights=(0.5, 0.25, 0.25))
+    formula = BLEU(3, smoothing="none", effective_order=True, weights=(0.5, 0.25, 0.25))
     assert bleu_scores([row], formula)[0] == pytest.approx(100 * math.exp(0.5 * math.log(0.5) / 0.75))
-    assert bleu_scores([row], BleuFormula(3, "none", effective_order=True, weights=(0.0, 0.0, 1.0)))[0] == 0.0
+    assert bleu_scores([row], BLEU(3, smoothing="none", effective_order=True, weights=(0.0, 0.0, 1.0)))[0] == 0.0
 
 
 def test_an_order_of_weight_zero_has_no_say() -> None:
-    assert bleu_scores([[4, 4, 4, 0, 4, 3]], BleuFormula(2, "none", weights=(1.0, 0.0)))[0] == 100.0
+    assert bleu_scores([[4, 4, 4, 0, 4, 3]], BLEU(2, smoothing="none", weights=(1.0, 0.0)))[0] == 100.0
 
 
 def test_sums_are_not_changed() -> None:
     rows = np.array([[11, 11, 9, 7, 5, 3, 10, 8, 6, 4]], dtype=np.float64)
     kept = rows.copy()
     for smoothing in ("exp", "floor", "add-k", "none"):
-        bleu_scores(rows, BleuFormula(smoothing=smoothing))
-        ngram_precisions(rows, BleuFormula(smoothing=smoothing))
+        bleu_scores(rows, BLEU(smoothing=smoothing))
+        ngram_precisions(rows, BLEU(smoothing=smoothing))
     assert (rows == kept).all()
 
 
 def test_no_rows() -> None:
-    assert bleu_scores(np.zeros((0, 10)), BleuFormula()).shape == (0,)
+    assert bleu_scores(np.zeros((0, 10)), BLEU()).shape == (0,)
 
 
 def test_brevity_penalty() -> None:
@@ -137,9 +137,9 @@ def test_brevity_penalty() -> None:
 )
 def test_options_out_of_range(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        BleuFormula(**options)
+        BLEU(**options)
 
 
 def test_columns_must_belong_to_the_order() -> None:
     with pytest.raises(UsageError, match=r"\(1, 8\) are not BLEU statistics of order 4"):
-        bleu_scores([CAT], BleuFormula())
+        bleu_scores([CAT], BLEU())

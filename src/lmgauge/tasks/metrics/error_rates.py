@@ -2,28 +2,117 @@
 
 Each segment is aligned with its reference by an optimal sequence of edits; of several optimal ones the one jiwer (that is,
 rapidfuzz) takes, which settles how many edits are substitutions, deletions and insertions.
+
+The formulas take float64 [rows, 4], a row for each text (or resample): hits H, substitutions S, deletions D and insertions
+I, summed over the segments; so a rate is always that of the sum, never a mean of rates. The reference has H + S + D units
+(words or characters), the hypothesis H + S + I.
+
+Source: Morris, Maier & Green (2004), "From WER and RIL to MER and WIL: improved evaluation measures for connected speech
+recognition", Interspeech.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.choices import UnicodeForm
-from lmgauge.metrics.error_rates import error_rates, information_lost, information_preserved, match_error_rates
-from lmgauge.tasks.metric import Statistics
+from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.protocol import Floats, Statistics, reference_key, signature_of
 from lmgauge.tasks.normalization import STANDARD, Normalization, check_unicode_form
-from lmgauge.tasks.sharding import count_segments
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = ["CER", "WER", "EditRate", "ErrorRates"]
+__all__ = [
+    "CER",
+    "WER",
+    "EditRate",
+    "ErrorRates",
+    "error_rates",
+    "information_lost",
+    "information_preserved",
+    "match_error_rates",
+]
 
 UNITS = {"word": 0, "character": 1}
+
+
+def error_rates(counts: Floats) -> Floats:
+    """Return errors for each unit of the reference, (S + D + I) / (H + S + D): the word or character error rate.
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 or more, and more than 1 where there are many insertions; against an empty reference the number of
+        insertions, as jiwer has it.
+
+    >>> error_rates(np.array([[3.0, 1.0, 0.0, 1.0]])).tolist()
+    [0.5]
+    """
+    hits, substitutions, deletions, insertions = counts.T
+    errors, length = substitutions + deletions + insertions, hits + substitutions + deletions
+    return _divided(errors, length, insertions)
+
+
+def match_error_rates(counts: Floats) -> Floats:
+    """Return the share of errors among all matches and errors, (S + D + I) / (H + S + D + I).
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 to 1; 0 where both texts are empty.
+
+    >>> match_error_rates(np.array([[3.0, 1.0, 0.0, 1.0]])).tolist()
+    [0.4]
+    """
+    hits, substitutions, deletions, insertions = counts.T
+    errors = substitutions + deletions + insertions
+    return _divided(errors, hits + errors, np.zeros(len(counts)))
+
+
+def information_preserved(counts: Floats) -> Floats:
+    """Return word information preserved: hits by reference length times hits by hypothesis length.
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 to 1; 1 where both texts are empty, 0 where one is.
+
+    >>> information_preserved(np.array([[3.0, 1.0, 0.0, 0.0]])).tolist()
+    [0.5625]
+    """
+    hits, substitutions, deletions, insertions = counts.T
+    reference, hypothesis = hits + substitutions + deletions, hits + substitutions + insertions
+    both_empty = (reference + hypothesis == 0).astype(np.float64)
+    return _divided(hits, reference, both_empty) * _divided(hits, hypothesis, both_empty)
+
+
+def information_lost(counts: Floats) -> Floats:
+    """Return word information lost: 1 less what is preserved.
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 to 1.
+
+    >>> information_lost(np.array([[3.0, 1.0, 0.0, 0.0]])).tolist()
+    [0.4375]
+    """
+    return np.asarray(1.0 - information_preserved(counts), dtype=np.float64)
+
+
+def _divided(numerator: Floats, denominator: Floats, otherwise: Floats) -> Floats:
+    """Return the quotient; `otherwise` where the denominator is 0."""
+    nonzero = denominator != 0
+    return np.where(nonzero, numerator / np.where(nonzero, denominator, 1.0), otherwise)
 
 
 @dataclass(frozen=True)
@@ -73,12 +162,12 @@ class ErrorRates:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All attributes, flat, and the number of errors."""
+        """Return all attributes, flat, and the number of errors."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"errors": self.errors}
 
 
 @dataclass(frozen=True)
-class EditRate:
+class EditRate(CompiledMetric):
     """What `WER` and `CER` share: the options, which say what is done to references and hypotheses alike.
 
     Attributes:
@@ -102,6 +191,8 @@ class EditRate:
     unit: ClassVar[Literal["word", "character"]]
     percent: ClassVar[bool] = True
     higher_is_better: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    is_error_rate: ClassVar[bool] = True
     reference_columns: ClassVar[slice] = slice(0, 3)
     columns: ClassVar[tuple[str, ...]] = ("hits", "substitutions", "deletions", "insertions")
 
@@ -133,32 +224,15 @@ class EditRate:
         )
 
     def prepared(self, texts: Texts) -> Texts:
-        """The texts after normalisation; the same object if nothing is asked for."""
+        """Return the texts after normalization; the same object if nothing is asked for."""
         return self.normalization.applied(texts)
 
-    def prepared_references(self, texts: Texts) -> Texts:
-        """The references after the same."""
-        return self.prepared(texts)
+    def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
+        """Return what counts hits, substitutions, deletions and insertions.
 
-    def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> Statistics:
-        """Hits, substitutions, deletions and insertions of each segment.
-
-        Of several references the one with the fewest edits counts, the first of equals. Ctrl-C ends also a long segment:
-        time grows with the product of the lengths (a million characters against as many unrelated ones: some minutes),
-        memory with their sum.
-
-        Args:
-            hypotheses: one for each segment, prepared.
-            references: one or more for each segment, prepared.
-            threads: how many to use; the result does not depend on it.
-
-        Returns:
-            int64 [segments, 4], columns as `columns`.
-
-        Raises:
-            InputError: hypotheses and references are not equally many, or a segment has no reference.
+        Of several references the one with the fewest edits counts, the first of equals. Time grows with the product of the
+        lengths (a million characters against as many unrelated ones: some minutes), memory with their sum.
         """
-        stop = np.zeros(1, dtype=np.uint8)
 
         def count(begin: int, end: int, out: Statistics) -> None:
             _native.edit_counts(
@@ -166,18 +240,14 @@ class EditRate:
                 *(begin, end, out.reshape(-1), stop),
             )
 
-        try:
-            return count_segments(hypotheses, references, len(self.columns), threads, count)
-        except BaseException:
-            stop[0] = 1
-            raise
+        return count
 
-    def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The error rate, a ratio, for each row of sums; float64 [rows, 4] -> float64 [rows]."""
+    def scores(self, sums: Floats) -> Floats:
+        """Return the error rate, a ratio, for each row of sums; float64 [rows, 4] -> float64 [rows]."""
         return error_rates(sums)
 
-    def score(self, sums: NDArray[np.int64], references: int | None, choices: dict[str, str] | None = None) -> ErrorRates:
-        """The rate and its parts from one sum of statistics, int64 [4]; see `TaskMetric.score`."""
+    def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> ErrorRates:
+        """Return the rate and its parts from one sum of statistics, int64 [4]; see `ScoredSums.score`."""
         hits, substitutions, deletions, insertions = (int(count) for count in sums)
         row = np.asarray(sums, dtype=np.float64)[None]
         return ErrorRates(
@@ -192,13 +262,14 @@ class EditRate:
             insertions=insertions,
             reference_length=hits + substitutions + deletions,
             hypothesis_length=hits + substitutions + insertions,
-            signature=self._signature(references, choices or {}),
+            signature=signature_of(
+                reference_key(references)
+                | (choices or {})
+                | {"unit": self.unit}
+                | self.normalization.signature()
+                | {"lmgauge": __version__}
+            ),
         )
-
-    def _signature(self, references: int | None, choices: dict[str, str]) -> str:
-        keys = {"nrefs": "var" if references is None else str(references)} | choices
-        keys |= {"unit": self.unit} | self.normalization.signature() | {"lmgauge": __version__}
-        return "|".join(f"{key}:{value}" for key, value in keys.items())
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from tests.golden.task_rows import BOTH, ONE, SYSTEM
 from tests.golden.task_rows import TER as TER_OF_THE_README
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.metrics.reference_length import LENGTH_SCALE
-from lmgauge.tasks.ter import TER, TerScore
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE
+from lmgauge.tasks.metrics.ter import TER, TerScore
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
