@@ -6,10 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
-from lmgauge.api.verdicts import _opened, _text_of
+from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit import DEFAULT_CONTEXTS, DEFAULT_MAX_OVERLAP, DEFAULT_PROOF_BYTES, LEVELS, Audit
+from lmgauge.evaluation.audit import DEFAULT_COMPRESSION_BYTES, DEFAULT_CONTEXTS, DEFAULT_MAX_OVERLAP, LEVELS, Audit
 from lmgauge.evaluation.audit import audit as _audit
 from lmgauge.evaluation.audit import audit_run as _audit_run
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
@@ -28,23 +27,23 @@ def audit(
     levels: Sequence[str] = LEVELS,
     exhaustive: bool = False,
     contexts: int = DEFAULT_CONTEXTS,
-    proof_bytes: int = DEFAULT_PROOF_BYTES,
+    compression_bytes: int = DEFAULT_COMPRESSION_BYTES,
     seed: int = DEFAULT_SEED,
     max_overlap: float = DEFAULT_MAX_OVERLAP,
     overlap_unit: Literal["word", "character"] = "word",
     sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
     threads: int | None = None,
 ) -> Audit:
-    """Audits a model on a text: coverage, normalisation, causality, leak, and the proof by an entropy coder.
+    """Audits a model on a text: coverage, normalization, causality, contamination and compression.
 
     Args:
         model: a model, the path of one, or any object with `vocabulary`, `tokenizer`, `score` and `log_distribution`.
         text: a path, several, or a `Corpus`.
-        train: training text, for the leak.
+        train: training text, for the level contamination.
         levels: which to look at.
         exhaustive: every context and all of the text instead of a sample.
         contexts: how many to sample.
-        proof_bytes: how much of the text to code.
+        compression_bytes: how much of the text to code.
         seed: of the samples.
         max_overlap: largest share of the text's bytes that may be in the training text, in long runs or whole segments.
         overlap_unit: what those runs are made of; characters where words are not set apart by spaces.
@@ -58,16 +57,18 @@ def audit(
         InputError: the text is empty.
     """
     corpus = corpus_of(text)
-    leak = None if train is None else leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
+    contamination = (
+        None if train is None else contamination_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
+    )
     return _audit(
         loaded(model),
         corpus,
         levels=[levels] if isinstance(levels, str) else levels,
         exhaustive=exhaustive,
         contexts=contexts,
-        proof_bytes=proof_bytes,
+        compression_bytes=compression_bytes,
         seed=seed,
-        overlap=leak,
+        overlap=contamination,
         max_overlap=max_overlap,
         sum_tolerance=sum_tolerance,
         untouched=(lambda: loaded(model)) if isinstance(model, (str, os.PathLike)) else None,
@@ -85,12 +86,12 @@ def audit_run(
     overlap_unit: Literal["word", "character"] = "word",
     threads: int | None = None,
 ) -> Audit:
-    """Audits a run, or a score table, for what can be seen without its model: seal, coverage, sums, and the leak.
+    """Audits a run, or a score table, for what can be seen without its model: seal, coverage, sums and contamination.
 
     Args:
         run: a run folder (of `evaluate(..., output=...)`) or a score table of any origin.
         text: what it scored; if not given, where the run remembers it.
-        train: training text, for the leak.
+        train: training text, for the level contamination.
         levels: which to look at.
         max_overlap: as for `audit`.
         overlap_unit: as for `audit`.
@@ -99,16 +100,16 @@ def audit_run(
     Raises:
         InputError: the table cannot be read.
     """
-    opened = _opened(run, check_seal=False)
-    corpus = opened.corpus() if text is None else _text_of([opened], text)
-    leak = None
+    examined = opened(run, check_seal=False)
+    corpus = examined.corpus() if text is None else text_of([examined], text)
+    contamination = None
     if train is not None and corpus is not None:
-        leak = leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
+        contamination = contamination_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
     chosen = [levels] if isinstance(levels, str) else levels
-    return _audit_run(opened, corpus, levels=chosen, overlap=leak, max_overlap=max_overlap)
+    return _audit_run(examined, corpus, levels=chosen, overlap=contamination, max_overlap=max_overlap)
 
 
-def leak_source(
+def contamination_source(
     train: Corpus, test: Corpus, *, unit: Literal["word", "character"] = "word", threads: int | None = None
 ) -> OverlapSource:
     """What compares a text with its training text once it is asked: the audit does so late.

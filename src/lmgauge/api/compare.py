@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import partial
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, says_documents, text_of
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.comparison.compare import WordCounts
 from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
+from lmgauge.evaluation.comparison.pair_sums import WordCounts
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
-from lmgauge.evaluation.runs import remembered
 from lmgauge.numerics.significance import DEFAULT_RESAMPLES
-from lmgauge.text.segments import Segments
+from lmgauge.text.documents import Corpus
 from lmgauge.text.training_coverage import seen_in_training
 
 
@@ -51,32 +49,23 @@ def compare(
     """
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
-    if examples < 0:
-        raise UsageError(f"examples must be a whole number, 0 or more; got {examples}")
+    settings = ComparisonSettings(resamples=resamples, seed=seed, threads=threads, examples=examples)
     compared = [opened(run) for run in runs]
     if len(compared) < 2:
         raise UsageError("a comparison needs two runs or more")
     corpus = None if text is None and document is None else text_of(compared, text, document)
-    counts: WordCounts | None = None
-    if train is not None:
-        scored = corpus or remembered(*compared)
-        if scored is None:
-            raise UsageError("occurrences in training need the text that was scored: name it (--text)")
-        seen = seen_in_training(corpus_of(train), scored, max_order=1, threads=threads)
-
-        def counts(block: Segments) -> NDArray[np.int64]:
-            return seen.of(block)[0]
-
     return _compare(
         compared,
+        settings,
         corpus=corpus,
         documents_of_text=says_documents(text, document),
-        counts=counts,
-        resamples=resamples,
-        seed=seed,
-        threads=threads,
-        examples=examples,
+        training=None if train is None else partial(_word_counts, corpus_of(train), threads),
     )
+
+
+def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
+    seen = seen_in_training(train, scored, max_order=1, threads=threads)
+    return lambda block: seen.of(block)[0]
 
 
 def compare_recipes(

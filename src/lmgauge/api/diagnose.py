@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, TrainingWords
 from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
@@ -16,6 +19,7 @@ from lmgauge.evaluation.runs import remembered
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
+from lmgauge.text.segments import Segments
 from lmgauge.text.training_coverage import seen_in_training
 
 
@@ -54,31 +58,36 @@ def diagnose(
         InputError: the run is damaged or was changed, or text or model are not those behind it.
         UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
     """
-    only = [only] if isinstance(only, str) else only
+    settings = DiagnosisSettings(
+        only=[only] if isinstance(only, str) else only,
+        contexts=None if exhaustive else contexts,
+        sample_tokens=sample_tokens,
+        examples=examples,
+        seed=seed,
+        threads=threads,
+    )
     examined = opened(run)
     corpus = remembered(examined) if text is None else text_of([examined], text)
-    counts = longest = sample = behind = None
-    if train is not None and "slices" in only:
+    training: TrainingWords | None = None
+    sample = behind = None
+    if train is not None and "slices" in settings.only:
         if corpus is None:
             raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
         say_progress("reading the training text")
         seen = seen_in_training(corpus_of(train), corpus, threads=threads)
-        counts, longest = (lambda block: seen.of(block)[0]), (lambda block: seen.of(block)[1])
+
+        def training(block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+            return seen.of(block)[:2]
+
     if model is not None:
         behind = loaded(model, scoring)
         sample = partial(sample_ids, behind, seed=seed, threads=threads)
     return _diagnose(
         examined,
-        corpus,
-        counts=counts,
-        longest=longest,
+        settings,
+        corpus=corpus,
+        training=training,
         model=behind,
         sample=sample,
-        sample_tokens=sample_tokens,
-        contexts=None if exhaustive else contexts,
-        seed=seed,
-        examples=examples,
-        only=only,
-        threads=threads,
         progress=say_progress,
     )

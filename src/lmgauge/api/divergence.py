@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 
 from lmgauge.api.inputs import PATHS, Model, Text, corpus_of, load_models
-from lmgauge.errors import UsageError
-from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
+from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence, DivergenceSettings
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.models.mixture.vocabulary_alignment import aligned
@@ -47,8 +46,8 @@ def divergence(
         ModelFileError: a model cannot be loaded.
         UsageError: the same path twice, or numbers out of range.
     """
-    if events is not None and events < 1:
-        raise UsageError(f"events must be a whole number, 1 or more, or None for all; got {events}")
+    ranks = [top_k] if isinstance(top_k, int) else top_k
+    settings = DivergenceSettings(events=events, top_k=ranks, seed=seed, threads=threads)
     corpus = corpus_of(text)
     first, second = load_models([a, b], scoring)
     own = [os.fspath(model) if isinstance(model, PATHS) else "" for model in (b, a)]
@@ -59,11 +58,7 @@ def divergence(
         first,
         second,
         corpus,
+        settings,
         names=(names[0], names[1]),
-        events=events or DEFAULT_EVENTS,
-        exhaustive=events is None,
-        top_k=[top_k] if isinstance(top_k, int) else top_k,
-        seed=seed,
-        threads=threads,
         progress=lambda done, total: say_progress(f"compared {done:,} of {total:,} events"),
     )

@@ -22,10 +22,10 @@ from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.runs import remembered
 from lmgauge.evaluation.tables import evaluate_scores as _evaluate_scores
-from lmgauge.evaluation.tables import origin_of
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
@@ -144,9 +144,9 @@ def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = 
     if not isinstance(table, PATHS):
         if not isinstance(table, Iterable):
             raise UsageError(f"a score table is a path or batches of scores, not {type(table).__name__}")
-        return _evaluate_scores(table, origin=origin_of({}, name or "scores"), corpus=corpus)
+        return _evaluate_scores(table, origin=Origin.of_metadata({}, name or "scores"), corpus=corpus)
     run = opened(table)
     if corpus is None and run.evaluation is not None:
         corpus = remembered(run)
-    origin = run.description if run.evaluation is not None or not name else origin_of({}, name)
+    origin = run.origin if run.evaluation is not None or not name else Origin.of_metadata({}, name)
     return _evaluate_scores(run.batches(), origin=origin, corpus=corpus)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from lmgauge.api.outputs import Outputs
+from lmgauge.context_policy import policy_of
 from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter, segment_rows, token_rows
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
@@ -27,7 +28,7 @@ class OutputFiles:
 
     def __init__(self, outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus) -> None:
         self._outputs, self._models, self._names, self._corpus = outputs, models, names, corpus
-        self._policies = [model.context_policy for model in models]
+        self._policies = [policy_of(model) for model in models]
         self._columns = [DistributionColumns(model, outputs.columns) for model in models] if outputs.columns else []
         self._segments: RowWriter | None = None
         self._tokens: RowWriter | None = None
@@ -44,7 +45,7 @@ class OutputFiles:
                 self._tokens = stack.enter_context(RowWriter(os.fspath(outputs.per_token), columns))
             if outputs.folder is not None:
                 self._runs = stack.enter_context(RunFolders(os.fspath(outputs.folder), self._names))
-                self._runs.keep_finished(self._models)
+                self._runs.keep_journal(self._models)
             self._stack = stack.pop_all()
         return self
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 
 from lmgauge.errors import UsageError
-from lmgauge.numerics.perplexity import perplexity_from_nats
+from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.readable import visible
 from lmgauge.result_list import ResultList, data_frame
 from lmgauge.scores import KINDS, OOV, ScoreBatch

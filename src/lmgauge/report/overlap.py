@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.evaluation.clean_subset import CLEAN, TOUCHED, SplitEvaluation
+from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED, SplitEvaluation
 from lmgauge.report.terminal import console, print_evaluations, print_pairs, readable, sign
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def print_overlap(overlap: Overlap, split: SplitEvaluation | None = None) -> Non
 
     Args:
         overlap: what was found.
-        split: the run's numbers on the clean and on the touched part, if a run was given.
+        split: the run's numbers on the clean and on the contaminated part, if a run was given.
     """
     print_pairs(list(_headline(overlap)))
     for note in overlap.notes:
@@ -49,8 +49,8 @@ def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:
     folded = ", case and punctuation ignored" if overlap.fold else ""
     yield "compared", f"runs of {overlap.n:,} {units} or more{folded}"
     blank = f"; {overlap.blank_segments:,} blank" if overlap.blank_segments else ""
-    yield "segments touched", _share(overlap.touched_segments, overlap.segments) + blank
-    yield "bytes touched", _share(overlap.touched_bytes, overlap.bytes)
+    yield "contaminated segments", _share(overlap.contaminated_segments, overlap.segments) + blank
+    yield "contaminated bytes", _share(overlap.contaminated_bytes, overlap.bytes)
     yield f"bytes in {overlap.n}-grams", _share(overlap.ngram_bytes, overlap.bytes)
     yield f"{overlap.n}-grams seen", _share(overlap.seen_ngrams, overlap.ngrams)
     yield "distinct ones", _share(overlap.seen_distinct_ngrams, overlap.distinct_ngrams)
@@ -59,8 +59,8 @@ def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:
     if overlap.near_duplicates is None:
         yield "near duplicates", f"not checked: {overlap.near_note}"
     else:
-        more = int((overlap.segment_near & ~overlap.segment_touched).sum())
-        added = f" ({more:,} of them not touched)" if overlap.near_duplicates else ""
+        more = int((overlap.segment_near & ~overlap.segment_contaminated).sum())
+        added = f" ({more:,} of them not contaminated)" if overlap.near_duplicates else ""
         yield (
             "near duplicates",
             f"{_count(overlap.near_duplicates, 'segment')}{added}, Jaccard index {overlap.near:g} or above",
@@ -75,12 +75,12 @@ def _print_groups(overlap: Overlap) -> None:
     title = f"By test text (bytes and {overlap.n}-grams: the share in the training text)"
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", title_style="bold")
     table.add_column("test text", style="bold", overflow="fold", min_width=20)
-    for name in ("segments", "touched", "duplicates", "bytes", f"{overlap.n}-grams"):
+    for name in ("segments", "contaminated", "duplicates", "bytes", f"{overlap.n}-grams"):
         table.add_column(name, justify="right", no_wrap=True)
     groups = sorted(overlap.groups, key=lambda group: -group.ngram_share)
     for group in groups[:_MOST_GROUPS]:
-        bytes_share = group.touched_bytes / group.bytes if group.bytes else 0.0
-        counts = [f"{group.segments:,}", f"{group.touched_segments:,}", f"{group.whole_duplicates:,}"]
+        bytes_share = group.contaminated_bytes / group.bytes if group.bytes else 0.0
+        counts = [f"{group.segments:,}", f"{group.contaminated_segments:,}", f"{group.whole_duplicates:,}"]
         table.add_row(Text(readable(group.name)), *counts, f"{100 * bytes_share:.2f} %", f"{100 * group.ngram_share:.2f} %")
     console().print()
     console().print(table)
@@ -142,7 +142,7 @@ def _print_text(text: str, skipped: int = 0) -> None:
 
 def _print_split(split: SplitEvaluation) -> None:
     console().print()
-    print_evaluations([part for part in (split.whole, split.clean, split.touched) if part is not None])
-    for name, part in ((CLEAN, split.clean), (TOUCHED, split.touched)):
+    print_evaluations([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
+    for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:
             console().print(f"No segment is {name}: there are no numbers for that part.")

@@ -9,7 +9,7 @@ from lmgauge.numerics.intervals import Interval
 from lmgauge.report.slices import Column, print_table
 from lmgauge.report.terminal import console, number, p_value, readable, sign, signed
 from lmgauge.tasks.comparison import BOOTSTRAP_TEST, SIGNIFICANT, SystemResult, Systems
-from lmgauge.tasks.metric import TaskScore
+from lmgauge.tasks.metrics.protocol import TaskScore
 
 MARK = "*"
 """Before p-values of systems that differ from the first."""

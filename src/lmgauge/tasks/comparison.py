@@ -16,7 +16,7 @@ from lmgauge.numerics.intervals import UNKNOWN, Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
-from lmgauge.tasks.metric import ScoredSums, Statistics, TaskScore
+from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.significance import DEFAULT_SEED
 
 __all__ = ["BOOTSTRAP_TEST", "RANDOMIZATION_TEST", "SIGNIFICANT", "Groups", "SystemResult", "Systems", "compare_systems"]

@@ -14,6 +14,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from lmgauge.choices import UNITS, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.cleaning import check_policy
+from lmgauge.text.formats import TEXT_FORMATS
 from lmgauge.text.labels import (
     BLANK_LINE,
     BY_NAMES,
@@ -34,7 +36,7 @@ from lmgauge.text.labels import (
     DocumentNumbers,
     Names,
 )
-from lmgauge.text.readers import Reading, read_document, read_jsonl, read_lines, read_records, utf8
+from lmgauge.text.readers import ReadingPass, read_records, utf8
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, find_sources
@@ -42,7 +44,7 @@ from lmgauge.text.streams import Source, find_sources
 __all__ = ["Corpus", "Segments", "TextReport"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-Reader = Callable[[Reading], Iterator[Segments]]
+Reader = Callable[[ReadingPass], Iterator[Segments]]
 
 
 class Corpus:
@@ -174,7 +176,7 @@ class Corpus:
             label, name = next(iter(label_fields.items()))
             raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD[label]}")
         return cls(
-            [_file_reader(source, options.unit) for source in sources],
+            [partial(TEXT_FORMATS[source.format].load_reader(), source) for source in sources],
             options,
             label_fields=label_fields,
             documents=rule,
@@ -211,11 +213,8 @@ class Corpus:
         once = any(isinstance(values, Iterator) for values in (texts, groups, documents))
         labels = {label: names for label, names in ((GROUP, groups), (DOCUMENT, documents)) if names is not None}
 
-        def read(reading: Reading) -> Iterator[Segments]:
-            return _read_strings(texts, labels, reading)
-
         return cls(
-            [read],
+            [partial(_read_strings, texts, labels)],
             ReadingOptions(errors=errors, block_bytes=block_bytes),
             documents=UNKNOWN if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
@@ -246,9 +245,7 @@ class Corpus:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by = numbers.source
-        options = self._options
-        choices = (options.errors, options.block_bytes, report, options.lists, options.keep_bom)
-        reading = Reading(options.field, self._label_fields, groups, documents, *choices)
+        reading = ReadingPass(self._options, self._label_fields, groups, documents, report)
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
@@ -307,24 +304,7 @@ def _check_common(errors: str, block_bytes: int) -> None:
         raise UsageError(f"block_bytes is {block_bytes}, but has to be at least 1")
 
 
-def _file_reader(source: Source, unit: Unit) -> Reader:
-    def read(reading: Reading) -> Iterator[Segments]:
-        if source.format == "jsonl":
-            return read_jsonl(source, reading)
-        if source.format == "tsv":
-            from lmgauge.text.tsv import read_tsv
-
-            return read_tsv(source, reading)
-        if source.format == "parquet":
-            from lmgauge.text.parquet import read_parquet
-
-            return read_parquet(source, reading)
-        return read_lines(source, reading) if unit == "line" else read_document(source, reading)
-
-    return read
-
-
-def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: Reading) -> Iterator[Segments]:
+def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
     """Yield strings in batches of about `block_bytes`."""
     batch: list[bytes] = []
     names: dict[str, list[str]] = {label: [] for label in labels}
@@ -340,7 +320,7 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
             if name is None:
                 raise UsageError(f"there are more texts than {label}s: text {number} has none")
             names[label].append(name)
-        if size >= reading.block_bytes:
+        if size >= reading.options.block_bytes:
             yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
             batch, names, first, size = [], {label: [] for label in labels}, number + 1, 0
     if batch:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lmgauge.errors import InputError
-from lmgauge.text.readers import Reading, clean_blocks, read_records
+from lmgauge.text.readers import ReadingPass, clean_blocks, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source
 
 
-def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
+def read_tsv(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     """Yield one column of a TSV file; nothing is quoted or escaped in it, a blank line is an empty first column.
 
     A column that is named as a number counts from 1, and the first line is a record like the others; any other name is
@@ -19,7 +19,7 @@ def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
     Raises:
         InputError: there is no such column, in the header or in a line.
     """
-    wanted = [reading.field, *reading.label_fields.values()]
+    wanted = [reading.options.field, *reading.label_fields.values()]
     columns = [_number(name) for name in wanted]
     header = None in columns
     for lines, _ in clean_blocks(source, reading):

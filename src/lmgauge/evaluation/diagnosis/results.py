@@ -14,7 +14,7 @@ from lmgauge.evaluation.diagnosis.ranks import RankStatistics
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_bits
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
 from lmgauge.result_list import data_frame
 
 if TYPE_CHECKING:

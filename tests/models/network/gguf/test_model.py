@@ -260,9 +260,9 @@ def test_found_by_its_first_bytes(spm: tuple[Path, Twin], lines: Path, tmp_path:
 
 def test_an_audit_passes(spm: tuple[Path, Twin], lines: Path) -> None:
     model = load(spm[0])
-    result = lmgauge.audit(model, str(lines), levels=("coverage", "normalisation", "causality"), threads=1)
+    result = lmgauge.audit(model, str(lines), levels=("coverage", "normalization", "causality"), threads=1)
     assert result.failures == ()
-    assert [result.verdict(level) for level in ("coverage", "normalisation", "causality")] == ["PASS"] * 3
+    assert [result.verdict(level) for level in ("coverage", "normalization", "causality")] == ["PASS"] * 3
 
 
 @pytest.mark.parametrize(

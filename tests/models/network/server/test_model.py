@@ -260,7 +260,7 @@ def test_first_token_options() -> None:
         with pytest.raises(UsageError, match="first-token unscored: this server scores the first token"):
             load_completions(toy.url, ScoringOptions(first_token="unscored"))
         assert (
-            load_completions(toy.url, ScoringOptions(first_token="bos", stream=False)).context_policy
+            str(load_completions(toy.url, ScoringOptions(first_token="bos", stream=False)).context_policy)
             == "sentence,end=newline"
         )
 
