@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.comparison.comparability import (
     ALTERED,
@@ -25,7 +26,6 @@ from lmgauge.evaluation.comparison.comparability import (
 from lmgauge.evaluation.comparison.documents import Documents, choose_documents
 from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparison, Comparisons, Difference
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import (
@@ -56,7 +56,8 @@ from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
-from lmgauge.numerics.significance import DEFAULT_RESAMPLES, check_draws, holm
+from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
+from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -80,7 +81,7 @@ class ComparisonSettings:
         UsageError: a number is out of range.
     """
 
-    resamples: int = DEFAULT_RESAMPLES
+    resamples: int = DEFAULT_TRIALS
     seed: int = DEFAULT_SEED
     threads: int | None = None
     examples: int = 5
