@@ -140,7 +140,7 @@ def __getattr__(name: str) -> object:
     if name in _NAMESPACES:
         return import_module(f"lmgauge.{name}")
     if name not in _HOMES:
-        homes = (import_module(f"lmgauge.{space}") for space in _NAMESPACES)
+        homes = (import_module(f"lmgauge.{space}") for space in _NAMESPACES if not name.startswith("_"))
         moved = next((f"; it is {home.__name__}.{name}" for home in homes if name in home.__all__), "")
         raise AttributeError(f"module 'lmgauge' has no attribute {name!r}{moved}")
     value = getattr(import_module(_HOMES[name]), name)

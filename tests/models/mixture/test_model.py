@@ -249,7 +249,7 @@ def test_a_mixture_replaces_a_mixture_and_nothing_else(saved: Path, components: 
     other.save(saved)
     assert lmgauge.load_model(saved).fingerprint == other.fingerprint
     (saved / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="exists and is no such folder"):
+    with pytest.raises(InputError, match="exists and was not written by lmgauge"):
         other.save(saved)
     assert (saved / "notes.txt").read_text() == "mine"
 
