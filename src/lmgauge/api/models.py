@@ -117,7 +117,7 @@ def evaluate(
         names = model_names(given, models)
         filled = [DistributionColumns(m, columns) for m in models] if columns else []
         with RunFolders(Path(output), names) as folders:
-            folders.keep_finished(models)
+            folders.keep_journal(models)
             results = _evaluate(
                 models,
                 corpus,

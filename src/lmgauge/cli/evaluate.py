@@ -206,7 +206,7 @@ class _Sinks:
             self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added, ID_COLUMN)))
         if options["output"]:
             self.runs = stack.enter_context(RunFolders(options["output"], names))
-            self.runs.keep_finished(models)
+            self.runs.keep_journal(models)
         if self.added and not (self.tokens or self.runs):
             raise click.UsageError("--columns fills rows: name where they go with -o or --per-token")
         self.columns = [DistributionColumns(model, self.added) for model in models] if self.added else []
