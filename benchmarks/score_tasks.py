@@ -74,13 +74,20 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
     from lmgauge.tasks.texts import References, Texts
 
     kind, references = name.split(",")[0], texts["reference"]
-    metrics = {"BLEU": lmgauge.BLEU(), "chrF": lmgauge.ChrF(), "chrF++": lmgauge.ChrF(word_order=2), "TER": lmgauge.TER()}
+    metrics = {
+        "BLEU": lmgauge.tasks.BLEU(),
+        "chrF": lmgauge.tasks.ChrF(),
+        "chrF++": lmgauge.tasks.ChrF(word_order=2),
+        "TER": lmgauge.tasks.TER(),
+    }
     if kind.startswith("paired"):
         systems = {system: texts[system] for system in task_texts.SYSTEMS}
         test = kind.split()[1]
 
         def compare() -> list[float]:
-            found = lmgauge.score_systems(metrics["BLEU"], hypotheses=systems, references=references, test=test, threads=1)
+            found = lmgauge.tasks.score_systems(
+                metrics["BLEU"], hypotheses=systems, references=references, test=test, threads=1
+            )
             means = [item.mean for item in found if test == "bootstrap" and item.mean is not None]
             return (
                 [item.score.score for item in found] + means + [item.p_value for item in found if item.p_value is not None]
@@ -88,7 +95,7 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
 
         return _timed(compare)
     if name.startswith(("WER", "CER")):
-        measure = lmgauge.wer if name.startswith("WER") else lmgauge.cer
+        measure = lmgauge.tasks.wer if name.startswith("WER") else lmgauge.tasks.cer
 
         def rates() -> list[float]:
             found = measure(hypotheses=texts["first"], references=references, threads=1)
@@ -104,7 +111,7 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
             return [metric.score(rows.sum(axis=0), 1).score]
 
         return _timed(second)
-    accumulator = lmgauge.Accumulator(metric, keep_segments=False, threads=1)
+    accumulator = lmgauge.tasks.Accumulator(metric, keep_segments=False, threads=1)
 
     def score() -> list[float]:
         accumulator.add(hypotheses=texts["first"], references=references)

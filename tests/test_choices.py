@@ -63,7 +63,7 @@ def options_of(command: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("command", "option", "values"),
     [
-        ("eval", "format_", choices.FORMATS),
+        ("eval", "format", choices.FORMATS),
         ("eval", "reserved", choices.RESERVED_POLICIES),
         ("split", "errors", choices.ERROR_POLICIES),
         ("compare", "metric", choices.COMPARED_METRICS),

@@ -75,3 +75,20 @@ def test_the_public_names_come_when_asked_for(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     modules = loaded_by("import lmgauge; assert not hasattr(lmgauge, 'no_such_name')")
     assert "lmgauge" in modules
+
+
+def test_the_tasks_have_names_of_their_own() -> None:
+    modules = loaded_by("import lmgauge; assert 'bleu' in dir(lmgauge.tasks)")
+    assert libraries(modules) <= {"numpy"}
+    assert not {name for name in modules if name.startswith("lmgauge.tasks.")}
+    program = """
+    import lmgauge.tasks.metrics.bleu, lmgauge.tasks.metrics.ter
+    assert all(callable(getattr(lmgauge.tasks, name)) for name in lmgauge.tasks.__all__)
+    try:
+        lmgauge.bleu
+    except AttributeError as error:
+        assert str(error) == "module 'lmgauge' has no attribute 'bleu'; it is lmgauge.tasks.bleu", error
+    else:
+        raise AssertionError
+"""
+    assert "lmgauge.tasks" in loaded_by(program)

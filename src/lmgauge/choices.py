@@ -30,16 +30,35 @@ SmoothingKind = Literal[
     "modified-kneser-ney",
     "good-turing",
 ]
+SMOOTHINGS: dict[SmoothingKind, tuple[str, str]] = {
+    "modified-kneser-ney": ("mkn", "three discounts for each order; the best general choice"),
+    "kneser-ney": ("kn", "one discount; lower orders count contexts"),
+    "absolute-discounting": ("ad", "one discount; all orders count occurrences"),
+    "witten-bell": ("wb", "no parameters; for small or artificial texts"),
+    "good-turing": ("gt", "Katz back-off with Good-Turing discounts"),
+    "laplace": ("laplace", "add one"),
+    "lidstone": ("lidstone", "add k, see --k"),
+    "mle": ("mle", "relative frequencies; unseen events are impossible"),
+}
+"""For each smoothing the short name in signatures, and a line for the help page."""
 SMOOTHING_KINDS: tuple[SmoothingKind, ...] = get_args(SmoothingKind)
 VocabularyKind = Literal["open", "closed"]
 VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
 NgramContext = Literal["sentence", "stream"]
 NGRAM_CONTEXTS: tuple[NgramContext, ...] = get_args(NgramContext)
 
+# -- networks -----------------------------------------------------------------------------------------------------------
+FirstToken = Literal["bos", "eos", "uniform", "unscored"]
+FIRST_TOKENS: tuple[FirstToken, ...] = get_args(FirstToken)
+SegmentEnd = Literal["eos", "newline", "none"]
+SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
+Precision = Literal["auto", "float32", "bfloat16"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
-AUDIT_LEVELS = ("coverage", "normalisation", "causality", "leak", "proof")
+AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]

@@ -95,7 +95,7 @@ def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary file that appears under `path` when the block ends well, and not at all when it does not.
+    """Open a binary file that appears under `path` when the block ends well, and not at all when it does not.
 
     A link stays, and what it names is written; a pipe or a device is written to as the block goes.
 
@@ -118,11 +118,11 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
-    """A folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced.
+    """Make a folder that appears under `path`, whole, when the block ends well; one of the same kind is replaced.
 
     Args:
         path: where; folders that lead there are made. A link stays, and the folder it names is replaced.
-        is_ours: whether an existing folder is of this kind; any other that is not empty is left alone.
+        is_ours: returns True for an existing folder of this kind; any other that is not empty is left alone.
 
     Raises:
         InputError: something else is in the way.
@@ -133,8 +133,8 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
     with _explained(given, temporaries):
         target = _destination(given)
         if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
-            raise InputError(f"{given}: exists and is no such folder of lmgauge's; choose another name")
-        with _parents(target), _temporary(target, folder=True) as temporary:
+            raise InputError(f"{given}: exists and was not written by lmgauge as such a folder; choose another name")
+        with making_parents(target), _temporary(target, folder=True) as temporary:
             temporaries.append(temporary)
             yield temporary
             os.chmod(temporary, 0o777 & ~_umask())
@@ -158,11 +158,16 @@ def _destination(given: Path) -> Path:
 
 
 @contextmanager
-def _parents(target: Path) -> Iterator[None]:
-    """Make the folders that lead to a target; those made are removed again if the block fails and nothing is in them."""
+def making_parents(target: Path) -> Iterator[None]:
+    """Make the folders that lead to a target; those made are removed again if the block fails and nothing is in them.
+
+    Raises:
+        OutputError: a folder cannot be made.
+    """
     made = [folder for folder in target.parents if not folder.exists()]
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        with _explained(target.parent, []):
+            target.parent.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
         for folder in made:
@@ -173,7 +178,7 @@ def _parents(target: Path) -> Iterator[None]:
 
 @contextmanager
 def _temporary(target: Path, *, folder: bool, suffix: str = ".tmp") -> Iterator[Path]:
-    """A new file or folder beside a target; removed at the end if it is still there under its name.
+    """Make a file or folder beside a target, to be removed at the end if it is still there under its name.
 
     It is locked while its writer lives: what a killed writer left is known by that, and removed by the next one.
     """
@@ -236,7 +241,7 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _exchange(fresh: Path, target: Path) -> None:
-    """Puts a folder in the place of another; that one stays where the new one cannot take its place."""
+    """Put a folder in the place of another; that one stays where the new one cannot take its place."""
     with _temporary(target, folder=True, suffix=".old") as aside:
         os.rename(target, aside / "old")
         try:

@@ -11,19 +11,32 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import BLEU, CER, TER, WER, ChrF, InputError, UsageError, score_files, score_systems
-from lmgauge.api.task_scores import align_files, correlate_tables, score_label_files, score_labels, score_segments
+from lmgauge import InputError, UsageError
+from lmgauge.tasks import (
+    BLEU,
+    CER,
+    TER,
+    WER,
+    ChrF,
+    align_files,
+    correlate_tables,
+    score_files,
+    score_label_files,
+    score_labels,
+    score_segments,
+    score_systems,
+)
 
 REFERENCES = ["the cat sits on the mat", "it is raining today", "nothing to see here , move on", "a dog barks"]
 GOOD = ["the cat sat on the mat", "it is raining today", "nothing to see here , move on", "a dog barks"]
 BAD = ["a cat was on a mat", "rain", "see nothing here , move", "the dog"]
 TWO = [[text, text.replace("the", "a")] for text in REFERENCES]
 FUNCTIONS = [
-    (lmgauge.bleu, BLEU, {"order": 2, "tokenizer": "none"}),
-    (lmgauge.chrf, ChrF, {"word_order": 2, "beta": 1}),
-    (lmgauge.ter, TER, {"normalized": True}),
-    (lmgauge.wer, WER, {"lowercase": True}),
-    (lmgauge.cer, CER, {"collapse_spaces": True}),
+    (lmgauge.tasks.bleu, BLEU, {"order": 2, "tokenizer": "none"}),
+    (lmgauge.tasks.chrf, ChrF, {"word_order": 2, "beta": 1}),
+    (lmgauge.tasks.ter, TER, {"normalized": True}),
+    (lmgauge.tasks.wer, WER, {"lowercase": True}),
+    (lmgauge.tasks.cer, CER, {"collapse_spaces": True}),
 ]
 EACH = pytest.mark.parametrize(
     ("function", "metric", "options"), FUNCTIONS, ids=lambda value: getattr(value, "__name__", "")
@@ -47,11 +60,11 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def test_numbers_by_hand() -> None:
     given = {"hypotheses": ["The cat sat on the mat"], "references": ["The cat sits on the mat"]}
-    assert lmgauge.bleu(**given, order=3).score == 50  # the cube root of 5/6 * 3/5 * 1/4
-    assert lmgauge.wer(**given).score == 1 / 6
-    assert lmgauge.cer(**given).score == 2 / 23  # "a" for "i", and an "s" is missing
-    assert lmgauge.ter(**given).score == pytest.approx(100 / 6)
-    one_letter = lmgauge.chrf(hypotheses=["ab"], references=["ac"], char_order=1)
+    assert lmgauge.tasks.bleu(**given, order=3).score == 50  # the cube root of 5/6 * 3/5 * 1/4
+    assert lmgauge.tasks.wer(**given).score == 1 / 6
+    assert lmgauge.tasks.cer(**given).score == 2 / 23  # "a" for "i", and an "s" is missing
+    assert lmgauge.tasks.ter(**given).score == pytest.approx(100 / 6)
+    one_letter = lmgauge.tasks.chrf(hypotheses=["ab"], references=["ac"], char_order=1)
     assert (one_letter.score, one_letter.matches) == (50, (1,))
 
 
@@ -102,7 +115,7 @@ def test_systems_are_held_against_the_first() -> None:
     assert found[1].difference == found[1].score.score - found[0].score.score < 0
     assert found[1].p_value is not None
     assert found.best.system == "good"
-    assert found[0].score.score == lmgauge.bleu(hypotheses=GOOD, references=REFERENCES, order=2).score
+    assert found[0].score.score == lmgauge.tasks.bleu(hypotheses=GOOD, references=REFERENCES, order=2).score
 
 
 def test_groups_are_scored_too() -> None:
@@ -111,7 +124,7 @@ def test_groups_are_scored_too() -> None:
     assert list(found.groups) == ["x", "y"]
     for name, score in found.groups.items():
         part = [[text for text, group in zip(side, names, strict=True) if group == name] for side in (BAD, REFERENCES)]
-        assert score == lmgauge.wer(hypotheses=part[0], references=part[1])
+        assert score == lmgauge.tasks.wer(hypotheses=part[0], references=part[1])
     assert sum(score.errors for score in found.groups.values()) == found.score.errors
 
 
@@ -165,7 +178,7 @@ def test_several_references_in_files_records_and_folders(files: dict[str, Path],
         written(tmp_path / folder / "b.txt", lines[2:])
     (found,) = score_files(WER(), references=tmp_path / "refs", hypotheses=tmp_path / "bad", by="file", test=None)
     assert (found.system, list(found.groups)) == ("bad", ["a.txt", "b.txt"])
-    assert found.score == lmgauge.wer(hypotheses=BAD, references=REFERENCES)
+    assert found.score == lmgauge.tasks.wer(hypotheses=BAD, references=REFERENCES)
 
 
 def test_each_segment_on_its_own(files: dict[str, Path], tmp_path: Path) -> None:
@@ -175,16 +188,16 @@ def test_each_segment_on_its_own(files: dict[str, Path], tmp_path: Path) -> None
     assert (block.names, block.first, block.groups) == (("good", "bad"), 0, ["x", "y", "x", "y"])
     assert block.references.tolist() == [1, 1, 1, 1]
     for lines, scores, rows in zip((GOOD, BAD), block.scores, block.statistics, strict=True):
-        alone = [lmgauge.chrf(hypotheses=[a], references=[b]).score for a, b in zip(lines, REFERENCES, strict=True)]
+        alone = [lmgauge.tasks.chrf(hypotheses=[a], references=[b]).score for a, b in zip(lines, REFERENCES, strict=True)]
         assert scores.tolist() == alone
-        assert ChrF().score(rows.sum(axis=0), 1) == lmgauge.chrf(hypotheses=lines, references=REFERENCES)
+        assert ChrF().score(rows.sum(axis=0), 1) == lmgauge.tasks.chrf(hypotheses=lines, references=REFERENCES)
 
 
 def test_alignments_of_files(files: dict[str, Path], tmp_path: Path) -> None:
     hypotheses = [files["good"], files["bad"]]
     found = list(align_files(WER(), references=files["ref"], hypotheses=hypotheses))
     assert [(item.segment, item.system) for item in found] == [(i, name) for i in range(4) for name in ("good", "bad")]
-    score = lmgauge.wer(hypotheses=BAD, references=REFERENCES)
+    score = lmgauge.tasks.wer(hypotheses=BAD, references=REFERENCES)
     of_bad = [item.alignment for item in found if item.system == "bad"]
     for count in ("hits", "substitutions", "deletions", "insertions"):
         assert sum(getattr(alignment, count) for alignment in of_bad) == getattr(score, count)

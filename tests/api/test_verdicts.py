@@ -12,7 +12,7 @@ import pytest
 import lmgauge
 from lmgauge.json_text import to_json
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ VERDICTS: dict[str, Callable[[Path], Any]] = {
     "compare": lambda s: lmgauge.compare([s / "run-kn", s / "run-wb"], train=s / "train.txt"),
     "diagnose": lambda s: lmgauge.diagnose(s / "run-kn", model=s / "kn", train=s / "train.txt", contexts=50),
     "overlap": lambda s: lmgauge.overlap(s / "train.txt", s / "test.txt", n=4),
-    "audit": lambda s: lmgauge.audit(s / "kn", s / "test.txt", train=s / "train.txt", contexts=50, proof_bytes=1000),
+    "audit": lambda s: lmgauge.audit(s / "kn", s / "test.txt", train=s / "train.txt", contexts=50, compression_bytes=1000),
     "audit_run": lambda s: lmgauge.audit_run(s / "run-kn", train=s / "train.txt"),
     "divergence": lambda s: lmgauge.divergence(s / "kn", s / "wb", s / "test.txt", events=200),
 }
@@ -54,7 +54,7 @@ def test_a_mixture_is_a_model_like_any_other(shop: Path, tmp_path: Path) -> None
     assert lmgauge.load_model(tmp_path / "mixed").fingerprint == mixed.fingerprint
     best = min(lmgauge.evaluate([shop / "kn", shop / "wb"], shop / "valid.txt"), key=lambda e: e.perplexity)
     assert lmgauge.evaluate(mixed, shop / "valid.txt").perplexity <= best.perplexity
-    assert lmgauge.audit(mixed, shop / "test.txt", contexts=20, proof_bytes=500).passed
+    assert lmgauge.audit(mixed, shop / "test.txt", contexts=20, compression_bytes=500).passed
 
 
 def test_objects_stand_for_paths(shop: Path) -> None:

@@ -38,19 +38,31 @@ def test_a_model_that_passes(folder: Path) -> None:
     assert re.search(r"code length +PASS +All [\d,]+ bytes \(60 segments", result.stdout)
     assert re.search(r"training text +NOT CHECKED +the training text was not named \(--train\)", result.stdout)
     last = result.stdout.splitlines()[-1]
-    assert last == "PASS: nothing found to be wrong; proved event by event on 100 % of the bytes; leak not checked."
+    assert last.startswith("PASS: nothing found to be wrong; verified by compression, event by event, on 100 % of the bytes")
+    assert last.endswith("; contamination not checked.")
     assert re.fullmatch(r"perplexity [\d.]+, bits per byte ≥ [\d.]+, 3\d\d events", result.stdout.splitlines()[1].strip())
     assert "\x1b" not in result.stdout
 
 
-def test_a_leak_exits_with_1(folder: Path) -> None:
-    arguments = ("audit", "-m", folder / "wb3", folder / "train.txt", "--levels", "leak", "--train", folder / "train.txt")
+def test_contamination_exits_with_1(folder: Path) -> None:
+    arguments = (
+        "audit",
+        "-m",
+        folder / "wb3",
+        folder / "train.txt",
+        "--levels",
+        "contamination",
+        "--train",
+        folder / "train.txt",
+    )
     result = run(*arguments)
     assert result.exit_code == 1
     assert "100.00 % of the bytes" in result.stdout
-    assert result.stdout.splitlines()[-1] == "FAIL at leak: the text is no test of this model."
+    assert result.stdout.splitlines()[-1] == "FAIL at contamination: the test text overlaps the training text."
     assert run(*arguments, "--max-overlap", 1).exit_code == 0
-    clean = run("audit", "-m", folder / "wb3", folder / "test.txt", "--levels", "leak", "--train", folder / "train.txt")
+    clean = run(
+        "audit", "-m", folder / "wb3", folder / "test.txt", "--levels", "contamination", "--train", folder / "train.txt"
+    )
     assert clean.exit_code == 0, clean.output
 
 
@@ -58,27 +70,26 @@ def test_nothing_was_checked(folder: Path) -> None:
     """Exit code 0, as nothing failed; but the last line says so, and why."""
     (folder / "blank.txt").write_text("\n \n", encoding="utf-8")
     (folder / "zh.txt").write_text("今天天氣很好我們一起去公園散步吧然後再去吃晚飯\n" * 3, encoding="utf-8")
-    leak = ("audit", "-m", folder / "wb3", "--levels", "leak")
+    contamination = ("audit", "-m", folder / "wb3", "--levels", "contamination")
     for arguments, reason in (
         ((folder / "test.txt",), "Nothing was checked: the training text was not named (--train)."),
         ((folder / "test.txt", "--train", folder / "blank.txt"), "Nothing was checked: the training text has no words"),
         ((folder / "zh.txt", "--train", folder / "train.txt"), "name --overlap-unit character."),
     ):
-        result = run(*leak, *arguments)
+        result = run(*contamination, *arguments)
         assert result.exit_code == 0, result.output
         assert reason in result.stdout.splitlines()[-1]
         assert result.stdout.splitlines()[-1].startswith("Nothing was checked: ")
     both = (folder / "zh.txt", "--train", folder / "train.txt", "--overlap-unit", "character")
-    assert run(*leak, *both).stdout.splitlines()[-1].startswith("PASS: ")
+    assert run(*contamination, *both).stdout.splitlines()[-1].startswith("PASS: ")
 
 
-def test_the_share_that_was_proved(folder: Path) -> None:
-    result = run("audit", "-m", folder / "wb3", folder / "train.txt", "--levels", "proof", "--proof-bytes", 3000)
-    proved = re.search(
-        r"; proved on (\d+) % of the bytes; coverage, normalisation, causality and leak not checked", result.stdout
-    )
-    assert proved is not None
-    assert 10 <= int(proved[1]) <= 40
+def test_the_share_that_was_compressed(folder: Path) -> None:
+    result = run("audit", "-m", folder / "wb3", folder / "train.txt", "--levels", "compression", "--compression-bytes", 3000)
+    unchecked = "coverage, normalization, causality and contamination not checked"
+    verified = re.search(rf"; verified by compression on (\d+) % of the bytes; {unchecked}", result.stdout)
+    assert verified is not None
+    assert 10 <= int(verified[1]) <= 40
 
 
 def test_json(folder: Path) -> None:
@@ -86,7 +97,7 @@ def test_json(folder: Path) -> None:
     found = json.loads(result.stdout)
     assert found["passed"] is True
     assert found["model"] == "wb3"
-    assert found["levels"]["proof"] == "PASS"
+    assert found["levels"]["compression"] == "PASS"
     assert found["settings"]["seed"] == 3
     assert next(check for check in found["checks"] if check["name"] == "sums")["details"]["contexts"] == 7
 
@@ -95,7 +106,7 @@ def test_a_run(folder: Path) -> None:
     result = run("audit", folder / "run")
     assert result.exit_code == 0, result.output
     assert re.search(r"claims +PASS +\d+ numbers of evaluation.json come out the same", result.stdout)
-    assert result.stdout.splitlines()[-1].endswith("normalisation, causality, leak and proof not checked.")
+    assert result.stdout.splitlines()[-1].endswith("normalization, causality, contamination and compression not checked.")
     other = run("audit", folder / "run", "--text", folder / "train.txt")
     assert other.exit_code == 1
     assert "FAIL at coverage" in other.stdout
@@ -105,7 +116,7 @@ def test_a_run_and_its_model(folder: Path) -> None:
     result = run("audit", folder / "run", "-m", folder / "wb3", "--contexts", 20)
     assert result.exit_code == 0, result.output
     assert re.search(r"stored rows +PASS +[\d,]+ rows of the table are what the model gives", result.stdout)
-    assert re.search(r"5 proof +PASS", result.stdout)
+    assert re.search(r"5 compression +PASS", result.stdout)
     assert run("train", "witten-bell", "--order", 2, folder / "train.txt", "-o", folder / "wb2").exit_code == 0
     other = run("audit", folder / "run", "-m", folder / "wb2", "--levels", "coverage")
     assert other.exit_code == 1
@@ -149,7 +160,7 @@ def test_bad_usage_exits_with_2(folder: Path, arguments: list[str], message: str
 def test_an_interrupt_ends_it_soon(folder: Path) -> None:
     """Also while threads are coding: no trace, no waiting for them."""
     (folder / "long.txt").write_bytes((folder / "train.txt").read_bytes() * 1000)
-    command = [sys.executable, "-m", "lmgauge", "audit", "-m", "wb3", "long.txt", "--levels", "proof", "--exhaustive"]
+    command = [sys.executable, "-m", "lmgauge", "audit", "-m", "wb3", "long.txt", "--levels", "compression", "--exhaustive"]
     with running(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         time.sleep(2)
         process.send_signal(signal.SIGINT)
@@ -187,7 +198,7 @@ def test_the_manual_names_every_option() -> None:
         "--max-overlap",
         "--levels",
         "--contexts",
-        "--proof-bytes",
+        "--compression-bytes",
         "--exhaustive",
         "--text",
         "--json",

@@ -158,7 +158,7 @@ def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     assert "no such file" in refused(*both, folder / "nothing.txt", *output).lower()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
-    assert "exists and is no such folder" in refused(*both, text, "-o", tmp_path / "mine")
+    assert "exists and was not written by lmgauge" in refused(*both, text, "-o", tmp_path / "mine")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "mine"]
 
 

@@ -38,14 +38,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_last_argument_is_the_test(folder: Path) -> None:
     result = found(folder / "train-a.txt", folder / "train-b.txt", folder / "test.txt")
-    assert (result["segments"], result["touched_segments"], result["whole_duplicates"]) == (5, 2, 1)
-    assert (result["ngram_bytes"], result["touched_bytes"]) == (len(SENTENCE), len(SENTENCE) + len("short line\n"))
+    assert (result["segments"], result["contaminated_segments"], result["whole_duplicates"]) == (5, 2, 1)
+    assert (result["ngram_bytes"], result["contaminated_bytes"]) == (len(SENTENCE), len(SENTENCE) + len("short line\n"))
     assert (result["bytes"], result["notes"]) == ((folder / "test.txt").stat().st_size, [])
     (passage,) = result["passages"]
     assert passage["text"] == SENTENCE
     assert passage["train"] == {"source": str(folder / "train-a.txt"), "line": 2, "byte": 3}
     assert passage["test"] == {"source": str(folder / "test.txt"), "line": 2, "byte": 0}
-    assert result["touched_segment_indices"] == [1, 4]
+    assert result["contaminated_segment_indices"] == [1, 4]
     again = found(folder / "train-*.txt", "--test", folder / "test.txt")
     assert again == result
 
@@ -63,18 +63,18 @@ def test_several_tests_have_a_row_each(folder: Path) -> None:
         0.5,
     )
     result = found(*arguments)
-    assert [(group["name"], group["touched_segments"]) for group in result["groups"]] == [("test", 2), ("near", 0)]
+    assert [(group["name"], group["contaminated_segments"]) for group in result["groups"]] == [("test", 2), ("near", 0)]
     assert [pair["jaccard"] for pair in result["near_pairs"]] == [10 / 11, 4 / 6]
     table = ok(*arguments).stdout
     assert "By test text" in table
     assert "Near duplicates, 2 of 2" in table
     assert "Jaccard index 0.667" in table
-    assert "2 segments (1 of them not touched)" in table
+    assert "2 segments (1 of them not contaminated)" in table
 
 
 def test_people_see_the_passages_with_both_places(folder: Path) -> None:
     result = ok(folder / "train-a.txt", folder / "test.txt")
-    assert "segments touched   2 of 5 (40.00 %); 1 blank" in result.stdout
+    assert "contaminated segments  2 of 5 (40.00 %); 1 blank" in result.stdout
     assert "Passages, 1 of 1" in result.stdout
     assert f"14 words  {folder / 'test.txt'}:2 = {folder / 'train-a.txt'}:2" in result.stdout.replace("\n", "")
     assert SENTENCE in result.stdout
@@ -94,28 +94,34 @@ def test_characters_and_folding(folder: Path, tmp_path: Path) -> None:
     assert found(folder / "train-a.txt", tmp_path / "shout.txt")["longest_run"] == 0
     result = found(folder / "train-a.txt", tmp_path / "shout.txt", "--fold")
     assert (result["longest_run"], result["fold"]) == (14, True)
-    result = found(folder / "train-a.txt", folder / "test.txt", "--tokens", "character")
+    result = found(folder / "train-a.txt", folder / "test.txt", "--overlap-unit", "character")
     assert (result["n"], result["unit"], result["longest_run"]) == (25, "character", len(SENTENCE.replace(" ", "")))
-    assert "characters" in ok(folder / "train-a.txt", folder / "test.txt", "--tokens", "character").stdout
+    assert "characters" in ok(folder / "train-a.txt", folder / "test.txt", "--overlap-unit", "character").stdout
 
 
 def test_standard_input_can_be_either(folder: Path) -> None:
     test, train = folder / "test.txt", folder / "train-a.txt"
     expected = found(train, test)
     piped = found(train, "-", stdin=test.read_bytes())
-    assert (piped["touched_bytes"], piped["passages"][0]["test"]["source"]) == (expected["touched_bytes"], "<stdin>")
+    assert (piped["contaminated_bytes"], piped["passages"][0]["test"]["source"]) == (
+        expected["contaminated_bytes"],
+        "<stdin>",
+    )
     piped = found("-", test, stdin=train.read_bytes())
-    assert (piped["touched_bytes"], piped["passages"][0]["train"]["source"]) == (expected["touched_bytes"], "<stdin>")
+    assert (piped["contaminated_bytes"], piped["passages"][0]["train"]["source"]) == (
+        expected["contaminated_bytes"],
+        "<stdin>",
+    )
 
 
 def test_the_gate(folder: Path) -> None:
-    arguments = (folder / "train-a.txt", folder / "test.txt", "--max-share")
+    arguments = (folder / "train-a.txt", folder / "test.txt", "--max-overlap")
     ok(*arguments, 0.9)
     result = run(*arguments, 0.5)
     assert result.exit_code == 1
-    assert "bytes touched" in result.stdout
+    assert "contaminated bytes" in result.stdout
     assert "lmgauge: error: 72.6 %" in result.stderr
-    assert "--max-share allows" in result.stderr
+    assert "--max-overlap allows" in result.stderr
     assert run("--json", *arguments, 0.5).exit_code == 1
 
 
@@ -123,18 +129,18 @@ def test_a_shuffled_copy_of_short_lines_does_not_pass_the_gate(tmp_path: Path) -
     lines = [f"a line of its own, {i}\n" for i in range(300)]
     (tmp_path / "test.txt").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "train.txt").write_text("".join(sorted(lines, key=lambda line: line[::-1])), encoding="utf-8")
-    result = run(tmp_path / "train.txt", tmp_path / "test.txt", "--max-share", 0.01)
+    result = run(tmp_path / "train.txt", tmp_path / "test.txt", "--max-overlap", 0.01)
     assert result.exit_code == 1
-    assert "(100.00 %)" in next(line for line in result.stdout.splitlines() if line.startswith("bytes touched"))
+    assert "(100.00 %)" in next(line for line in result.stdout.splitlines() if line.startswith("contaminated bytes"))
     assert "(0.00 %)" in next(line for line in result.stdout.splitlines() if line.startswith("bytes in 13-grams"))
 
 
 def test_units_that_do_not_fit_the_text_are_noted(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("你好嗎我很好你呢\n", encoding="utf-8")
     shown = ok(folder / "train-a.txt", tmp_path / "test.txt").stdout
-    assert "most of the text has no spaces between words: --tokens character compares it" in shown
+    assert "most of the text has no spaces between words: --overlap-unit character compares it" in shown
     assert "no run of 13 words fits in the test" in shown
-    assert "no spaces" not in ok(folder / "train-a.txt", tmp_path / "test.txt", "--tokens", "character").stdout
+    assert "no spaces" not in ok(folder / "train-a.txt", tmp_path / "test.txt", "--overlap-unit", "character").stdout
 
 
 def test_write_clean(folder: Path, tmp_path: Path) -> None:
@@ -156,13 +162,13 @@ def test_a_run_is_split_into_clean_and_touched(folder: Path, tmp_path: Path) -> 
     ):
         commands.ok(*arguments)
     result = found(folder / "train-a.txt", folder / "test.txt", "--run", tmp_path / "run")["run"]
-    assert result["clean"]["segments"] + result["touched"]["segments"] == result["whole"]["segments"] == 5
-    assert result["touched"]["perplexity"] < result["whole"]["perplexity"] < result["clean"]["perplexity"]
+    assert result["clean"]["segments"] + result["contaminated"]["segments"] == result["whole"]["segments"] == 5
+    assert result["contaminated"]["perplexity"] < result["whole"]["perplexity"] < result["clean"]["perplexity"]
     assert found(folder / "train-a.txt", "--run", tmp_path / "run")["run"] == result  # the run remembers its text
     table = ok(folder / "train-a.txt", "--run", tmp_path / "run").stdout
-    assert all(name in table for name in ("(all)", "clean", "touched"))
+    assert all(name in table for name in ("(all)", "clean", "contaminated"))
     table = ok(folder / "train-b.txt", "--run", tmp_path / "run").stdout
-    assert "No segment is touched" in table
+    assert "No segment is contaminated" in table
     for arguments, message in (
         ([folder / "train-a.txt", folder / "near.txt"], "scored another text"),
         ([folder / "train-a.txt", "-"], "can be read only once"),
@@ -190,7 +196,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         ([train, test, "--run", tmp_path / "none"], "no such run"),
         ([train, test, "-n", "0"], "-n"),
         ([train, test, "--near", "2"], "--near"),
-        ([train, test, "--max-share", "5"], "--max-share"),
+        ([train, test, "--max-overlap", "5"], "--max-overlap"),
     ):
         result = run(*arguments)
         assert result.exit_code == 2
@@ -206,7 +212,7 @@ def test_records_are_read_by_field_and_group(folder: Path, tmp_path: Path) -> No
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     arguments = (folder / "train-a.txt", tmp_path / "test.jsonl", "--field", "body", "--group", "kind")
     result = found(*arguments, "--write-clean", tmp_path / "clean.jsonl")
-    assert [(group["name"], group["touched_segments"]) for group in result["groups"]] == [("old", 1), ("new", 0)]
+    assert [(group["name"], group["contaminated_segments"]) for group in result["groups"]] == [("old", 1), ("new", 0)]
     assert json.loads((tmp_path / "clean.jsonl").read_text(encoding="utf-8")) == {"text": "new\nwords"}
 
 

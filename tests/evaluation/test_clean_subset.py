@@ -1,4 +1,4 @@
-"""A run in a clean and a touched part: the parts are evaluations of their own, and add up to the whole."""
+"""A run in a clean and a contaminated part: the parts are evaluations of their own, and add up to the whole."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def run(text: Path, model: api.NgramModel) -> Run:
 
 
 @settings(max_examples=25)
-@given(touched=st.lists(st.booleans(), min_size=60, max_size=60), block_bytes=st.sampled_from([50, 1 << 20]))
+@given(contaminated=st.lists(st.booleans(), min_size=60, max_size=60), block_bytes=st.sampled_from([50, 1 << 20]))
 def test_parts_add_up_and_are_what_scoring_them_alone_gives(
-    text: Path, model: api.NgramModel, run: Run, touched: list[bool], block_bytes: int
+    text: Path, model: api.NgramModel, run: Run, contaminated: list[bool], block_bytes: int
 ) -> None:
-    split = split_by_segments(run, np.array(touched), Corpus.from_files(text, block_bytes=block_bytes))
+    split = split_by_segments(run, np.array(contaminated), Corpus.from_files(text, block_bytes=block_bytes))
     lines = text.read_text(encoding="utf-8").splitlines()
-    parts = (split.clean, False), (split.touched, True)
+    parts = (split.clean, False), (split.contaminated, True)
     assert split.whole.events == sum(part.events for part, _ in parts if part)
     assert math.fsum(part.log_probability for part, _ in parts if part) == pytest.approx(
         split.whole.log_probability, rel=1e-15
     )
     for part, flag in parts:
-        own = [line for line, value in zip(lines, touched, strict=True) if value == flag]
+        own = [line for line, value in zip(lines, contaminated, strict=True) if value == flag]
         if part is None:
             assert own == []
             continue
@@ -63,15 +63,15 @@ def test_parts_add_up_and_are_what_scoring_them_alone_gives(
         alone = api.evaluate(model, path)
         for name in ("log_probability", "events", "words", "bytes", "characters", "segments", "oov", "perplexity"):
             assert getattr(part, name) == getattr(alone, name)
-        assert part.group == ("touched" if flag else "clean")
+        assert part.group == ("contaminated" if flag else "clean")
 
 
 def test_an_empty_part_is_none(text: Path, run: Run) -> None:
     split: SplitEvaluation = split_by_segments(run, np.zeros(60, bool), Corpus.from_files(text))
-    assert split.touched is None
+    assert split.contaminated is None
     assert split.clean is not None
     assert split.clean.perplexity == split.whole.perplexity
-    assert split.to_dict()["touched"] is None
+    assert split.to_dict()["contaminated"] is None
     assert split.to_dict()["clean"]["group"] == "clean"
 
 

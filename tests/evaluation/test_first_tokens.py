@@ -13,8 +13,9 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.audit import FAIL, NOT_CHECKED, PASS, audit_run
-from lmgauge.evaluation.first_tokens import UNKNOWN_CONTEXT, FirstTokens
+from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import open_run
 from lmgauge.scores import read_scores
 
@@ -27,7 +28,7 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 def begun(folder: Path, *firsts: tuple[str, float], context: str = "sentence", kind: str = "token") -> FirstTokens:
     """What is seen of segments that begin with these tokens, of these probabilities."""
     rows = [{"segment": i, "token": token, "logprob": math.log(p), "kind": kind} for i, (token, p) in enumerate(firsts)]
-    seen = FirstTokens(context)
+    seen = FirstTokens(ContextPolicy.parse(context))
     for batch in read_scores(write(folder / "firsts.jsonl", rows)):
         seen.add(batch)
     return seen
@@ -52,7 +53,7 @@ def test_what_may_be_one_event_counts_once(tmp_path: Path) -> None:
     assert spelled.possible is False
 
 
-@pytest.mark.parametrize("context", ["sentence", UNKNOWN_CONTEXT])
+@pytest.mark.parametrize("context", ["sentence", "unknown"])
 def test_nothing_follows_where_contexts_differ(tmp_path: Path, context: str) -> None:
     seen = begun(tmp_path, ("a", 0.5), ("b", 0.9), ("a", 0.8), context=context)
     assert "'a' begins segments with different probabilities" in seen.why_not
@@ -67,7 +68,7 @@ def test_contexts_that_are_known_to_differ_are_not_looked_at(tmp_path: Path, con
 
 
 def test_tokens_without_names_say_nothing(tmp_path: Path) -> None:
-    seen = FirstTokens("sentence")
+    seen = FirstTokens(ContextPolicy())
     for batch in read_scores(write(tmp_path / "bare.jsonl", [{"segment": i, "logprob": -0.1 * i} for i in range(9)])):
         seen.add(batch)
     assert seen.why_not == "the table does not name its tokens"
@@ -75,10 +76,10 @@ def test_tokens_without_names_say_nothing(tmp_path: Path) -> None:
 
 def test_an_unknown_context_is_doubted_until_tokens_that_come_again_show_that_it_is_one(tmp_path: Path) -> None:
     firsts = [("a", 0.9), ("b", 0.8)]
-    doubt = begun(tmp_path, *firsts, context=UNKNOWN_CONTEXT)
+    doubt = begun(tmp_path, *firsts, context="unknown")
     assert doubt.possible is None
     assert "If each segment is scored on its own, 1 is the most: are these natural logs?" in doubt.note
-    sure = begun(tmp_path, *firsts * 6, context=UNKNOWN_CONTEXT)
+    sure = begun(tmp_path, *firsts * 6, context="unknown")
     assert sure.possible is False
     assert "these are not natural logs" in sure.note
 
@@ -87,7 +88,7 @@ def test_a_segment_that_goes_on_in_the_next_batch_begins_once(tmp_path: Path) ->
     (batch,) = read_scores(
         write(tmp_path / "t.jsonl", [{"segment": 0, "token": token, "logprob": -0.1} for token in ("a", "b", "c")])
     )
-    seen = FirstTokens("sentence")
+    seen = FirstTokens(ContextPolicy())
     for _ in seen.watch([batch, batch]):
         pass
     assert seen.mass == pytest.approx(math.exp(-0.1))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import lmgauge
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.row_files import SEGMENT_COLUMNS, segment_rows, token_rows
 from lmgauge.text.documents import Corpus
@@ -37,7 +38,7 @@ def rows_of(model: Any, corpus: Corpus, context: str = "sentence") -> tuple[Any,
             rows.setdefault(name, []).extend(values)
 
     def watch(_: int, block: Any, batch: Any) -> None:
-        add(segments, segment_rows("m", batch, block, corpus.group_names, context))
+        add(segments, segment_rows("m", batch, block, corpus.group_names, ContextPolicy.parse(context)))
         add(tokens, token_rows("m", batch, block))
 
     (result,) = evaluate([model], corpus, spans=True, watch=watch)

@@ -13,20 +13,9 @@ from fractions import Fraction
 
 import pytest
 
-from lmgauge.information.measures import cross_entropy_between, entropy, kl_divergence
-from lmgauge.numerics.perplexity import (
-    bits_from_perplexity,
-    bits_per_event,
-    corpus_perplexity,
-    cross_entropy,
-    joint_log_probability,
-    joint_probability,
-    mean_segment_perplexity,
-    nats_from_perplexity,
-    perplexity,
-    perplexity_from_bits,
-    score_sequence,
-)
+from lmgauge.information import cross_entropy, entropy, kl_divergence
+from lmgauge.numerics.perplexity import mean_segment_perplexity, score_sequence
+from lmgauge.numerics.units import bits_from_perplexity, nats_from_perplexity, perplexity_from_bits, perplexity_from_nats
 
 # Half a unit in the twelfth decimal, the last one of the table.
 LAST_DIGIT = 0.5e-12
@@ -118,13 +107,12 @@ def example(request: pytest.FixtureRequest) -> Example:
 
 def test_the_figures_of_the_table(example: Example) -> None:
     given = [float(p) for p in example.probabilities]
-    assert cross_entropy(given, unit="probability") == pytest.approx(example.nats, abs=LAST_DIGIT, rel=0)
-    assert perplexity(given, unit="probability") == pytest.approx(example.perplexity, abs=LAST_DIGIT, rel=0)
-    assert bits_per_event(given, unit="probability") == pytest.approx(example.bits, abs=LAST_DIGIT, rel=0)
-    assert joint_probability(given, unit="probability") == pytest.approx(float(example.joint), rel=1e-14)
     score = score_sequence(given, unit="probability")
     assert score.events == len(given)
+    assert score.cross_entropy == pytest.approx(example.nats, abs=LAST_DIGIT, rel=0)
     assert score.perplexity == pytest.approx(example.perplexity, abs=LAST_DIGIT, rel=0)
+    assert score.bits_per_event == pytest.approx(example.bits, abs=LAST_DIGIT, rel=0)
+    assert score.joint_probability == pytest.approx(float(example.joint), rel=1e-14)
 
 
 def test_the_joint_probability_is_the_product(example: Example) -> None:
@@ -145,12 +133,12 @@ def test_the_table_by_decimal_arithmetic(example: Example) -> None:
 def test_the_same_figures_from_log_probabilities(example: Example, unit: str, log: object) -> None:
     assert callable(log)
     logs = [log(float(p)) for p in example.probabilities]
-    assert perplexity(logs, unit=unit) == pytest.approx(example.perplexity, abs=1e-12, rel=0)  # type: ignore[arg-type]
+    assert score_sequence(logs, unit=unit).perplexity == pytest.approx(example.perplexity, abs=1e-12, rel=0)  # type: ignore[arg-type]
 
 
 def test_joint_probability_of_the_colours_as_printed() -> None:
     # 1/243 = 0.004115226337...
-    assert round(joint_probability([1 / 3] * 5, unit="probability"), 12) == 0.004115226337
+    assert round(score_sequence([1 / 3] * 5, unit="probability").joint_probability, 12) == 0.004115226337
 
 
 def test_perplexity_64_is_six_bits() -> None:
@@ -177,7 +165,7 @@ class TestSlipsInPrint:
         assert round(2**0.491, 4) == 1.4054
 
     def test_truncation(self) -> None:
-        figure = perplexity([0.1, 0.05, 0.02, 0.07, 0.1, 0.08], unit="probability")
+        figure = score_sequence([0.1, 0.05, 0.02, 0.07, 0.1, 0.08], unit="probability").perplexity
         assert math.floor(figure * 100) / 100 == 16.16
         assert round(figure, 2) == 16.17
 
@@ -186,7 +174,7 @@ class TestSlipsInPrint:
         [([0.1, 0.2, 0.15, 0.3], 5.77), ([0.8] * 4 + [0.1], 1.89), ([1 / 3] * 5, 3.00)],
     )
     def test_printed_right(self, probabilities: list[float], printed: float) -> None:
-        assert round(perplexity(probabilities, unit="probability"), 2) == printed
+        assert round(score_sequence(probabilities, unit="probability").perplexity, 2) == printed
 
 
 def test_cross_entropy_is_entropy_plus_divergence() -> None:
@@ -195,9 +183,9 @@ def test_cross_entropy_is_entropy_plus_divergence() -> None:
     # H(p, q) = 1/2 * 2 + 1/4 * 2 + 1/4 * 1 = 1.75
     # KL = 1/2 * log2(2) + 1/4 * log2(1) + 1/4 * log2(1/2) = 0.5 - 0.25 = 0.25
     p, q = [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]
-    assert entropy(p, unit="bits") == pytest.approx(1.5, rel=1e-15)
-    assert cross_entropy_between(p, q, unit="bits") == pytest.approx(1.75, rel=1e-15)
-    assert kl_divergence(p, q, unit="bits") == pytest.approx(0.25, rel=1e-14)
+    assert entropy(p) == pytest.approx(1.5, rel=1e-15)
+    assert cross_entropy(p, q) == pytest.approx(1.75, rel=1e-15)
+    assert kl_divergence(p, q) == pytest.approx(0.25, rel=1e-14)
 
 
 def test_the_mean_of_sentence_perplexities_is_another_number() -> None:
@@ -206,17 +194,17 @@ def test_the_mean_of_sentence_perplexities_is_another_number() -> None:
     # Perplexity of the corpus: e^(302 / 101) = e^2.990099 = 19.887648.
     nats, events = [2.0, 300.0], [1, 100]
     assert mean_segment_perplexity(nats, events) == pytest.approx((math.e**2 + math.e**3) / 2, rel=1e-14)
-    assert corpus_perplexity(nats, events) == pytest.approx(math.exp(302 / 101), rel=1e-14)
+    assert perplexity_from_nats(sum(nats) / sum(events)) == pytest.approx(math.exp(302 / 101), rel=1e-14)
     assert round(mean_segment_perplexity(nats, events), 1) == 13.7
-    assert round(corpus_perplexity(nats, events), 1) == 19.9
+    assert round(perplexity_from_nats(sum(nats) / sum(events)), 1) == 19.9
 
 
 def test_the_colours_split_into_two_sentences() -> None:
     # "red red red red" and "blue" with 0.8 and 0.1: perplexities 1.25 and 10, mean 5.625;
     # as one text of five words 1.894646. One textbook calls the former the perplexity of the test set.
     nats = [
-        -joint_log_probability([0.8] * 4, unit="probability"),
-        -joint_log_probability([0.1], unit="probability"),
+        -score_sequence([0.8] * 4, unit="probability").log_probability,
+        -score_sequence([0.1], unit="probability").log_probability,
     ]
     assert mean_segment_perplexity(nats, [4, 1]) == pytest.approx(5.625, rel=1e-14)
-    assert corpus_perplexity(nats, [4, 1]) == pytest.approx(1.894645708138, abs=LAST_DIGIT, rel=0)
+    assert perplexity_from_nats(sum(nats) / 5) == pytest.approx(1.894645708138, abs=LAST_DIGIT, rel=0)

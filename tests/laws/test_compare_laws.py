@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from lmgauge import Corpus
 from lmgauge.evaluation.comparison.compare import compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
 from lmgauge.evaluation.comparison.results import Comparison
 from lmgauge.evaluation.runs import open_run
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 
 Rows = list[dict[str, Any]]
 texts = st.lists(st.text(alphabet="ab1 .é東🙂\t", max_size=10), min_size=1, max_size=6)
@@ -56,7 +57,7 @@ def compared(lines: Sequence[str], *tables: Rows, text: bool = True) -> Comparis
             path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
             runs.append(open_run(path))
         corpus = Corpus.from_strings(lines, block_bytes=7) if text else None
-        return compare(runs, corpus=corpus, resamples=100, threads=1)[0]
+        return compare(runs, ComparisonSettings(resamples=100, threads=1), corpus=corpus)[0]
 
 
 def total_bits(rows: Rows) -> float:

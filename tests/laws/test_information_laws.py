@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.information.measures import (
-    cross_entropy_between,
+from lmgauge.information import (
+    branching_factor,
+    cross_entropy,
     entropy,
     jensen_shannon_divergence,
     kl_divergence,
@@ -19,23 +20,17 @@ from lmgauge.information.measures import (
     mutual_information_by_distance,
     mutual_information_of_pairs,
 )
-from lmgauge.numerics.perplexity import (
-    as_nats,
+from lmgauge.numerics.exact import exact_sum
+from lmgauge.numerics.perplexity import as_nats, mean_segment_perplexity, score_sequence
+from lmgauge.numerics.units import (
     bits_from_perplexity,
     bits_to_nats,
-    corpus_perplexity,
-    exact_sum,
-    joint_log_probability,
     log10_to_nats,
-    mean_segment_perplexity,
     nats_from_perplexity,
     nats_to_bits,
     nats_to_log10,
-    perplexity,
     perplexity_from_bits,
     perplexity_from_nats,
-    score_sequence,
-    weighted_branching_factor,
 )
 
 LAST_DIGITS = 1e-12
@@ -80,20 +75,20 @@ def close(value: float, wanted: float) -> bool:
 def test_gibbs_inequality(pair: tuple[list[float], list[float]]) -> None:
     p, q = pair
     assert kl_divergence(p, q, unit="nats") >= 0.0
-    assert cross_entropy_between(p, q, unit="nats") >= entropy(p, unit="nats") - LAST_DIGITS
+    assert cross_entropy(p, q, unit="nats") >= entropy(p, unit="nats") - LAST_DIGITS
 
 
 @given(two_distributions())
 def test_cross_entropy_is_entropy_plus_divergence(pair: tuple[list[float], list[float]]) -> None:
     p, q = pair
     whole = entropy(p, unit="bits") + kl_divergence(p, q, unit="bits")
-    assert close(cross_entropy_between(p, q, unit="bits"), whole)
+    assert close(cross_entropy(p, q, unit="bits"), whole)
 
 
 @given(distributions())
 def test_entropy_lies_between_none_and_the_uniform(p: list[float]) -> None:
     assert 0.0 <= entropy(p, unit="nats") <= math.log(len(p)) + LAST_DIGITS
-    assert 1.0 <= weighted_branching_factor(p) <= len(p) * (1 + LAST_DIGITS)
+    assert 1.0 <= branching_factor(p) <= len(p) * (1 + LAST_DIGITS)
     assert kl_divergence(p, p, unit="nats") == 0.0
 
 
@@ -161,18 +156,18 @@ def test_the_order_of_events_changes_no_bit(logs: list[float], random: Any) -> N
 @given(st.lists(st.lists(log_probabilities, min_size=1), min_size=1))
 def test_sums_add_up_over_any_partition(parts: list[list[float]]) -> None:
     everything = [x for part in parts for x in part]
-    whole = joint_log_probability(everything, unit="nats")
-    sums = [joint_log_probability(part, unit="nats") for part in parts]
-    assert math.isclose(exact_sum(np.array(sums)), whole, rel_tol=1e-14, abs_tol=1e-300)
-    figure = corpus_perplexity([0.0 - s for s in sums], [len(part) for part in parts])
-    assert math.isclose(figure, perplexity(everything, unit="nats"), rel_tol=1e-9)
+    whole = score_sequence(everything, unit="nats")
+    sums = [score_sequence(part, unit="nats").log_probability for part in parts]
+    assert math.isclose(exact_sum(np.array(sums)), whole.log_probability, rel_tol=1e-14, abs_tol=1e-300)
+    figure = perplexity_from_nats((0.0 - exact_sum(np.array(sums))) / len(everything))
+    assert math.isclose(figure, whole.perplexity, rel_tol=1e-9)
 
 
 @given(st.lists(st.floats(0.0, 500.0), min_size=1), st.integers(1, 100))
 def test_segments_of_one_length_average_above_the_corpus(nats: list[float], events: int) -> None:
     """Jensen's inequality: the mean of exponentials is at least the exponential of the mean."""
     lengths = [events] * len(nats)
-    assert mean_segment_perplexity(nats, lengths) >= corpus_perplexity(nats, lengths) * (1 - LAST_DIGITS)
+    assert mean_segment_perplexity(nats, lengths) >= perplexity_from_nats(math.fsum(nats) / sum(lengths)) * (1 - LAST_DIGITS)
 
 
 # --- mutual information -----------------------------------------------------------------------------------

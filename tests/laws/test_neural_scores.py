@@ -97,7 +97,7 @@ def test_sums_of_parts_are_the_sum_of_the_whole(kind: tuple[str, str], policy: d
     assert [len(one) for one in whole] == [len(one) for one in blocks]
     for one, other in zip(whole, blocks, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
-    if not scored.policy.running:
+    if not scored.context_policy.runs_on:
         alone = [by_segment(score(scored, [line]))[0] for line in text]
         total = math.fsum(value for values in whole for value in values)
         apart = math.fsum(value for values in alone for value in values)
@@ -112,7 +112,7 @@ def test_neighbours_in_the_batch_change_nothing(
     one = by_segment(score(model(kind, policy, batch_tokens=tokens), text))
     other = model(kind, policy, batch_tokens=10_000)
     order = list(range(len(text)))
-    if not other.policy.running:
+    if not other.context_policy.runs_on:
         random.shuffle(order)
     found = by_segment(score(other, [text[i] for i in order]))
     for place, i in enumerate(order):

@@ -13,7 +13,7 @@ from tests.laws.task_texts import PIECES, PLAIN, Segment, few, metrics, rows, sc
 
 from lmgauge import BLEU, CER, TER, WER, ChrF
 from lmgauge.tasks.accumulator import Accumulator
-from lmgauge.tasks.labels import F1
+from lmgauge.tasks.metrics.labels import F1
 
 BLEUS = (
     BLEU(),

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.metrics.reference_length import LENGTH_SCALE
-from lmgauge.tasks.ter import TER
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE
+from lmgauge.tasks.metrics.ter import TER
 from lmgauge.tasks.texts import References, Texts
 
 sentences = st.lists(st.sampled_from(["a", "b", "c", "d", "ä", "的"]), max_size=30).map(" ".join)

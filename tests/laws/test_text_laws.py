@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from tests.reference.documents import document_numbers
 
 from lmgauge.errors import InputError
-from lmgauge.text.documents import Corpus, Segments, count_characters, count_words
+from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.segments import count_text
 from lmgauge.text.split import split_corpus, write_split
 from lmgauge.text.tokenizers import Tokenizer, make_tokenizer
 
@@ -140,9 +141,9 @@ def test_counts_equal_python(texts: list[str], chosen: list[bool]) -> None:
         keep = np.flatnonzero(chosen[: len(part)])
         for index in (np.arange(len(part)), keep):  # all of them, and some with gaps between
             mine = [texts[i] for i in index.tolist()]
-            counted = count_words(part.data, part.starts[index], part.ends[index], 0)
+            counted = count_text(part.data, part.starts[index], part.ends[index], 0)[0]
             assert counted == sum(len(text.encode().split()) for text in mine)
-            counted = count_characters(part.data, part.starts[index], part.ends[index], 0)
+            counted = count_text(part.data, part.starts[index], part.ends[index], 0)[1]
             assert counted == sum(map(len, mine))
 
 
@@ -151,8 +152,8 @@ def test_counts_equal_python(texts: list[str], chosen: list[bool]) -> None:
 def test_counts_of_lines_equal_python(texts: list[str]) -> None:
     data = "".join(line + "\n" for line in texts).encode()
     for part in parts_of(read(data)):
-        assert count_words(part.data, part.starts, part.ends, 1) == len(data.split())
-        assert count_characters(part.data, part.starts, part.ends, 1) == len(data.decode())
+        assert count_text(part.data, part.starts, part.ends, 1)[0] == len(data.split())
+        assert count_text(part.data, part.starts, part.ends, 1)[1] == len(data.decode())
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ def test_built_in_tokens_equal_python(texts: list[str]) -> None:
         words = make_tokenizer("whitespace").tokenize(part)
         assert words.strings() == [word for text in raw for word in text.split()]
         assert words.span_ends.tolist() == [m.end() for text in raw for m in re.finditer(rb"[^ \t\n\v\f\r]+", text)]
-        assert len(words) == count_words(part.data, part.starts, part.ends, 0)
+        assert len(words) == count_text(part.data, part.starts, part.ends, 0)[0]
         assert make_tokenizer("character").tokenize(part).strings() == [c.encode() for text in raw for c in text.decode()]
         assert make_tokenizer("byte").tokenize(part).strings() == [b"<0x%02X>" % byte for text in raw for byte in text]
 

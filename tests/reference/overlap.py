@@ -96,7 +96,7 @@ def covered_bytes(segments: Sequence[str], stream: Stream, longest: Sequence[int
     return [sum(marked[a:b]) for a, b in pairwise(bounds)]
 
 
-def touched_bytes(
+def contaminated_bytes(
     segments: Sequence[str],
     streams: Sequence[Stream],
     longest: Sequence[Sequence[int]],

@@ -10,8 +10,8 @@ from tests.tasks.share import ErrorShare, Share
 
 from lmgauge.report.tasks import blocks
 from lmgauge.report.terminal import as_text, show
-from lmgauge.tasks.bleu import BLEU
 from lmgauge.tasks.comparison import Groups, compare_systems
+from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.texts import References, Texts
 
 GOOD = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)

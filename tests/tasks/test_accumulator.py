@@ -16,8 +16,8 @@ from tests.tasks.share import ErrorShare, Share
 
 from lmgauge import InputError, UsageError
 from lmgauge.tasks.accumulator import Accumulator
-from lmgauge.tasks.bleu import BLEU
-from lmgauge.tasks.error_rates import WER
+from lmgauge.tasks.metrics.bleu import BLEU
+from lmgauge.tasks.metrics.error_rates import WER
 
 words = st.lists(st.sampled_from(["a", "b", "c", "A"]), min_size=1, max_size=5).map(" ".join)
 segments = st.lists(st.tuples(words, st.lists(words, min_size=1, max_size=3)), min_size=2, max_size=12)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.alignment import Alignment, align, align_all, aligned_segments, error_counts
-from lmgauge.tasks.error_rates import CER, WER
+from lmgauge.tasks.metrics.error_rates import CER, WER
 from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.texts import References, Texts
 

@@ -13,10 +13,10 @@ from tests.tasks.share import ErrorShare, Share
 
 from lmgauge import MissingExtraError, UsageError
 from lmgauge.tasks.accumulator import Accumulator
-from lmgauge.tasks.bleu import BLEU
-from lmgauge.tasks.chrf import ChrF
 from lmgauge.tasks.comparison import Groups, Systems, compare_systems
-from lmgauge.tasks.ter import TER
+from lmgauge.tasks.metrics.bleu import BLEU
+from lmgauge.tasks.metrics.chrf import ChrF
+from lmgauge.tasks.metrics.ter import TER
 
 NAMES = ("Online-B", "JDExploreAcademy", "Lan-Bridge")
 

@@ -13,10 +13,10 @@ from tests.tasks.share import Share
 
 from lmgauge.errors import UsageError
 from lmgauge.tasks.alignment import align_all
-from lmgauge.tasks.bleu import BLEU
 from lmgauge.tasks.comparison import Systems, compare_systems
-from lmgauge.tasks.error_rates import WER
 from lmgauge.tasks.jackknife import document_sums
+from lmgauge.tasks.metrics.bleu import BLEU
+from lmgauge.tasks.metrics.error_rates import WER
 from lmgauge.tasks.significance import randomization_p_value, randomized_sums
 from lmgauge.tasks.texts import Texts
 

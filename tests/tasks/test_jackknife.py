@@ -13,12 +13,12 @@ from tests.tasks.share import Share
 import lmgauge
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, ratio_interval, student_t_quantile
 from lmgauge.tasks.accumulator import Accumulator
-from lmgauge.tasks.bleu import BLEU
-from lmgauge.tasks.chrf import ChrF
-from lmgauge.tasks.error_rates import CER, WER
 from lmgauge.tasks.jackknife import document_sums, in_one_order, jackknife
-from lmgauge.tasks.labels import F1
-from lmgauge.tasks.ter import TER
+from lmgauge.tasks.metrics.bleu import BLEU
+from lmgauge.tasks.metrics.chrf import ChrF
+from lmgauge.tasks.metrics.error_rates import CER, WER
+from lmgauge.tasks.metrics.labels import F1
+from lmgauge.tasks.metrics.ter import TER
 
 
 def made_up(documents: int, seed: int) -> tuple[list[str], dict[str, list[str]], list[str]]:
@@ -71,7 +71,7 @@ def slow(metric: Any, references: list[str], hypotheses: list[str], first: list[
 @pytest.mark.parametrize("metric", [BLEU(), ChrF(), ChrF(word_order=2), TER(), WER(), CER()], ids=lambda m: m.name)
 def test_each_document_is_left_out(metric: Any) -> None:
     references, outputs, names = made_up(9, seed=1)
-    found = lmgauge.score_systems(metric, hypotheses=outputs, references=references, documents=names)
+    found = lmgauge.tasks.score_systems(metric, hypotheses=outputs, references=references, documents=names)
     (rows,) = document_sums([statistics(metric, outputs["a"], references)], codes(names))
     sizes = rows[:, metric.reference_columns].sum(axis=1)
     freedom = math.floor(sizes.sum() ** 2 / (sizes**2).sum() + 1e-6) - 1
@@ -95,7 +95,7 @@ def test_labels_are_left_out_by_document_too() -> None:
     names = [f"d{i // 7}" for i in range(70)]
     gold = [draw.choice("xyz") for _ in names]
     given = {name: [label if draw.random() < 0.7 else draw.choice("xyz") for label in gold] for name in "ab"}
-    found = lmgauge.score_labels(gold=gold, predicted=given, documents=names)
+    found = lmgauge.tasks.score_labels(gold=gold, predicted=given, documents=names)
     score, error = slow(F1(("x", "y", "z")), gold, given["a"], None, names)
     assert found[0].score.score == pytest.approx(score)
     assert found[0].half_width == pytest.approx(student_t_quantile(0.95, 9) * error)
@@ -104,7 +104,7 @@ def test_labels_are_left_out_by_document_too() -> None:
 
 def test_an_error_rate_is_the_ratio_of_sums_that_perplexity_is() -> None:
     references, outputs, names = made_up(12, seed=2)
-    (item,) = lmgauge.score_systems(WER(), hypotheses=outputs["a"], references=references, documents=names)
+    (item,) = lmgauge.tasks.score_systems(WER(), hypotheses=outputs["a"], references=references, documents=names)
     rows = statistics(WER(), outputs["a"], references)
     expected = ratio_interval(rows[:, 1:].sum(axis=1), rows[:, :3].sum(axis=1), codes(names))
     assert expected is not None
@@ -126,11 +126,11 @@ def codes(names: list[str]) -> np.ndarray:
 def test_names_and_order_of_documents_change_nothing(metric: Any, documents: int) -> None:
     references, outputs, names = made_up(documents, seed=documents)
     drawn = {"resamples": 200}
-    once = lmgauge.score_systems(metric, hypotheses=outputs, references=references, documents=names, **drawn).to_dict()
+    once = lmgauge.tasks.score_systems(metric, hypotheses=outputs, references=references, documents=names, **drawn).to_dict()
     draw = random.Random(5)
     order = draw.sample(range(len(names)), len(names))
     renamed = dict(zip(dict.fromkeys(names), draw.sample(range(1000), documents), strict=True))
-    twice = lmgauge.score_systems(
+    twice = lmgauge.tasks.score_systems(
         metric,
         hypotheses={name: [lines[i] for i in order] for name, lines in outputs.items()},
         references=[references[i] for i in order],
@@ -143,7 +143,7 @@ def test_names_and_order_of_documents_change_nothing(metric: Any, documents: int
 def test_documents_of_one_segment_each_are_segments() -> None:
     references, outputs, _ = made_up(4, seed=4)
     names = [str(i) for i in range(len(references))]
-    found = lmgauge.score_systems(WER(), hypotheses=outputs, references=references, documents=names)
+    found = lmgauge.tasks.score_systems(WER(), hypotheses=outputs, references=references, documents=names)
     assert (found[0].interval.method, found[0].interval.unit, found.unit) == ("jackknife", SEGMENTS, SEGMENTS)
     assert "each is a document (names)" in found.independence
     assert "|independent:segments|" in found.signature
@@ -152,8 +152,8 @@ def test_documents_of_one_segment_each_are_segments() -> None:
 def test_one_document_leaves_segments_and_says_so() -> None:
     references, outputs, names = made_up(6, seed=6)
     told = {"hypotheses": outputs, "references": references}
-    plain = lmgauge.score_systems(WER(), **told).to_dict()
-    one = lmgauge.score_systems(WER(), **told, documents=["all"] * len(names)).to_dict()
+    plain = lmgauge.tasks.score_systems(WER(), **told).to_dict()
+    one = lmgauge.tasks.score_systems(WER(), **told, documents=["all"] * len(names)).to_dict()
     told = f"{len(names)} segments of one document are taken as independent; they say nothing about other documents"
     assert one == plain | {"independence": told}
 

@@ -21,7 +21,8 @@ import pytest
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text import readers
-from lmgauge.text.documents import Corpus, Segments, count_characters, count_words
+from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.segments import count_text
 
 TEXT = "erste Zeile\n\nдве строки\n三行目\n".encode()
 LINES = ["erste Zeile", "", "две строки", "三行目"]
@@ -623,16 +624,16 @@ def test_strings_errors() -> None:
 
 def test_counts_of_lines_and_of_scattered_records() -> None:
     (lines,) = Corpus.from_strings(["ä b", " c\td ", ""])
-    assert count_characters(lines.data, lines.starts, lines.ends, 0) == 3 + 5
-    assert count_words(lines.data, lines.starts, lines.ends, 0) == 4
+    assert count_text(lines.data, lines.starts, lines.ends, 0)[1] == 3 + 5
+    assert count_text(lines.data, lines.starts, lines.ends, 0)[0] == 4
     data = np.frombuffer("xx ä b##cd".encode(), np.uint8)
     starts, ends = np.array([3, 9], np.int64), np.array([7, 11], np.int64)
-    assert count_characters(data, starts, ends, 1) == 3 + 2 + 2
-    assert count_words(data, starts, ends, 0) == 3
+    assert count_text(data, starts, ends, 1)[1] == 3 + 2 + 2
+    assert count_text(data, starts, ends, 0)[0] == 3
     none = np.zeros(0, np.int64)
-    assert count_characters(data, none, none, 1) == count_words(data, none, none, 1) == 0
+    assert count_text(data, none, none, 1)[1] == count_text(data, none, none, 1)[0] == 0
 
 
 def test_words_of_touching_records_stay_apart() -> None:
     (part,) = Corpus.from_strings(["ab", "cd", "", "ef g"])
-    assert count_words(part.data, part.starts, part.ends, part.terminator) == 4
+    assert count_text(part.data, part.starts, part.ends, part.terminator)[0] == 4

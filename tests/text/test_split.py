@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.files import OutputError
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.split import _shuffled, split_corpus, write_split
 
@@ -141,6 +142,6 @@ def test_errors(tmp_path: Path) -> None:
     own.write_text("a\nb\n")
     with pytest.raises(UsageError, match="would replace what this command reads"):
         write_split(Corpus.from_files(own), tmp_path)
-    with pytest.raises(UsageError, match="cannot write the parts"):
+    with pytest.raises(OutputError, match="cannot be written"):
         write_split(corpus, own)
     assert own.read_text() == "a\nb\n"

@@ -5,141 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
-from lmgauge.choices import SmoothingKind
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tables import evaluate_scores as _evaluate_scores
-from lmgauge.evaluation.tables import origin_of
 from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.mixture.model import with_reserved
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.ngram.model import ContextPolicy, NgramModel
-from lmgauge.models.ngram.smoothing import Smoothing
-from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model, model_names
 from lmgauge.models.sampling import sample as _sample
-from lmgauge.models.training.settings import NEURAL_KINDS
 from lmgauge.scores import ScoreBatch, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import ReservedPolicy
-from lmgauge.text.tokens import Tokenizer
-
-if TYPE_CHECKING:
-    from lmgauge.models.training.run import NeuralTraining
-    from lmgauge.models.training.settings import NeuralKind
 
 PathLike = str | os.PathLike[str]
 Text = PathLike | Sequence[PathLike] | Corpus
 Model = LanguageModel | PathLike
-
-
-def train(
-    kind: SmoothingKind,
-    texts: Text,
-    *,
-    order: int = 3,
-    tokenizer: str | Tokenizer = "whitespace",
-    vocabulary: Literal["open", "closed"] = "open",
-    min_count: int = 1,
-    vocab_size: int | None = None,
-    words: Sequence[str] | None = None,
-    reserved: ReservedPolicy = "refuse",
-    context: ContextPolicy = "sentence",
-    interpolate: bool = True,
-    discount: float | Sequence[float] | None = None,
-    k: float | None = None,
-    cutoffs: Sequence[int] = (),
-    prune: float | None = None,
-    threads: int | None = None,
-    progress: Progress = lambda stage: None,
-) -> NgramModel:
-    """Trains an n-gram model.
-
-    Args:
-        kind: smoothing: mle, laplace, lidstone, witten-bell, absolute-discounting, kneser-ney, modified-kneser-ney or
-            good-turing.
-        texts: a path, several, or a `Corpus`; each line is a sentence.
-        order: the longest n-grams, from 1.
-        tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json.
-        vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible.
-        min_count: words that occur less often become `<unk>`.
-        vocab_size: only so many of the most frequent words stay.
-        words: the vocabulary, given.
-        reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone).
-        context: sentence: each line starts anew; stream: one running context.
-        interpolate: False backs off to lower orders instead of mixing them in (good-turing always backs off).
-        discount: absolute-discounting: for all orders or each; estimated if None.
-        k: lidstone: what is added to each count.
-        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last value holds on.
-        prune: threshold of entropy pruning (relative change of perplexity).
-        threads: how many; the model does not depend on it.
-        progress: told in words what is being done.
-
-    Returns:
-        The model. Where discounts could not be estimated, `model.settings.notes` says so.
-
-    Raises:
-        InputError: the text cannot be used.
-        UsageError: options out of range or contradicting each other.
-
-    Example:
-        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
-        >>> model.types
-        [4, 4]
-    """
-    if str(kind) in NEURAL_KINDS:
-        raise UsageError(f"{kind} is no smoothing of n-grams: train_neural trains neural models")
-    if vocabulary not in ("open", "closed"):
-        raise UsageError(f"vocabulary is open or closed, not {vocabulary!r}")
-    given = discount if discount is None or isinstance(discount, (int, float)) else tuple(discount)
-    smoothing = Smoothing(kind, interpolate=interpolate, discount=given, k=k, cutoffs=tuple(cutoffs))
-    return train_ngram(
-        smoothing,
-        corpus_of(texts),
-        order=order,
-        tokenizer=tokenizer,
-        closed=vocabulary == "closed",
-        min_count=min_count,
-        vocab_size=vocab_size,
-        words=words,
-        reserved=reserved,
-        context=context,
-        prune=prune,
-        threads=threads,
-        progress=progress,
-    )
-
-
-def train_neural(
-    kind: NeuralKind, texts: Text, *, output: PathLike, valid: Text | None = None, preset: str = "small", **options: Any
-) -> NeuralTraining:
-    """Trains a neural model and writes it as an ordinary checkpoint, which `load_model` and others read.
-
-    Args:
-        kind: ffnn, rnn, lstm, gru or transformer.
-        texts: a path, several, or a `Corpus`; each line is a sentence.
-        output: the model's folder.
-        valid: the validation text; the epoch that predicts it best is kept.
-        preset: small, medium or large: sizes and recipe of a paper.
-        options: what is to differ from the preset, and how the run goes; see `lmgauge.models.training.run`.
-
-    Raises:
-        InputError: a text cannot be used, or something is in the way of the output.
-        MissingExtraError: the libraries are not installed.
-        UsageError: options out of range or contradicting each other.
-    """
-    try:
-        from lmgauge.models.training.run import train_neural as run
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), extra="neural") from error
-    held_out = None if valid is None else corpus_of(valid)
-    return run(kind, corpus_of(texts), valid=held_out, output=output, preset=preset, **options)
 
 
 @overload
@@ -230,7 +117,7 @@ def evaluate(
         names = model_names(given, models)
         filled = [DistributionColumns(m, columns) for m in models] if columns else []
         with RunFolders(Path(output), names) as folders:
-            folders.keep_finished(models)
+            folders.keep_journal(models)
             results = _evaluate(
                 models,
                 corpus,
@@ -258,7 +145,7 @@ def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = 
         InputError: the table breaks its rules or is not about this text.
     """
     batches = read_scores(Path(table)) if isinstance(table, (str, os.PathLike)) else table
-    origin = origin_of(read_metadata(Path(table)) if isinstance(table, (str, os.PathLike)) else {}, name)
+    origin = Origin.of_metadata(read_metadata(Path(table)) if isinstance(table, (str, os.PathLike)) else {}, name)
     return _evaluate_scores(batches, origin=origin, corpus=None if text is None else corpus_of(text))
 
 

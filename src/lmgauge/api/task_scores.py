@@ -1,8 +1,8 @@
 """BLEU, chrF, TER, WER and CER in Python: the words and the defaults of the command line.
 
-    lmgauge.bleu(hypotheses=["The cat sat on the mat"], references=["The cat sits on the mat"]).score
-    lmgauge.score_systems(lmgauge.ChrF(word_order=2), hypotheses={"a": [...], "b": [...]}, references=[...])
-    lmgauge.score_files(lmgauge.WER(lowercase=True), references="ref.txt", hypotheses=["a.txt", "b.txt"])
+    lmgauge.tasks.bleu(hypotheses=["The cat sat on the mat"], references=["The cat sits on the mat"]).score
+    lmgauge.tasks.score_systems(lmgauge.tasks.ChrF(word_order=2), hypotheses={"a": [...], "b": [...]}, references=[...])
+    lmgauge.tasks.score_files(lmgauge.tasks.WER(lowercase=True), references="ref.txt", hypotheses=["a.txt", "b.txt"])
 
 Hypotheses and references are told apart by name and never by position: exchanged, they give a plausible wrong number.
 """
@@ -20,7 +20,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
 from lmgauge.tasks.comparison import RANDOMIZATION_TEST, Systems, compare_systems
-from lmgauge.tasks.metric import TaskMetric, TaskScore
+from lmgauge.tasks.metrics.protocol import TaskMetric, TaskScore
 from lmgauge.tasks.parallel import Block, ParallelFiles, Reading, paths_of
 from lmgauge.tasks.segment_scoring import Rows, SegmentScores, measure, segment_scores
 from lmgauge.tasks.significance import DEFAULT_SEED
@@ -30,12 +30,12 @@ from lmgauge.text.labels import BY_NAMES
 if TYPE_CHECKING:
     from lmgauge.choices import Average
     from lmgauge.tasks.alignment import AlignedSegment
-    from lmgauge.tasks.bleu import BleuScore
-    from lmgauge.tasks.chrf import ChrfScore
     from lmgauge.tasks.correlation import Correlation
-    from lmgauge.tasks.error_rates import EditRate, ErrorRates
-    from lmgauge.tasks.labels import F1Score
-    from lmgauge.tasks.ter import TerScore
+    from lmgauge.tasks.metrics.bleu import BleuScore
+    from lmgauge.tasks.metrics.chrf import ChrfScore
+    from lmgauge.tasks.metrics.error_rates import EditRate, ErrorRates
+    from lmgauge.tasks.metrics.labels import F1Score
+    from lmgauge.tasks.metrics.ter import TerScore
 
 GivenReferences = Sequence[str | Sequence[str | None]]
 Path = str | os.PathLike[str]
@@ -48,7 +48,7 @@ def bleu(*, hypotheses: Sequence[str], references: GivenReferences, threads: int
         hypotheses: the system's outputs, a string for each segment.
         references: for each segment a string, or a list of them; None in a list is absent.
         threads: how many; all cores if None. No number depends on it.
-        **options: of `lmgauge.BLEU`: order, weights, smoothing, smoothing_value, effective_order, lowercase, tokenizer,
+        **options: of `BLEU`: order, weights, smoothing, smoothing_value, effective_order, lowercase, tokenizer,
             reference_length.
 
     Returns:
@@ -61,7 +61,7 @@ def bleu(*, hypotheses: Sequence[str], references: GivenReferences, threads: int
     >>> bleu(hypotheses=["The cat sat on the mat"], references=["The cat sits on the mat"], order=3).score
     50.0
     """
-    from lmgauge.tasks.bleu import BLEU
+    from lmgauge.tasks.metrics.bleu import BLEU
 
     return cast("BleuScore", _score(BLEU(**options), hypotheses, references, threads))
 
@@ -69,12 +69,12 @@ def bleu(*, hypotheses: Sequence[str], references: GivenReferences, threads: int
 def chrf(*, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Any) -> ChrfScore:
     """chrF of one system (Popović 2015), with `word_order=2` chrF++ (Popović 2017), digit for digit as sacreBLEU.
 
-    Args, Raises: as `bleu`; options of `lmgauge.ChrF`: char_order, word_order, beta, lowercase, whitespace, eps_smoothing.
+    Args, Raises: as `bleu`; options of `ChrF`: char_order, word_order, beta, lowercase, whitespace, eps_smoothing.
 
     Returns:
         The score (0 to 100) and its parts.
     """
-    from lmgauge.tasks.chrf import ChrF
+    from lmgauge.tasks.metrics.chrf import ChrF
 
     return cast("ChrfScore", _score(ChrF(**options), hypotheses, references, threads))
 
@@ -82,12 +82,12 @@ def chrf(*, hypotheses: Sequence[str], references: GivenReferences, threads: int
 def ter(*, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Any) -> TerScore:
     """Translation edit rate of one system (Snover et al. 2006), digit for digit as sacreBLEU.
 
-    Args, Raises: as `bleu`; options of `lmgauge.TER`: normalized, no_punct, asian_support, case_sensitive.
+    Args, Raises: as `bleu`; options of `lmgauge.tasks.TER`: normalized, no_punct, asian_support, case_sensitive.
 
     Returns:
         Edits for 100 words of the references, and their parts.
     """
-    from lmgauge.tasks.ter import TER
+    from lmgauge.tasks.metrics.ter import TER
 
     return cast("TerScore", _score(TER(**options), hypotheses, references, threads))
 
@@ -95,7 +95,7 @@ def ter(*, hypotheses: Sequence[str], references: GivenReferences, threads: int 
 def wer(*, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Any) -> ErrorRates:
     """Word error rate of one system, with MER, WIL and the counts, as jiwer has them.
 
-    Args, Raises: as `bleu`; options of `lmgauge.WER`, which say how texts are normalised.
+    Args, Raises: as `bleu`; options of `lmgauge.tasks.WER`, which say how texts are normalised.
 
     Returns:
         The rates, as ratios, and the counts of hits, substitutions, deletions and insertions.
@@ -103,14 +103,14 @@ def wer(*, hypotheses: Sequence[str], references: GivenReferences, threads: int 
     >>> wer(hypotheses=["This test"], references=["This is a test"]).score
     0.5
     """
-    from lmgauge.tasks.error_rates import WER
+    from lmgauge.tasks.metrics.error_rates import WER
 
     return cast("ErrorRates", _score(WER(**options), hypotheses, references, threads))
 
 
 def cer(*, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Any) -> ErrorRates:
     """Character error rate of one system; else as `wer`."""
-    from lmgauge.tasks.error_rates import CER
+    from lmgauge.tasks.metrics.error_rates import CER
 
     return cast("ErrorRates", _score(CER(**options), hypotheses, references, threads))
 
@@ -136,7 +136,7 @@ def score_systems(
     """Score systems on the same segments, with intervals, and test each against the first.
 
     Args:
-        metric: such as `lmgauge.BLEU()`.
+        metric: such as `lmgauge.tasks.BLEU()`.
         hypotheses: a list of outputs by the name of each system; or one list, of a system called "system".
         references: for each segment a string, or a list of them.
         groups: the name of the group of each segment, such as its speaker or document; each group is scored too.
@@ -195,7 +195,7 @@ def score_files(
     """Score the outputs of systems in files; of any length, as texts are read in blocks.
 
     Args:
-        metric: such as `lmgauge.BLEU()`.
+        metric: such as `lmgauge.tasks.BLEU()`.
         references: a file with a segment on each line (or record), several with one more reference each, or a folder.
         hypotheses: a file for each system, or a folder with the same file names for each; by the systems' names, if they
             are not to be called as the files are.
@@ -291,7 +291,7 @@ def _label_systems(
     documents_by: str,
     **drawing: Any,
 ) -> Systems:
-    from lmgauge.tasks.labels import F1, check_labels, label_scores
+    from lmgauge.tasks.metrics.labels import F1, check_labels, label_scores
 
     systems = dict(predicted) if isinstance(predicted, Mapping) else {"system": predicted}
     for given in systems.values():
@@ -430,7 +430,7 @@ def align_files(
     """Align the segments of files with their references, in order, the systems of each segment one after the other.
 
     Args:
-        metric: `lmgauge.WER(...)` or `lmgauge.CER(...)`; says the unit and how texts are normalised.
+        metric: `lmgauge.tasks.WER(...)` or `lmgauge.tasks.CER(...)`; says the unit and how texts are normalised.
         references: a file; one reference for each segment.
         hypotheses: a file for each system.
         notes: called at the end with each thing that reading has to say.

@@ -6,29 +6,23 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
-from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit import DEFAULT_CONTEXTS as AUDIT_CONTEXTS
-from lmgauge.evaluation.audit import DEFAULT_MAX_OVERLAP, DEFAULT_PROOF_BYTES, LEVELS, Audit
-from lmgauge.evaluation.audit import audit as _audit
-from lmgauge.evaluation.audit import audit_run as _audit_run
-from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
-from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE
-from lmgauge.evaluation.comparison.compare import WordCounts
+from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
+from lmgauge.evaluation.comparison.pair_sums import WordCounts
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, TrainingWords
 from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
-from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence
+from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence, DivergenceSettings
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, open_run, remembered
@@ -39,8 +33,6 @@ from lmgauge.models.mixture.weights import mix as _mix
 from lmgauge.models.sampling import sample_ids
 from lmgauge.numerics.significance import DEFAULT_RESAMPLES as COMPARE_RESAMPLES
 from lmgauge.text.documents import Corpus
-from lmgauge.text.overlap.find import DEFAULT_NEAR, DEFAULT_PASSAGES, find_overlap
-from lmgauge.text.overlap.results import Overlap
 from lmgauge.text.segments import Segments
 from lmgauge.text.training_coverage import seen_in_training
 
@@ -74,32 +66,23 @@ def compare(
     """
     if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
         raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
-    if examples < 0:
-        raise UsageError(f"examples: {examples} is no number of examples; give 0 or more")
+    settings = ComparisonSettings(resamples=resamples, seed=seed, threads=threads, examples=examples)
     opened = [_opened(run) for run in runs]
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs or more")
     corpus = None if text is None and document is None else _text_of(opened, text, document)
-    counts: WordCounts | None = None
-    if train is not None:
-        scored = corpus or remembered(*opened)
-        if scored is None:
-            raise UsageError("occurrences in training need the text that was scored: name it (--text)")
-        seen = seen_in_training(corpus_of(train), scored, max_order=1, threads=threads)
-
-        def counts(block: Segments) -> NDArray[np.int64]:
-            return seen.of(block)[0]
-
     return _compare(
         opened,
+        settings,
         corpus=corpus,
         documents_of_text=_says_documents(text, document),
-        counts=counts,
-        resamples=resamples,
-        seed=seed,
-        threads=threads,
-        examples=examples,
+        training=None if train is None else partial(_word_counts, corpus_of(train), threads),
     )
+
+
+def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
+    seen = seen_in_training(train, scored, max_order=1, threads=threads)
+    return lambda block: seen.of(block)[0]
 
 
 def compare_recipes(
@@ -158,33 +141,38 @@ def diagnose(
         InputError: the run is damaged or was changed, or text or model are not those behind it.
         UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
     """
-    only = [only] if isinstance(only, str) else only
+    settings = DiagnosisSettings(
+        only=[only] if isinstance(only, str) else only,
+        contexts=None if exhaustive else contexts,
+        sample_tokens=sample_tokens,
+        examples=examples,
+        seed=seed,
+        threads=threads,
+    )
     opened = _opened(run)
     corpus = remembered(opened) if text is None else _text_of([opened], text)
-    counts = longest = sample = behind = None
-    if train is not None and "slices" in only:
+    training: TrainingWords | None = None
+    sample = behind = None
+    if train is not None and "slices" in settings.only:
         if corpus is None:
             raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
         progress("reading the training text")
         seen = seen_in_training(corpus_of(train), corpus, threads=threads)
-        counts, longest = (lambda block: seen.of(block)[0]), (lambda block: seen.of(block)[1])
+
+        def training(block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+            return seen.of(block)[:2]
+
     if model is not None:
         progress("loading the model")
         behind = loaded(model)
         sample = partial(sample_ids, behind, seed=seed, threads=threads)
     return _diagnose(
         opened,
-        corpus,
-        counts=counts,
-        longest=longest,
+        settings,
+        corpus=corpus,
+        training=training,
         model=behind,
         sample=sample,
-        sample_tokens=sample_tokens,
-        contexts=None if exhaustive else contexts,
-        seed=seed,
-        examples=examples,
-        only=only,
-        threads=threads,
         progress=progress,
     )
 
@@ -283,149 +271,10 @@ def divergence(
         first,
         aligned(loaded(b), first),
         corpus_of(text),
-        events=events,
-        exhaustive=exhaustive,
-        top_k=[top_k] if isinstance(top_k, int) else top_k,
-        seed=seed,
-        threads=threads,
-    )
-
-
-def audit(
-    model: Model,
-    text: Text,
-    *,
-    train: Text | None = None,
-    levels: Sequence[str] = LEVELS,
-    exhaustive: bool = False,
-    contexts: int = AUDIT_CONTEXTS,
-    proof_bytes: int = DEFAULT_PROOF_BYTES,
-    seed: int = DEFAULT_SEED,
-    max_overlap: float = DEFAULT_MAX_OVERLAP,
-    overlap_unit: Literal["word", "character"] = "word",
-    sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
-    threads: int | None = None,
-) -> Audit:
-    """Audits a model on a text: coverage, normalisation, causality, leak, and the proof by an entropy coder.
-
-    Args:
-        model: a model, the path of one, or any object with `vocabulary`, `tokenizer`, `score` and `log_distribution`.
-        text: a path, several, or a `Corpus`.
-        train: training text, for the leak.
-        levels: which to look at.
-        exhaustive: every context and all of the text instead of a sample.
-        contexts: how many to sample.
-        proof_bytes: how much of the text to code.
-        seed: of the samples.
-        max_overlap: largest share of the text's bytes that may be in the training text, in long runs or whole segments.
-        overlap_unit: what those runs are made of; characters where words are not set apart by spaces.
-        sum_tolerance: how far from 1 the probabilities after a context may sum.
-        threads: how many; no verdict depends on it.
-
-    Returns:
-        The checks with their evidence; `.require()` raises `CheckFailedError` where one failed.
-
-    Raises:
-        InputError: the text is empty.
-    """
-    corpus = corpus_of(text)
-    leak = None if train is None else leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
-    return _audit(
-        loaded(model),
-        corpus,
-        levels=[levels] if isinstance(levels, str) else levels,
-        exhaustive=exhaustive,
-        contexts=contexts,
-        proof_bytes=proof_bytes,
-        seed=seed,
-        overlap=leak,
-        max_overlap=max_overlap,
-        sum_tolerance=sum_tolerance,
-        untouched=(lambda: loaded(model)) if isinstance(model, (str, os.PathLike)) else None,
-        threads=threads,
-    )
-
-
-def audit_run(
-    run: PathLike,
-    *,
-    text: Text | None = None,
-    train: Text | None = None,
-    levels: Sequence[str] = LEVELS,
-    max_overlap: float = DEFAULT_MAX_OVERLAP,
-    overlap_unit: Literal["word", "character"] = "word",
-    threads: int | None = None,
-) -> Audit:
-    """Audits a run, or a score table, for what can be seen without its model: seal, coverage, sums, and the leak.
-
-    Args:
-        run: a run folder (of `evaluate(..., output=...)`) or a score table of any origin.
-        text: what it scored; if not given, where the run remembers it.
-        train: training text, for the leak.
-        levels: which to look at.
-        max_overlap: as for `audit`.
-        overlap_unit: as for `audit`.
-        threads: how many; no verdict depends on it.
-
-    Raises:
-        InputError: the table cannot be read.
-    """
-    opened = _opened(run, check_seal=False)
-    corpus = opened.corpus() if text is None else _text_of([opened], text)
-    leak = None
-    if train is not None and corpus is not None:
-        leak = leak_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
-    chosen = [levels] if isinstance(levels, str) else levels
-    return _audit_run(opened, corpus, levels=chosen, overlap=leak, max_overlap=max_overlap)
-
-
-def leak_source(
-    train: Corpus, test: Corpus, *, unit: Literal["word", "character"] = "word", threads: int | None = None
-) -> OverlapSource:
-    """What compares a text with its training text once it is asked: the audit does so late.
-
-    Raises (when called):
-        NothingToCompareError: both could be read, but one of them has no words.
-        InputError: one cannot be read.
-    """
-
-    def compare() -> Overlap:
-        try:
-            return find_overlap(train, test, unit=unit, near=0, passages=0, threads=threads)
-        except InputError as error:
-            if not train.report.sha256:
-                raise
-            raise NothingToCompareError(str(error)) from error  # both were read to their end: nothing is wrong with them
-
-    return compare
-
-
-def overlap(
-    train: Text,
-    test: Text,
-    *,
-    unit: Literal["word", "character"] = "word",
-    n: int | None = None,
-    near: float = DEFAULT_NEAR,
-    fold: bool = False,
-    passages: int = DEFAULT_PASSAGES,
-    threads: int | None = None,
-) -> Overlap:
-    """Finds test text inside training text, exactly, with both places.
-
-    Args:
-        train: training text, read once, block by block: a path, several, or a `Corpus`.
-        test: test text, held in memory.
-        unit: what n-grams are made of; characters where words are not set apart by spaces.
-        n: how long a run must be; 13 words or 25 characters if not given.
-        near: Jaccard index from which segments are near duplicates; 0 does not look for them.
-        fold: lower case, and punctuation left out, on both sides.
-        passages: how many of the longest to keep.
-        threads: how many; nothing found depends on it.
-
-    Raises:
-        InputError: the test text is empty or cannot be used.
-    """
-    return find_overlap(
-        corpus_of(train), corpus_of(test), unit=unit, n=n, near=near, fold=fold, passages=passages, threads=threads
+        DivergenceSettings(
+            events=None if exhaustive else events,
+            top_k=[top_k] if isinstance(top_k, int) else top_k,
+            seed=seed,
+            threads=threads,
+        ),
     )

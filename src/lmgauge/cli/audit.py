@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.runs import Run
     from lmgauge.text.documents import Corpus
 
-_OF_MODEL = ("reserved", "contexts", "sum_tolerance", "proof_bytes", "exhaustive")
+_OF_MODEL = ("reserved", "contexts", "sum_tolerance", "compression_bytes", "exhaustive")
 
 
 @click.command(name="audit")
@@ -53,7 +53,10 @@ _OF_MODEL = ("reserved", "contexts", "sum_tolerance", "proof_bytes", "exhaustive
     help="Stretches of 13 words or more; or 25 characters, for scripts that do not space words.",
 )
 @click.option(
-    "--levels", default=",".join(AUDIT_LEVELS), metavar="NAMES", help="Which levels, e.g. coverage,proof; all if not given."
+    "--levels",
+    default=",".join(AUDIT_LEVELS),
+    metavar="NAMES",
+    help="Which levels, e.g. coverage,compression; all if not given.",
 )
 @click.option(
     "--contexts",
@@ -70,7 +73,7 @@ _OF_MODEL = ("reserved", "contexts", "sum_tolerance", "proof_bytes", "exhaustive
     help="How far probabilities may sum from 1; rounded ones, as in some ARPA files, need 1e-5.",
 )
 @click.option(
-    "--proof-bytes",
+    "--compression-bytes",
     type=click.IntRange(min=1),
     default=100_000,
     show_default=True,
@@ -151,7 +154,7 @@ def _audit_model(
         levels=levels,
         exhaustive=options["exhaustive"],
         contexts=options["contexts"],
-        proof_bytes=options["proof_bytes"],
+        compression_bytes=options["compression_bytes"],
         seed=options["seed"],
         overlap=_overlap(corpus, levels, options),
         max_overlap=options["max_overlap"],
@@ -202,13 +205,13 @@ def _audit_run(what: tuple[str, ...], levels: list[str], options: dict[str, Any]
 
 def _overlap(corpus: Corpus, levels: list[str], options: dict[str, Any]) -> OverlapSource | None:
     """What compares the text with the training text when it is called; None where none is named."""
-    if not options["train"] or "leak" not in levels:
+    if not options["train"] or "contamination" not in levels:
         return None
     if not corpus.rereadable:
         raise click.UsageError("--train reads the text a second time, which standard input cannot be: save it in a file")
 
-    from lmgauge.api.verdicts import leak_source
+    from lmgauge.api.audit import contamination_source
 
     train = corpus_of(options["train"], options, alone=False)  # a file that is missing is told before the long work
     refuse_field(train, corpus)
-    return leak_source(train, corpus, unit=options["overlap_unit"], threads=options["threads"])
+    return contamination_source(train, corpus, unit=options["overlap_unit"], threads=options["threads"])

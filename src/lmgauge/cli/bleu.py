@@ -56,7 +56,7 @@ def bleu(
     lmgauge bleu ref.txt baseline.txt better.txt --json
     lmgauge bleu ref1.txt -r ref2.txt hyp.txt --tokenizer intl
     """
-    from lmgauge.tasks.bleu import BLEU
+    from lmgauge.tasks.metrics.bleu import BLEU
 
     metric = BLEU(
         order=order,

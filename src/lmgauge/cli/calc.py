@@ -11,7 +11,7 @@ import click
 from lmgauge.errors import InputError
 
 if TYPE_CHECKING:
-    from lmgauge.numerics.perplexity import SequenceScore, Unit
+    from lmgauge.numerics.perplexity import ProbabilityUnit, SequenceScore
 
 Row = tuple[str, str, str]  # name, value, unit
 
@@ -69,7 +69,7 @@ def calc(
         _print_table(rows, definitions)
 
 
-def _unit(context: click.Context, *, nats: bool, bits: bool, log10: bool) -> Unit:
+def _unit(context: click.Context, *, nats: bool, bits: bool, log10: bool) -> ProbabilityUnit:
     if nats + bits + log10 > 1:
         raise click.UsageError("--nats, --bits and --log10 exclude each other: one unit for all", context)
     if nats:
@@ -138,7 +138,7 @@ def _float_of(word: str) -> float | None:
 
 
 def _converted(perplexity: float) -> tuple[dict[str, Any], list[Row]]:
-    from lmgauge.numerics.perplexity import bits_from_perplexity, nats_from_perplexity
+    from lmgauge.numerics.units import bits_from_perplexity, nats_from_perplexity
 
     nats, bits = nats_from_perplexity(perplexity), bits_from_perplexity(perplexity)
     rows = [
@@ -150,7 +150,7 @@ def _converted(perplexity: float) -> tuple[dict[str, Any], list[Row]]:
 
 
 def _rows(score: SequenceScore) -> list[Row]:
-    from lmgauge.numerics.perplexity import scientific_from_nats
+    from lmgauge.numerics.units import scientific_from_nats
 
     rows = [
         ("events", str(score.events), ""),

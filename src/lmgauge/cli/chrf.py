@@ -37,7 +37,7 @@ def chrf(
     lmgauge chrf ref.txt hyp.txt
     lmgauge chrf ref.txt baseline.txt better.txt --plus-plus
     """
-    from lmgauge.tasks.chrf import ChrF
+    from lmgauge.tasks.metrics.chrf import ChrF
 
     if plus_plus and word_order not in (0, 2):
         raise click.UsageError(f"--plus-plus means --word-order 2, not {word_order}: give one of the two")

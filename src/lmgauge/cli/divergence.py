@@ -69,6 +69,7 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     lmgauge divergence kn5/ kn5-pruned/ test.txt
     lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .kl_ab_nats
     """
+    from lmgauge.evaluation.divergence.divergence import DivergenceSettings
     from lmgauge.evaluation.divergence.divergence import divergence as run
     from lmgauge.json_text import to_json
     from lmgauge.models.mixture.model import with_reserved
@@ -94,12 +95,13 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
             first,
             second,
             corpus,
+            DivergenceSettings(
+                events=None if options["exhaustive"] else options["events"],
+                top_k=options["top_k"],
+                seed=options["seed"],
+                threads=options["threads"],
+            ),
             names=(names[0], names[1]),
-            events=options["events"],
-            exhaustive=options["exhaustive"],
-            top_k=options["top_k"],
-            seed=options["seed"],
-            threads=options["threads"],
             progress=lambda done, total: status.update(f"compared {done:,} of {total:,} events"),
         )
     if as_json:

@@ -23,6 +23,7 @@ from lmgauge.cli.options import (
     text_options,
     threads_option,
 )
+from lmgauge.context_policy import policy_of
 from lmgauge.files import refuse_replacing
 
 if TYPE_CHECKING:
@@ -119,8 +120,9 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
+    from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.results import Evaluations
-    from lmgauge.evaluation.tables import evaluate_scores, origin_of
+    from lmgauge.evaluation.tables import evaluate_scores
     from lmgauge.scores import read_metadata, read_scores
 
     for name in ("by", "output", "per_segment", "per_token", "columns", "id"):
@@ -133,8 +135,8 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
         refuse_given((*TEXT_OPTIONS, "document"), "is about the text that was scored; name it after the options")
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
-    description = origin_of(read_metadata(scores), name)
-    return Evaluations((evaluate_scores(read_scores(scores), origin=description, corpus=corpus),))
+    origin = Origin.of_metadata(read_metadata(scores), name)
+    return Evaluations((evaluate_scores(read_scores(scores), origin=origin, corpus=corpus),))
 
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
@@ -194,7 +196,7 @@ class _Sinks:
         from lmgauge.models.distribution_columns import DistributionColumns
 
         self.names, self.options, self.corpus = names, options | {"text": corpus.settings}, corpus
-        self.policies = [model.context_policy for model in models]
+        self.policies = [policy_of(model) for model in models]
         self.models = models
         self.segments = self.tokens = None
         self.added = [name for name in options["columns"].split(",") if name]
@@ -205,7 +207,7 @@ class _Sinks:
             self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added, ID_COLUMN)))
         if options["output"]:
             self.runs = stack.enter_context(RunFolders(options["output"], names))
-            self.runs.keep_finished(models)
+            self.runs.keep_journal(models)
         if self.added and not (self.tokens or self.runs):
             raise click.UsageError("--columns fills rows: name where they go with -o or --per-token")
         self.columns = [DistributionColumns(model, self.added) for model in models] if self.added else []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="The test text; may be given several times. All arguments are training text then.",
 )
 @click.option(
-    "--tokens",
+    "--overlap-unit",
     type=click.Choice(OVERLAP_UNITS),
     default="word",
     show_default=True,
@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     "--run",
     "run_path",
     type=click.Path(),
-    help="A run on the test: its perplexity on the clean part and on the touched part.",
+    help="A run on the test: its perplexity on the clean part and on the contaminated part.",
 )
 @click.option(
-    "--max-share",
+    "--max-overlap",
     type=click.FloatRange(0, 1),
     metavar="X",
-    help="Exit with 1 if more than this share (0 to 1) of the test's bytes is touched.",
+    help="Exit with 1 if more than this share (0 to 1) of the test's bytes is contaminated.",
 )
 @text_options
 @threads_option
@@ -74,7 +74,7 @@ def overlap(
     tests: tuple[str, ...],
     write_clean: str | None,
     run_path: str | None,
-    max_share: float | None,
+    max_overlap: float | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -102,7 +102,7 @@ def overlap(
         found = find_overlap(
             train,
             test,
-            unit=options["tokens"],
+            unit=options["overlap_unit"],
             n=options["n"],
             near=options["near"],
             fold=options["fold"],
@@ -110,7 +110,7 @@ def overlap(
             threads=options["threads"],
             progress=lambda done: status.update(f"read {done / 1e6:,.0f} MB of training text"),
         )
-        split = _split(run, found.segment_leaked, test) if run is not None else None
+        split = _split(run, found.segment_excluded, test) if run is not None else None
     kept = write(found, write_clean) if write_clean else None
     if as_json:
         added = {} if split is None else {"run": split.to_dict()}
@@ -119,10 +119,10 @@ def overlap(
         show(report.blocks(found, split))
         if kept is not None:
             say(f"{write_clean}: {kept:,} of {found.segments:,} segments")
-    if max_share is not None and found.touched_share > max_share:
+    if max_overlap is not None and found.contaminated_share > max_overlap:
         raise CheckFailedError(
-            f"{100 * found.touched_share:.3g} % of the test's bytes are in the training text, more than the "
-            f"{100 * max_share:g} % that --max-share allows; --write-clean FILE writes the test without them"
+            f"{100 * found.contaminated_share:.3g} % of the test's bytes are in the training text, more than the "
+            f"{100 * max_overlap:g} % that --max-overlap allows; --write-clean FILE writes the test without them"
         )
 
 

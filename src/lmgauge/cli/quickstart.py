@@ -19,7 +19,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     """
     from importlib.resources import as_file, files
 
-    from lmgauge.api.models import train
+    from lmgauge.api.train import train
     from lmgauge.evaluation.evaluate import evaluate
     from lmgauge.json_text import to_json
     from lmgauge.report import evaluations
@@ -45,7 +45,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(results.to_dict()))
         return
-    training = models[0].settings.training
+    training = models[0].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     kept = f"-m {output}/trigram" if output else "-m kn5/"
     commands = ("lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", f"lmgauge eval {kept} test.txt")

@@ -13,8 +13,8 @@ from lmgauge.cli.options import json_option, seed_option, unit_option
 if TYPE_CHECKING:
     from lmgauge.tasks.alignment import AlignedSegment
     from lmgauge.tasks.comparison import Systems
-    from lmgauge.tasks.error_rates import EditRate
-    from lmgauge.tasks.metric import TaskMetric
+    from lmgauge.tasks.metrics.error_rates import EditRate
+    from lmgauge.tasks.metrics.protocol import TaskMetric
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

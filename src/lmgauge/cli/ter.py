@@ -25,7 +25,7 @@ def ter(normalized: bool, no_punct: bool, asian_support: bool, case_sensitive: b
     lmgauge ter ref.txt hyp.txt
     lmgauge ter ref.txt baseline.txt better.txt --normalized
     """
-    from lmgauge.tasks.ter import TER
+    from lmgauge.tasks.metrics.ter import TER
 
     metric = TER(normalized=normalized, no_punct=no_punct, asian_support=asian_support, case_sensitive=case_sensitive)
     run_metric(metric, options)

@@ -47,7 +47,7 @@ def wer(align: bool, top: int, **options: Any) -> None:
     lmgauge wer ref.tsv a.tsv b.tsv --field text --id utterance --by speaker
     lmgauge wer ref.txt hyp.txt --align | less
     """
-    from lmgauge.tasks.error_rates import WER
+    from lmgauge.tasks.metrics.error_rates import WER
 
     _run(WER(**_chosen(options)), align, top, options)
 
@@ -65,7 +65,7 @@ def cer(align: bool, top: int, collapse_spaces: bool, **options: Any) -> None:
     \b
     lmgauge cer ref.txt hyp.txt --unicode-form NFKC
     """
-    from lmgauge.tasks.error_rates import CER
+    from lmgauge.tasks.metrics.error_rates import CER
 
     _run(CER(collapse_spaces=collapse_spaces, **_chosen(options)), align, top, options)
 

@@ -15,7 +15,7 @@ from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
 from lmgauge.text.documents import Corpus
 
-CLEAN, TOUCHED = "clean", "touched"
+CLEAN, CONTAMINATED = "clean", "contaminated"
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class SplitEvaluation:
 
     Attributes:
         whole: all segments.
-        clean: the segments that were not touched; None if there are none.
-        touched: the others; None if there are none.
+        clean: the segments that are not contaminated; None if there are none.
+        contaminated: the others; None if there are none.
     """
 
     whole: Evaluation
     clean: Evaluation | None
-    touched: Evaluation | None
+    contaminated: Evaluation | None
 
     def to_dict(self) -> dict[str, Any]:
         """The three as plain values."""
@@ -40,41 +40,41 @@ class SplitEvaluation:
 
 def split_by_segments(
     run: Run,
-    touched: NDArray[np.bool_],
+    contaminated: NDArray[np.bool_],
     corpus: Corpus,
 ) -> SplitEvaluation:
     """Evaluate the segments of a run in two parts.
 
     Args:
         run: the run.
-        touched: bool [segments of the text], e.g. `Overlap.segment_leaked`.
+        contaminated: bool [segments of the text], e.g. `Overlap.segment_excluded`.
         corpus: the text that was scored; it must be possible to read it again.
 
     Raises:
-        InputError: the run scored another text, or `touched` is about another.
+        InputError: the run scored another text, or `contaminated` is about another.
     """
     run = about(run, corpus)
-    evaluator = Evaluator(run.description)
+    evaluator = Evaluator(run.origin)
     counted = [Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)]
     for block, (batch,) in lockstep([run.batches()], corpus, [run.name]):
         if block is None:  # there is a text
             continue
-        codes = touched[block.first : block.first + len(block)].astype(np.int32)
+        codes = contaminated[block.first : block.first + len(block)].astype(np.int32)
         if len(codes) < len(block):
             break
         evaluator.add(sum_block(batch, replace(block, groups=codes), by_group=True))
         for part in (0, 1):
             counted[part] += count_denominators(block, np.flatnonzero(codes == part))
-    if corpus.report.segments != len(touched):
+    if corpus.report.segments != len(contaminated):
         raise InputError(
-            f"the run's text has {corpus.report.segments:,} segments, not {len(touched):,}: read it in the same way"
+            f"the run's text has {corpus.report.segments:,} segments, not {len(contaminated):,}: read it in the same way"
         )
     shared: dict[str, Any] = {"text_sha256": run.text_sha256}
     clean, dirty = (
         evaluator.finish(evaluator.groups[part], counted[part], group=name, **shared)
         if part in evaluator.groups and evaluator.groups[part].total_events
         else None
-        for part, name in enumerate((CLEAN, TOUCHED))
+        for part, name in enumerate((CLEAN, CONTAMINATED))
     )
     whole = evaluator.finish(evaluator.total, counted[0] + counted[1], **shared)
     return SplitEvaluation(whole, clean, dirty)

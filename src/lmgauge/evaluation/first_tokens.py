@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from lmgauge.history import runs_on, scores_first_tokens
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.scores import EOS_KIND, ScoreBatch
 
-UNKNOWN_CONTEXT = "unknown"
 # Log-probabilities may be rounded, to two decimals or to 16 bits: 1 % in p. What is looked for is off by far more.
 _ROUNDING = 0.01
 _NATS_OF_BASE_10 = math.log(10)
@@ -27,18 +26,18 @@ class FirstTokens:
     """Collects the events that segments begin with.
 
     Args:
-        context: the context policy behind the table, as far as it is known.
+        policy: the context policy behind the table, as far as it is known.
 
     Attributes:
         why_not: why nothing follows from their probabilities; empty if something does.
     """
 
-    def __init__(self, context: str) -> None:
-        self._known = context != UNKNOWN_CONTEXT
+    def __init__(self, policy: ContextPolicy) -> None:
+        self._known = policy.unit != "unknown"
         self.why_not = ""
-        if runs_on(context):
+        if policy.runs_on:
             self.why_not = "the context runs on over segments, so that their first tokens do not share one"
-        elif not scores_first_tokens(context):
+        elif not policy.scores_first_tokens:
             self.why_not = "the first token of each segment is not scored"
         self._lowest: dict[tuple[int, str], float] = {}
         self._last = -1

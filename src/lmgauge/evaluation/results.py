@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import MissingExtraError
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import ZeroEvent
-from lmgauge.history import line_ends
 from lmgauge.numerics.intervals import Interval
+from lmgauge.result_list import ResultList, pandas_module
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,17 +69,21 @@ class Evaluation:
         """All fields as plain values, full precision; infinities stay floats."""
         return asdict(self)
 
-    def origin(self) -> dict[str, Any]:
-        """What a score table must say of where it comes from, for its numbers to be told as these are."""
-        names = (
-            "model", "unit", "context", "oov_policy", "vocabulary_size", "lossy_segments", "fingerprints", "documents_by"
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+    def origin(self) -> Origin:
+        """Return what a score table must state of its origin, so that the same numbers come out of it again."""
+        return Origin(**{part.name: getattr(self, part.name) for part in fields(Origin)})
+
+    def to_row(self) -> dict[str, Any]:
+        """Return the scalar fields: numbers, strings and None."""
+        return {key: value for key, value in self.to_dict().items() if not isinstance(value, (dict, list))}
 
     def to_pandas(self) -> pd.Series[Any]:
-        """The scalar fields as a pandas Series."""
-        pandas = pandas_module()
-        series: pd.Series[Any] = pandas.Series({k: v for k, v in self.to_dict().items() if not isinstance(v, (dict, list))})
+        """Return the scalar fields as a pandas Series.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        series: pd.Series[Any] = pandas_module().Series(self.to_row())
         return series
 
     def _between(self) -> str:
@@ -118,7 +123,7 @@ def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
         for members, size in zip(alike.values(), sizes, strict=True)
     ]
     note = f"perplexity may not be compared between {' | '.join(parts)}: {' and '.join(differ)} differ; "
-    ends = {line_ends(result.context) for result in results}
+    ends = {ContextPolicy.parse(result.context).line_ends for result in results}
     if "unscored" in ends and len(ends) > 1:
         return [note + "nor may bits per byte, as not all models score the ends of lines"]
     bounds = [result.model for result in results if result.bits_per_byte_is_bound]
@@ -136,42 +141,17 @@ def _events(result: Evaluation) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class Evaluations(Sequence[Evaluation]):
+class Evaluations(ResultList[Evaluation]):
     """Several evaluations, in order; prints as lines, turns into dicts and data frames."""
 
-    items: tuple[Evaluation, ...]
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __str__(self) -> str:
-        return "\n".join(str(item) for item in self.items)
-
     def to_dict(self) -> list[dict[str, Any]]:
-        """A dict an evaluation; what is to be said of several is among the notes of each whole text."""
+        """Return a dict for each evaluation; what concerns several is among the notes of each whole text."""
         together = comparison_notes(self.items)
         dicts = [item.to_dict() for item in self.items]
         for plain in dicts:
             plain["notes"] += together if plain["group"] is None else []
         return dicts
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A row an evaluation."""
-        frame: pd.DataFrame = pandas_module().DataFrame([item.to_pandas() for item in self.items])
-        return frame
-
-
-def pandas_module() -> Any:
-    """The pandas library.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingExtraError("pandas", extra="pandas") from error
-    return pandas
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each evaluation: its scalar fields."""
+        return [item.to_row() for item in self.items]

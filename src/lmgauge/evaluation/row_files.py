@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.tally import Tally
 from lmgauge.files import writing
-from lmgauge.history import line_ends
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
 from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
@@ -98,7 +98,7 @@ def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequ
 
 
 def segment_rows(
-    model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str], context_policy: str
+    model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str], context_policy: ContextPolicy
 ) -> dict[str, Sequence[Any]]:
     """Return a row for each segment of a batch, as columns.
 
@@ -118,7 +118,7 @@ def segment_rows(
     of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)
     ids = block.identifiers()
-    line_end = 0 if line_ends(context_policy) == "unscored" else block.terminator
+    line_end = 0 if context_policy.line_ends == "unscored" else block.terminator
     with np.errstate(over="ignore"):
         perplexity = np.exp(-sums.nats / sums.events)
     return {

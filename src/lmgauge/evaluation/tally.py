@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
+from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.scores import KINDS, ScoreBatch
 
-SCALE = 1 << 80  # what exact sums are multiples of: 1 / SCALE nats
 _SHOWN_ZEROS = 10
 
 
@@ -112,7 +112,7 @@ class Tally:
 
     def nats(self, *kinds: int) -> float:
         """Sum of the finite log-probabilities of these kinds (all if none is named), correctly rounded."""
-        return sum(self.exact[k] for k in kinds or range(len(KINDS))) / SCALE
+        return exact_to_nats(sum(self.exact[k] for k in kinds or range(len(KINDS))))
 
     @property
     def total_events(self) -> int:
@@ -132,22 +132,18 @@ class Tally:
     def per_segment(self) -> SegmentSums:
         """Sums of each segment; a segment whose rows came in several batches is one."""
         segments = _joined(self._segments, np.int64)
-        high, low = _joined(self._high, np.int64), _joined(self._low, np.uint64)
-        events, zeros = _joined(self._events, np.int64), _joined(self._zeros, np.int64)
+        sums = ExactSums(_joined(self._high, np.int64), _joined(self._low, np.uint64), _joined(self._zeros, np.int64))
+        nats, zeros, events = sums.nats(), sums.zeros, _joined(self._events, np.int64)
         documents = _joined(self._documents, np.int64) if self._documents else None
         if documents is not None and len(documents) < len(segments):
             raise InputError("the score table names the document of some segments only; name it in each row, or in none")
-        nats = (high.astype(np.float64) + low.astype(np.float64) * 2.0**-64) * 2.0**-16
         if len(segments) > 1 and not np.all(np.diff(segments) > 0):
             segments, first, inverse = np.unique(segments, return_index=True, return_inverse=True)
             documents = None if documents is None else documents[first]
-            whole = [0] * len(segments)
-            for i, (h, part) in zip(inverse.tolist(), zip(high.tolist(), low.tolist(), strict=True), strict=True):
-                whole[i] += (h << 64) + part
-            nats = np.array([value / SCALE for value in whole])
+            nats = np.array([exact_to_nats(total) for total in sums.totals(inverse, len(segments))])
             events = np.bincount(inverse, events, len(segments)).astype(np.int64)
             zeros = np.bincount(inverse, zeros, len(segments)).astype(np.int64)
-        nats[zeros > 0] = -np.inf
+            nats[zeros > 0] = -np.inf
         return SegmentSums(segments, nats, events, zeros, documents)
 
 

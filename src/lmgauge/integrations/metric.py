@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, cast, get_args
 
 from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 
 try:
     import torch

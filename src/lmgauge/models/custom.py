@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -105,7 +106,7 @@ class CustomModel:
 
     label = "custom"
     fingerprint = "custom"
-    context_policy = "sentence"
+    context_policy = ContextPolicy()
     tolerance = 0.0
 
     def __init__(

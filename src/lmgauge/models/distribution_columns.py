@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
+from lmgauge.contexts import EventContexts
 from lmgauge.errors import UsageError
-from lmgauge.history import History, runs_on, scores_first_tokens
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.vocabulary import BOS
@@ -34,21 +35,20 @@ class DistributionColumns:
         if unknown:
             raise UsageError(f"column {unknown[0]!r} is not known; choose from {', '.join(COLUMNS)}")
         self._model, self._columns = model, list(columns)
-        if not scores_first_tokens(model.context_policy):
+        policy = policy_of(model)
+        if not policy.scores_first_tokens:
             raise UsageError(f"{', '.join(columns)}: contexts must be whole, but first tokens are unscored (--first-token)")
-        self._history = History(BOS, running=runs_on(model.context_policy))
+        self._runs_on, self._before = policy.runs_on, np.array([BOS], np.uint32)
 
     def __call__(self, batch: ScoreBatch) -> ScoreBatch:
         """The batch with the columns."""
         entropy, rank = np.empty(len(batch), np.float64), np.empty(len(batch), np.int64)
-        segment_ends = set((np.cumsum(batch.segment_events) - 1).tolist())
-        for row, token in enumerate(batch.token_ids.tolist()):
-            logprob = self._model.log_distribution(self._history.ids())
+        contexts = EventContexts(batch.token_ids, batch.segment_events, bos=BOS, runs_on=self._runs_on, before=self._before)
+        self._before = contexts.ids
+        for row, (context, token) in enumerate(zip(contexts, batch.token_ids.tolist(), strict=True)):
+            logprob = self._model.log_distribution(context)
             possible = logprob[np.isfinite(logprob)]
             entropy[row] = -float(np.sum(np.exp(possible) * possible))
             rank[row] = 1 + int(np.count_nonzero(logprob > logprob[token]))
-            self._history.add(token)
-            if row in segment_ends:
-                self._history.end_segment()
         values: dict[str, NDArray[Any]] = {"entropy": entropy, "rank": rank}
         return replace(batch, extra={**batch.extra, **{name: values[name] for name in self._columns}})

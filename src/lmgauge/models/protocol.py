@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.scores import ScoreBatch
 
@@ -35,7 +36,7 @@ class LanguageModel(Protocol):
         vocabulary: token strings and ids.
         tokenizer: how text becomes tokens.
         fingerprint: hexadecimal digest of all that determines the probabilities.
-        context_policy: what of the text is context, e.g. `sentence` or `stream`.
+        context_policy: what of the text is context.
     """
 
     @property
@@ -47,7 +48,7 @@ class LanguageModel(Protocol):
     @property
     def fingerprint(self) -> str: ...  # noqa: D102
     @property
-    def context_policy(self) -> str: ...  # noqa: D102
+    def context_policy(self) -> ContextPolicy: ...  # noqa: D102
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """One batch for each block of segments, in order. Without `spans` the `ends` column is empty."""

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
+from lmgauge.contexts import GrowingContext
 from lmgauge.errors import UsageError
-from lmgauge.history import runs_on
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
@@ -56,16 +57,18 @@ def sample(
     generator = np.random.default_rng(seed)
     start = _prompt_ids(model, prompt)
     for _ in range(count):
-        ids = list(start)
+        context = GrowingContext(BOS, runs_on=True)
+        for token in start:
+            context.add(token)
         tokens: list[str] = []
         while len(tokens) < max_tokens:
-            logprob = model.log_distribution(np.array(ids, np.uint32))
+            logprob = model.log_distribution(context.ids())
             if not allow_unk:
                 logprob[UNK] = -np.inf
             following = _draw(logprob, generator, temperature, top_k)
             if following == EOS:
                 break
-            ids.append(following)
+            context.add(following)
             tokens.append(model.vocabulary.token(following))
         text = model.tokenizer.detokenize(tokens)
         separator = " " if prompt and text and model.tokenizer.unit == "word" else ""
@@ -92,19 +95,19 @@ def sample_ids(
 
     def draw(piece: int) -> NDArray[np.uint32]:
         generator = np.random.default_rng([seed, piece])
-        ids = np.empty(lengths[piece] + 1, np.uint32)
-        ids[0], first = BOS, 0
-        begin = ids[:1].copy()
-        for i in range(1, len(ids)):
-            context = np.concatenate((begin, ids[first + 1 : i])) if first else ids[max(0, i - _LONGEST_CONTEXT) : i]
-            logprob = model.log_distribution(context)
-            if float(np.max(logprob)) == -np.inf and len(context) > 1:
-                first = i - 1
-                logprob = model.log_distribution(begin)
+        ids = np.empty(lengths[piece], np.uint32)
+        context = GrowingContext(BOS, runs_on=policy_of(model).runs_on)
+        for i in range(len(ids)):
+            before = context.ids()[-_LONGEST_CONTEXT:]
+            logprob = model.log_distribution(before)
+            if float(np.max(logprob)) == -np.inf and len(before) > 1:
+                context.restart()
+                logprob = model.log_distribution(context.ids())
             ids[i] = _draw(logprob, generator, 1.0, None)
-            if ids[i] == EOS and not runs_on(model.context_policy):
-                first = i
-        return ids[1:]
+            context.add(int(ids[i]))
+            if ids[i] == EOS:
+                context.end_segment()
+        return ids
 
     # Only models that may score blocks at a time are asked from several threads.
     at_a_time = thread_count(threads) if model.blocks_are_independent else 1
@@ -112,9 +115,9 @@ def sample_ids(
 
 
 def _prompt_ids(model: LanguageModel, prompt: str) -> list[int]:
+    ids: list[int] = []
     if not prompt:
-        return [BOS]
-    ids = [BOS]
+        return ids
     for block in Corpus.from_strings([prompt]):
         encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
         ids.extend(int(i) for i in encoded.ids[:-1])

@@ -1,41 +1,35 @@
-"""What the metrics share: checking the numbers they are given, and summing them exactly.
-
-Positions in messages count from 1.
-"""
+"""Checks of the numbers that people hand to the measures. Positions in messages count from 1."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.numerics.exact import Floats, exact_sum
 
-Floats = NDArray[np.float64]
+__all__ = ["Floats", "as_distribution", "as_real_array", "as_vector", "refuse"]
 
-# The sum of a float32 softmax over a large vocabulary is off by about this much.
 SUM_TOLERANCE = 1e-6
-# How many values `exact_sum` holds as Python floats at a time.
-SUM_BLOCK = 1 << 16
-
-
-def exact_sum(values: Floats) -> float:
-    """Sum in float64, rounded once: the same for every order and every division of the values.
-
-    :param values: float64 [n], no NaN, not both `inf` and `-inf`
-    :returns: the correctly rounded sum; `-0.0` never
-    """
-    return math.fsum(_python_floats(values)) + 0.0
+"""How far the sum of a distribution may be from 1: a float32 softmax over a large vocabulary is off by about this much."""
 
 
 def as_real_array(values: ArrayLike, name: str) -> Floats:
-    """Check that `values` are real numbers, of any shape, and make them float64.
+    """Return `values` as float64 if they are real numbers.
 
-    :param name: what one of them is called in messages
-    :returns: float64, same shape; may share memory with `values`
-    :raises InputError: for text, objects, complex numbers, truth values or rows of unequal length
+    Args:
+        values: numbers, of any shape.
+        name: what one of them is called in messages.
+
+    Returns:
+        float64, same shape; may share memory with `values`.
+
+    Raises:
+        InputError: they are text, objects, complex numbers, truth values or rows of unequal length.
+
+    Example:
+        >>> as_real_array([[1, 2], [3, 4]], "count").shape
+        (2, 2)
     """
     try:
         array = np.asarray(values)
@@ -48,12 +42,21 @@ def as_real_array(values: ArrayLike, name: str) -> Floats:
 
 
 def as_vector(values: ArrayLike, name: str) -> Floats:
-    """Check that `values` are a non-empty list of real numbers, none of them NaN.
+    """Return `values` as float64 [n] if they are a list of real numbers, none of them NaN.
 
-    :param values: numbers, shape [n]
-    :param name: what one of them is called in messages
-    :returns: float64 [n]; may share memory with `values`
-    :raises InputError: for another shape or type, no values, or a NaN
+    Args:
+        values: numbers, shape [n], at least one.
+        name: what one of them is called in messages.
+
+    Returns:
+        float64 [n]; may share memory with `values`.
+
+    Raises:
+        InputError: another shape or type, no values, or a NaN.
+
+    Example:
+        >>> as_vector([1, 2], "count").tolist()
+        [1.0, 2.0]
     """
     array = as_real_array(values, name)
     if array.ndim != 1:
@@ -61,19 +64,28 @@ def as_vector(values: ArrayLike, name: str) -> Floats:
         raise InputError(f"{name}s must be a list of numbers, not of shape {shape}: flatten them first")
     if array.size == 0:
         raise InputError(f"no {name} given: at least one is needed")
-    refuse(np.isnan(array), array, name, "not a number: remove it or mend what produced it")
+    refuse(np.isnan(array), array, name, "not a number: remove it or fix the program that computed it")
     return array
 
 
 def as_distribution(probabilities: ArrayLike, name: str) -> Floats:
-    """Check that numbers form a probability distribution.
+    """Return `probabilities` as float64 [n] if they are a probability distribution.
 
     A sum within 1e-6 of one is taken as rounding (float32 models do no better) and divided out.
 
-    :param probabilities: shape [n], each between 0 and 1
-    :param name: what the distribution is called in messages
-    :returns: float64 [n], its sum 1 to the last digits
-    :raises InputError: if there are none, one is NaN or negative, or the sum is not one
+    Args:
+        probabilities: shape [n], each between 0 and 1.
+        name: what the distribution is called in messages.
+
+    Returns:
+        float64 [n], its sum 1 to the last digits.
+
+    Raises:
+        InputError: there are none, one is NaN or negative, or the sum is not one.
+
+    Example:
+        >>> as_distribution([0.25, 0.75], "p").tolist()
+        [0.25, 0.75]
     """
     values = as_vector(probabilities, f"{name} value")
     refuse(values < 0.0, values, f"{name} value", "negative: a probability lies between 0 and 1")
@@ -85,26 +97,18 @@ def as_distribution(probabilities: ArrayLike, name: str) -> Floats:
     return values / total
 
 
-def entropy_nats(distribution: Floats) -> float:
-    """Entropy in nats of a distribution that `as_distribution` has checked: float64 [n]."""
-    positive = distribution[distribution > 0.0]
-    # 0.0 - x and not -x: a certain outcome has entropy 0.0, not -0.0.
-    return 0.0 - exact_sum(positive * np.log(positive))
-
-
 def refuse(bad: NDArray[np.bool_], values: Floats, name: str, reason: str) -> None:
-    """Raise InputError for the first value marked bad.
+    """Raise an error for the first value that is marked as bad.
 
-    :param bad: bool, same shape as `values`, which has one dimension
-    :param name: what one value is called
-    :param reason: what is wrong with it and what to do; follows "... is <value>, "
+    Args:
+        bad: bool [n].
+        values: float64 [n].
+        name: what one value is called.
+        reason: what is wrong with it and what to do; follows "... is <value>, ".
+
+    Raises:
+        InputError: a value is marked.
     """
     if bad.any():
         at = int(np.argmax(bad))
         raise InputError(f"{name} {at + 1} of {values.size} is {float(values[at])!r}, {reason}")
-
-
-def _python_floats(values: Floats) -> Iterator[float]:
-    # tolist() of a block is several times faster than iterating over NumPy scalars and bounds the memory.
-    for start in range(0, values.size, SUM_BLOCK):
-        yield from values[start : start + SUM_BLOCK].tolist()

@@ -35,14 +35,14 @@ def blocks(audit: Audit) -> doc.Document:
 
 
 def conclusion(audit: Audit) -> str:
-    """Return in one sentence what failed, or that nothing did, how much of the text was proved, and what was not checked.
-
-    Args:
-        audit: of a run or a model.
-    """
+    """Return one sentence: what failed, or how much of the text was verified by compression, and what was not checked."""
     if not audit.passed:
         levels = [level for level in LEVELS if audit.verdict(level) == FAIL]
-        what = "the text is no test of this model" if levels == ["leak"] else "the numbers are not what they claim to be"
+        what = (
+            "the test text overlaps the training text"
+            if levels == ["contamination"]
+            else "the numbers are not what they claim to be"
+        )
         return f"FAIL at {_listed(levels)}: {what}."
     if all(audit.verdict(level) == NOT_CHECKED for level in LEVELS):
         reasons = dict.fromkeys(check.evidence for check in audit.checks if check.evidence != NOT_ASKED_FOR)
@@ -50,7 +50,7 @@ def conclusion(audit: Audit) -> str:
         return f"Nothing was checked: {why}{'' if why[-1] in '.?' else '.'}"
     unchecked = [name for level in LEVELS if (name := _unchecked(audit, level))]
     left = f"; {_listed(unchecked)} not checked" if unchecked else ""
-    return f"PASS: nothing found to be wrong{_proved(audit)}{left}."
+    return f"PASS: nothing found to be wrong{_verified(audit)}{left}."
 
 
 def _unchecked(audit: Audit, level: str) -> str:
@@ -61,14 +61,14 @@ def _unchecked(audit: Audit, level: str) -> str:
     return f"{level} ({', '.join(names)})" if names else ""
 
 
-def _proved(audit: Audit) -> str:
-    """Return on how much of the text the number was proved, and whether the bytes came back or only the events."""
-    details = {check.name: check.details for check in audit.checks if check.level == "proof" and check.verdict == PASS}
+def _verified(audit: Audit) -> str:
+    """Return on how much of the text compression verified the number, and whether bytes or only events came back."""
+    details = {check.name: check.details for check in audit.checks if check.level == "compression" and check.verdict == PASS}
     if "decoding" not in details or not details.get("code length", {}).get("text_bytes"):
         return ""
     coded, text = (details["code length"][name] for name in ("source_bytes", "text_bytes"))
-    how = "" if details["decoding"]["exact_bytes"] == coded else " event by event"
-    return f"; proved{how} on {_percent(coded, text)} of the bytes"
+    how = " " if details["decoding"]["exact_bytes"] == coded else ", event by event, "
+    return f"; verified by compression{how}on {_percent(coded, text)} of the bytes"
 
 
 def _percent(part: int, whole: int) -> str:

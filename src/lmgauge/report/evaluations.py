@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.results import Evaluation, comparison_notes
-from lmgauge.history import scores_first_tokens
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.report import blocks as doc
 
@@ -97,7 +97,7 @@ def _bound_reasons(result: Evaluation) -> Iterator[str]:
         yield "unseen words are impossible" if result.oov_policy == "closed" else cheaper
     if not result.lossy_segments:
         return
-    if not scores_first_tokens(result.context):
+    if not ContextPolicy.parse(result.context).scores_first_tokens:
         yield "what comes first in a context is not scored"
     elif result.unit == "word":
         yield "the tokens do not give back all white space"

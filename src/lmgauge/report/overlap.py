@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.evaluation.clean_subset import CLEAN, TOUCHED, SplitEvaluation
+from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED, SplitEvaluation
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
 from lmgauge.report.formats import counted, percent
@@ -23,7 +23,7 @@ def blocks(overlap: Overlap, split: SplitEvaluation | None = None) -> doc.Docume
 
     Args:
         overlap: of a training and a test text.
-        split: a run's doc.numbers on the clean and on the touched part.
+        split: a run's numbers on the clean and on the contaminated part.
     """
     return (
         doc.Lines(tuple(_headline(overlap))),
@@ -46,8 +46,8 @@ def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:
     folded = ", case and punctuation ignored" if overlap.fold else ""
     yield "compared", f"runs of {overlap.n:,} {overlap.unit}s or more{folded}"
     blank = f"; {overlap.blank_segments:,} blank" if overlap.blank_segments else ""
-    yield "segments touched", _share(overlap.touched_segments, overlap.segments) + blank
-    yield "bytes touched", _share(overlap.touched_bytes, overlap.bytes)
+    yield "contaminated segments", _share(overlap.contaminated_segments, overlap.segments) + blank
+    yield "contaminated bytes", _share(overlap.contaminated_bytes, overlap.bytes)
     yield f"bytes in {overlap.n}-grams", _share(overlap.ngram_bytes, overlap.bytes)
     yield f"{overlap.n}-grams seen", _share(overlap.seen_ngrams, overlap.ngrams)
     yield "distinct ones", _share(overlap.seen_distinct_ngrams, overlap.distinct_ngrams)
@@ -56,21 +56,22 @@ def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:
     if overlap.near_duplicates is None:
         yield "near duplicates", f"not checked: {overlap.near_note}"
     else:
-        more = int((overlap.segment_near & ~overlap.segment_touched).sum())
-        untouched = f" ({more:,} of them not touched)" if overlap.near_duplicates else ""
+        more = int((overlap.segment_near & ~overlap.segment_contaminated).sum())
+        others = f" ({more:,} of them not contaminated)" if overlap.near_duplicates else ""
         near = counted(overlap.near_duplicates, "segment")
-        yield "near duplicates", f"{near}{untouched}, Jaccard index {overlap.near:g} or above"
+        yield "near duplicates", f"{near}{others}, Jaccard index {overlap.near:g} or above"
 
 
 def _groups(overlap: Overlap) -> Iterator[doc.Block]:
     groups = sorted(overlap.groups, key=lambda group: -group.ngram_share)
     left, groups = len(groups) - _MOST_GROUPS, groups[:_MOST_GROUPS]
+    shares = [group.contaminated_bytes / group.bytes if group.bytes else 0.0 for group in groups]
     columns = (
         doc.labels("test text", [group.name for group in groups], wraps=True),
         doc.numbers("segments", [group.segments for group in groups], form="count", drop=2),
-        doc.numbers("touched", [group.touched_segments for group in groups], form="count"),
+        doc.numbers("contaminated", [group.contaminated_segments for group in groups], form="count"),
         doc.numbers("duplicates", [group.whole_duplicates for group in groups], form="count", drop=1),
-        doc.numbers("bytes", [group.touched_bytes / group.bytes if group.bytes else 0.0 for group in groups], 2, "percent"),
+        doc.numbers("bytes", shares, 2, "percent"),
         doc.numbers(f"{overlap.n}-grams", [group.ngram_share for group in groups], 2, "percent"),
     )
     more = (f"and {left:,} more, with smaller shares: --json has them all",) if left > 0 else ()
@@ -114,7 +115,7 @@ def _quoted(text: str, skipped: int = 0) -> doc.Text:
 
 
 def _split(split: SplitEvaluation) -> Iterator[doc.Block]:
-    yield from evaluations.blocks([part for part in (split.whole, split.clean, split.touched) if part is not None])
-    for name, part in ((CLEAN, split.clean), (TOUCHED, split.touched)):
+    yield from evaluations.blocks([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
+    for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:
             yield doc.Text(f"No segment is {name}: there are no numbers for that part.")

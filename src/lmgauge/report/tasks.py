@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from lmgauge.report import blocks as doc
 from lmgauge.tasks.comparison import BOOTSTRAP_TEST, SIGNIFICANT, SystemResult, Systems
-from lmgauge.tasks.metric import TaskScore
+from lmgauge.tasks.metrics.protocol import TaskScore
 
 
 class _Part(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.jackknife import document_sums, jackknife
-from lmgauge.tasks.metric import Statistics, TaskMetric, TaskScore
+from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
 from lmgauge.tasks.significance import (
     DEFAULT_RESAMPLES,
     DEFAULT_SEED,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-from lmgauge.tasks.error_rates import UNITS, EditRate
+from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
 from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.texts import Texts
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.tasks.metric import TaskMetric
+from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.texts import References, Texts
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import SIGNIFICANCE_TESTS
-from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import UNKNOWN, Interval
 from lmgauge.numerics.significance import holm
+from lmgauge.result_list import ResultList
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
-from lmgauge.tasks.metric import ScoredSums, Statistics, TaskScore
+from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.significance import DEFAULT_SEED
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["BOOTSTRAP_TEST", "RANDOMIZATION_TEST", "SIGNIFICANT", "Groups", "SystemResult", "Systems", "compare_systems"]
 
@@ -98,7 +96,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 
 
 @dataclass(frozen=True)
-class Systems(Sequence[SystemResult]):
+class Systems(ResultList[SystemResult]):
     """Systems in the order given; prints as lines, turns into dicts and data frames.
 
     Attributes:
@@ -120,7 +118,6 @@ class Systems(Sequence[SystemResult]):
         notes: what a reader must know to read the numbers.
     """
 
-    items: tuple[SystemResult, ...]
     metric: str
     signature: str
     test: str | None
@@ -136,12 +133,6 @@ class Systems(Sequence[SystemResult]):
     unit: str | None = None
     units: int | None = None
     independence: str = ""
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __len__(self) -> int:
-        return len(self.items)
 
     @property
     def best(self) -> SystemResult:
@@ -161,18 +152,6 @@ class Systems(Sequence[SystemResult]):
     def to_rows(self) -> list[dict[str, Any]]:
         """Flat dicts: for each system the whole, with group None, then its groups."""
         return [row for item in self.items for row in item.to_rows()]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A row a system, and one a group.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        try:
-            import pandas
-        except ImportError as error:
-            raise MissingExtraError("pandas", extra="pandas") from error
-        return pandas.DataFrame(self.to_rows())
 
     def _cells(self) -> list[list[str]]:
         unit, scale = (" %", 100.0) if self.percent else ("", 1.0)

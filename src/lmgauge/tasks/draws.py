@@ -19,7 +19,7 @@ from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import BOOTSTRAP as BOOTSTRAP_METHOD
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, UNKNOWN, Interval
 from lmgauge.tasks.jackknife import jackknife
-from lmgauge.tasks.metric import ScoredSums, Statistics
+from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics
 from lmgauge.tasks.significance import (
     DEFAULT_RESAMPLES,
     DEFAULT_TRIALS,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.numerics.intervals import DOCUMENTS, JACKKNIFE, SEGMENTS, Interval, effective_freedom, student_t_quantile
-from lmgauge.tasks.metric import ScoredSums, Statistics
+from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics
 from lmgauge.tasks.significance import Estimate, Floats
 from lmgauge.tasks.texts import Integers
 

@@ -7,7 +7,7 @@ import sys
 
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
-from lmgauge.tasks.metric import TaskMetric
+from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.segment_scoring import SegmentScores
 
 

@@ -14,7 +14,7 @@ from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.comparison import RANDOMIZATION_TEST, Groups, Systems, compare_systems
 from lmgauge.tasks.draws import ONE_DOCUMENT
 from lmgauge.tasks.jackknife import CodedSums, document_sums, in_one_order
-from lmgauge.tasks.metric import Statistics, TaskMetric
+from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
 from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.significance import DEFAULT_SEED, UnitSums
 from lmgauge.tasks.texts import Integers

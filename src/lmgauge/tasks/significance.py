@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import BOOTSTRAP, Interval
-from lmgauge.tasks.metric import Statistics
+from lmgauge.tasks.metrics.protocol import Statistics
 from lmgauge.threads import run_ranges, thread_count
 
 Floats = NDArray[np.float64]

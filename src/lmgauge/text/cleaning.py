@@ -48,16 +48,20 @@ class CleanBlock:
     Attributes:
         data: valid text.
         characters: code points in `data`.
-        kept: int64, indexes of the lines of the block that are still in `data`; None when all are.
+        line_indexes: int64, indexes of the lines of the block that are still in `data`; None when all are.
     """
 
     data: bytes
     characters: int
-    kept: NDArray[np.int64] | None = None
+    line_indexes: NDArray[np.int64] | None = None
 
 
 def check_policy(errors: str) -> None:
-    """Raise UsageError unless `errors` is "fail", "replace" or "skip"."""
+    """Refuse an unknown way to treat invalid text.
+
+    Raises:
+        UsageError: `errors` is not "fail", "replace" or "skip".
+    """
     if errors not in ERROR_POLICIES:
         raise UsageError(f"unknown errors={errors!r}: choose one of {', '.join(ERROR_POLICIES)}")
 
@@ -109,11 +113,11 @@ def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> 
     Raises:
         InputError: invalid UTF-8 or a NUL byte, and `errors` is "fail".
     """
-    kept = None
+    line_indexes = None
     problem, characters = find_problem(block)
     if problem >= 0:
         if errors == "skip":
-            block, kept = _without_bad_lines(block, report)
+            block, line_indexes = _without_bad_lines(block, report)
         else:
             block = _repaired(block, problem, place, errors, report)
         characters = find_problem(block)[1]
@@ -121,7 +125,7 @@ def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> 
         before = len(block)
         block = _line_ends_as_lf(block, report)
         characters -= before - len(block)
-    return CleanBlock(block, characters, kept)
+    return CleanBlock(block, characters, line_indexes)
 
 
 def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock | None:
@@ -149,6 +153,9 @@ def find_problem(data: bytes) -> tuple[int, int]:
     """Return the offset of the first NUL or ill-formed UTF-8 byte (-1 if there is none), and the number of code points.
 
     The number of code points is only meaningful when there is no problem.
+
+    >>> find_problem("für".encode()), find_problem(b"f\xfcr")
+    ((-1, 3), (1, 0))
     """
     nul = data.find(b"\0")
     if data.isascii():
@@ -185,7 +192,7 @@ def _problem_message(block: bytes, problem: int, place: Place) -> str:
     if block[problem] == 0:
         what = "NUL (0x00) is not text; is this UTF-16, or a binary file?"
     elif block[problem] == 0xED and block[problem + 1 : problem + 2] >= b"\xa0":
-        what = "a lone surrogate (U+D800 to U+DFFF, \\ud800 in JSON) is no character"
+        what = "a lone surrogate (U+D800 to U+DFFF, \\ud800 in JSON) is not a character"
     else:
         what = f"0x{block[problem]:02X} is not valid UTF-8"
     return f"{where}: {what}: convert the file, or choose --errors replace"
@@ -193,18 +200,19 @@ def _problem_message(block: bytes, problem: int, place: Place) -> str:
 
 def _without_bad_lines(block: bytes, report: TextReport) -> tuple[bytes, NDArray[np.int64]]:
     lines = block.split(b"\n")[:-1]
-    kept = [i for i, line in enumerate(lines) if find_problem(line)[0] < 0]
-    report.skipped += len(lines) - len(kept)
-    return b"".join(lines[i] + b"\n" for i in kept), np.array(kept, dtype=np.int64)
+    valid = [i for i, line in enumerate(lines) if find_problem(line)[0] < 0]
+    report.skipped += len(lines) - len(valid)
+    return b"".join(lines[i] + b"\n" for i in valid), np.array(valid, dtype=np.int64)
 
 
 def _line_ends_as_lf(block: bytes, report: TextReport) -> bytes:
     """Read CRLF as LF; carriage returns elsewhere are ordinary white space.
 
-    Several carriage returns before a newline are one line end, or what is written could not be read back the same.
+    Several carriage returns before a newline are one line end; otherwise a text that lmgauge wrote would read back
+    differently.
     """
-    found = block.count(b"\r\n")
-    if not found:
+    crlf = block.count(b"\r\n")
+    if not crlf:
         return block
-    report.crlf_lines += found
+    report.crlf_lines += crlf
     return _MANY_CR.sub(b"\n", block) if b"\r\r\n" in block else block.replace(b"\r\n", b"\n")

@@ -14,6 +14,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from lmgauge.choices import UNITS, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.cleaning import check_policy
+from lmgauge.text.formats import TEXT_FORMATS
 from lmgauge.text.labels import (
     BLANK_LINE,
     BY_NAMES,
@@ -34,14 +36,15 @@ from lmgauge.text.labels import (
     DocumentNumbers,
     Names,
 )
-from lmgauge.text.readers import Reading, read_document, read_jsonl, read_lines, read_records, utf8
-from lmgauge.text.segments import Segments, TextReport, count_characters, count_words
+from lmgauge.text.readers import ReadingPass, read_records, utf8
+from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, find_sources
 
-__all__ = ["Corpus", "Segments", "TextReport", "count_characters", "count_words"]
+__all__ = ["Corpus", "Segments", "TextReport"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-Reader = Callable[[Reading], Iterator[Segments]]
+Reader = Callable[[ReadingPass], Iterator[Segments]]
 
 
 class Corpus:
@@ -52,44 +55,37 @@ class Corpus:
 
     Attributes:
         report: counts and fingerprint of the latest pass, complete once that pass came to its end.
-        group_names: names of the groups by their code; for groups from a field they are found while reading.
-        document_names: names of the documents by their number, found while reading; empty if they have none.
+        group_names: names of the groups by their code; for groups from a field they become known while reading.
+        document_names: names of the documents by their number, known after reading; empty if they have none.
         sources: the files to read, in order; empty for strings.
-        settings: what `from_files` needs to read the same text again; empty for strings.
+        settings: what `from_files` needs to read the same text again, by name; empty for strings.
     """
 
     def __init__(
         self,
         readers: Iterable[Reader],
+        options: ReadingOptions,
         *,
-        errors: str,
-        block_bytes: int,
-        field: str = "text",
         label_fields: Mapping[str, str] | None = None,
         documents: str = UNKNOWN,
         file_labels: list[str] | None = None,
         one_shot: str | None = None,
         sources: Iterable[Source] = (),
-        settings: Mapping[str, Any] | None = None,
-        lists: bool = False,
-        keep_bom: bool = False,
     ) -> None:
-        """Keep what the class methods `from_files` and `from_strings` have checked; use those."""
+        """Keep what the class methods `from_files`, `read` and `from_strings` have checked; use those."""
         self.report = TextReport()
         self.group_names: list[str] = list(dict.fromkeys(file_labels or ()))
         self.document_names: list[str] = []
         self.sources = tuple(sources)
-        self.settings = dict(settings or {})
+        self.settings: dict[str, Any] = (
+            {"paths": [source.path for source in self.sources], **options.stored()} if self.sources else {}
+        )
         self._readers = list(readers)
-        self._errors = errors
-        self._block_bytes = block_bytes
-        self._field = field
+        self._options = options
         self._label_fields = dict(label_fields or {})
         self._documents = documents
         self._file_labels = file_labels
         self._one_shot = one_shot
-        self._lists = lists
-        self._keep_bom = keep_bom
         self._used = False
 
     @classmethod
@@ -121,7 +117,7 @@ class Corpus:
                 segment itself; "blank-line" and "heading", the lines of a text file up to a blank line, or to the next
                 ` = Title = ` or `# Title`; "unknown"; any other name is the field or column that names the document.
                 None: each of several text files is one, otherwise unknown. How the text is scored does not depend on it.
-            id: field or column with the id of each record; segments without are told by their file and line.
+            id: field or column with the id of each record; without it a segment is identified by its file and line.
             format: read all files as "text", "jsonl", "tsv" or "parquet", whatever their names.
             errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
                 segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
@@ -137,40 +133,56 @@ class Corpus:
             InputError: a file is missing or a directory, or a glob matches nothing.
             UsageError: options that are unknown or contradict each other.
         """
-        if unit not in UNITS:
-            raise UsageError(f"unknown unit {unit!r}: choose one of {', '.join(UNITS)}")
-        _check_common(errors, block_bytes)
-        sources = find_sources(paths, format)
-        rule = _document_rule(document, sources, unit)
-        asked = {GROUP: None if group == FILE else group, DOCUMENT: document if rule == BY_NAMES else None, ID: id}
+        options = ReadingOptions(
+            unit=unit,
+            field=field,
+            group=group,
+            document=document,
+            id=id,
+            format=format,
+            errors=errors,
+            block_bytes=block_bytes,
+            lists=lists,
+            keep_bom=keep_bom,
+        )
+        return cls.read(paths, options)
+
+    @classmethod
+    def read(cls, paths: Paths, options: ReadingOptions) -> Corpus:
+        """Return the text of files as a corpus, as `from_files` does, with the options as one object.
+
+        Args:
+            paths: one path or several.
+            options: how to read them.
+
+        Raises:
+            InputError: a file is missing or a directory, or a glob matches nothing.
+            UsageError: options that are unknown or contradict each other.
+        """
+        if options.unit not in UNITS:
+            raise UsageError(f"unknown unit {options.unit!r}: choose one of {', '.join(UNITS)}")
+        _check_common(options.errors, options.block_bytes)
+        sources = find_sources(paths, options.format)
+        rule = _document_rule(options.document, sources, options.unit)
+        by_file = options.group == FILE
+        asked = {
+            GROUP: None if by_file else options.group,
+            DOCUMENT: options.document if rule == BY_NAMES else None,
+            ID: options.id,
+        }
         label_fields = {label: name for label, name in asked.items() if name is not None}
         plain = next((source for source in sources if source.format == "text"), None)
         if label_fields and plain is not None:
             label, name = next(iter(label_fields.items()))
             raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD[label]}")
-        once = next((source.name for source in sources if source.one_shot), None)
         return cls(
-            [_file_reader(source, unit) for source in sources],
-            errors=errors,
-            block_bytes=block_bytes,
-            field=field,
+            [partial(TEXT_FORMATS[source.format].load_reader(), source) for source in sources],
+            options,
             label_fields=label_fields,
             documents=rule,
-            file_labels=[source.label for source in sources] if group == FILE else None,
-            one_shot=once,
+            file_labels=[source.label for source in sources] if by_file else None,
+            one_shot=next((source.name for source in sources if source.one_shot), None),
             sources=sources,
-            settings={
-                "paths": [source.path for source in sources],
-                "unit": unit,
-                "field": field,
-                "group": group,
-                "document": document,
-                "id": id,
-                "format": format,
-                "errors": errors,
-            },
-            lists=lists,
-            keep_bom=keep_bom,
         )
 
     @classmethod
@@ -198,16 +210,12 @@ class Corpus:
         if isinstance(texts, (str, bytes)):
             raise UsageError("texts is one string: give a list of strings, or a path to from_files")
         _check_common(errors, block_bytes)
-        once = any(isinstance(given, Iterator) for given in (texts, groups, documents))
+        once = any(isinstance(values, Iterator) for values in (texts, groups, documents))
         labels = {label: names for label, names in ((GROUP, groups), (DOCUMENT, documents)) if names is not None}
 
-        def read(reading: Reading) -> Iterator[Segments]:
-            return _read_strings(texts, labels, reading)
-
         return cls(
-            [read],
-            errors=errors,
-            block_bytes=block_bytes,
+            [partial(_read_strings, texts, labels)],
+            ReadingOptions(errors=errors, block_bytes=block_bytes),
             documents=UNKNOWN if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
         )
@@ -237,8 +245,7 @@ class Corpus:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by = numbers.source
-        choices = (self._errors, self._block_bytes, report, self._lists, self._keep_bom)
-        reading = Reading(self._field, self._label_fields, groups, documents, *choices)
+        reading = ReadingPass(self._options, self._label_fields, groups, documents, report)
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):
             report.files += bool(self.sources)
@@ -266,7 +273,7 @@ class Corpus:
 _INSTEAD = {
     GROUP: "to group by: use file, or none",
     DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
-    ID: "that holds ids: a line is told by its file and number",
+    ID: "that holds ids: a line is identified by its file and number",
 }
 
 
@@ -297,46 +304,29 @@ def _check_common(errors: str, block_bytes: int) -> None:
         raise UsageError(f"block_bytes is {block_bytes}, but has to be at least 1")
 
 
-def _file_reader(source: Source, unit: Unit) -> Reader:
-    def read(reading: Reading) -> Iterator[Segments]:
-        if source.format == "jsonl":
-            return read_jsonl(source, reading)
-        if source.format == "tsv":
-            from lmgauge.text.tsv import read_tsv
-
-            return read_tsv(source, reading)
-        if source.format == "parquet":
-            from lmgauge.text.parquet import read_parquet
-
-            return read_parquet(source, reading)
-        return read_lines(source, reading) if unit == "line" else read_document(source, reading)
-
-    return read
-
-
-def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: Reading) -> Iterator[Segments]:
+def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
     """Yield strings in batches of about `block_bytes`."""
     batch: list[bytes] = []
     names: dict[str, list[str]] = {label: [] for label in labels}
-    waiting = {label: iter(given) for label, given in labels.items()}
+    waiting = {label: iter(values) for label, values in labels.items()}
     first, size = 1, 0
     for number, text in enumerate(texts, start=1):
         if not isinstance(text, str):
             raise UsageError(f"text {number} is {type(text).__name__}, not a string")
         batch.append(utf8(text))
         size += len(batch[-1])
-        for label, given in waiting.items():
-            name = next(given, None)
+        for label, values in waiting.items():
+            name = next(values, None)
             if name is None:
                 raise UsageError(f"there are more texts than {label}s: text {number} has none")
             names[label].append(name)
-        if size >= reading.block_bytes:
+        if size >= reading.options.block_bytes:
             yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
             batch, names, first, size = [], {label: [] for label in labels}, number + 1, 0
     if batch:
         yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
-    for label, given in waiting.items():
-        if next(given, None) is not None:
+    for label, values in waiting.items():
+        if next(values, None) is not None:
             raise UsageError(f"there are more {label}s than texts")
 
 

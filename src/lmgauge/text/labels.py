@@ -31,9 +31,12 @@ class Names:
         self._numbers = {name: number for number, name in enumerate(self.known)}
 
     def numbers(self, names: Iterable[str]) -> NDArray[np.int64]:
-        """Return the number of each name, a new one for a new name: int64 [names]."""
-        found = [self._number(name) for name in names]
-        return np.array(found, dtype=np.int64)
+        """Return the number of each name, a new one for a new name: int64 [names].
+
+        >>> Names().numbers(["news", "law", "news"])
+        array([0, 1, 0])
+        """
+        return np.array([self._number(name) for name in names], dtype=np.int64)
 
     def _number(self, name: str) -> int:
         number = self._numbers.setdefault(name, len(self.known))
@@ -120,12 +123,12 @@ def _headings(lines: Segments, after_blank: NDArray[np.bool_]) -> NDArray[np.boo
     starts, ends = lines.starts + (data[lines.starts] == ord(" ")), lines.ends - (data[lines.ends - 1] == ord(" "))
     long = np.flatnonzero(after_blank & (ends - starts >= len("= x =")))
     starts, ends = starts[long], ends[long]
-    found = np.zeros(len(lines), dtype=bool)
-    found[long] = _heading_marks(data[starts], data[starts + 1], data[starts + 2])
-    found[long] &= _heading_marks(data[ends - 1], data[ends - 2], data[ends - 3])
+    headings = np.zeros(len(lines), dtype=bool)
+    headings[long] = _heading_marks(data[starts], data[starts + 1], data[starts + 2])
+    headings[long] &= _heading_marks(data[ends - 1], data[ends - 2], data[ends - 3])
     hashes = np.flatnonzero((data[lines.starts] == ord("#")) & (lines.ends - lines.starts >= len("# x")))
-    found[hashes] |= data[lines.starts[hashes] + 1] == ord(" ")
-    return found
+    headings[hashes] |= data[lines.starts[hashes] + 1] == ord(" ")
+    return headings
 
 
 def _heading_marks(outer: NDArray[np.uint8], inner: NDArray[np.uint8], title: NDArray[np.uint8]) -> NDArray[np.bool_]:

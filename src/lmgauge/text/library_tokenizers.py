@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class IcuWordTokenizer:
     """Words by the boundaries of ICU (Unicode Standard Annex 29, with dictionaries for zh, ja, th, km, lo, my).
 
-    Pieces of nothing but white space are no tokens; they belong to the span of the token after them. A segment is
-    given back exactly if it has no white space. Tokens depend on ICU's version, which is part of the fingerprint.
+    Pieces of nothing but white space are not tokens; they belong to the span of the token after them. A segment is
+    restored exactly if it has no white space. Tokens depend on ICU's version, which is part of the fingerprint.
     """
 
     unit: TokenUnit = "word"
@@ -104,7 +104,7 @@ class HuggingFaceTokenizer:
     The text is taken as text: no special token is added, one that is spelled out in the text is not made special,
     nothing is truncated or padded. Where the strings of the tokens spell the text byte by byte, spans are those bytes;
     elsewhere they are the library's offsets, and a character that several pieces share belongs to the first of them. A
-    segment is given back exactly if the tokenizer's own decoder does so.
+    segment is restored exactly if the tokenizer's own decoder does so.
     """
 
     PREFIX = "hf@"
@@ -189,7 +189,7 @@ class HuggingFaceTokenizer:
             whole, text = b"".join(pieces), segments.text(i)
             added = len(whole) - len(text)
             if whole == text or (added == 1 and whole == b" " + text):
-                # A space that the tokenizer puts before the text is no byte of it.
+                # A space that the tokenizer puts before the text is not a byte of it.
                 ends = np.cumsum([len(piece) for piece in pieces]) - added
                 span_ends[at : at + len(ids)] = np.maximum(ends, 0)
             at += int(counts[i])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
 from lmgauge.text.labels import DOCUMENT, GROUP, ID, Names
-from lmgauge.text.readers import MAX_LINE_BYTES, Reading, gaps, read_records
+from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, file_errors
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 1 << 14
 
 
-def read_parquet(source: Source, reading: Reading) -> Iterator[Segments]:
-    """Yield the rows of a Parquet file in batches of about `reading.block_bytes` of text.
+def read_parquet(source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    """Yield the rows of a Parquet file in batches of about `reading.options.block_bytes` of text.
 
     Raises:
         InputError: the file is damaged, has no such column, or a row of it holds no string.
@@ -40,12 +40,12 @@ def read_parquet(source: Source, reading: Reading) -> Iterator[Segments]:
         raise InputError(f"{source.name}: not a readable Parquet file: {reason}") from error
 
 
-def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterator[Segments]:
-    columns = [reading.field, *reading.label_fields.values()]
+def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    columns = [reading.options.field, *reading.label_fields.values()]
     for column in columns:
         if column not in file.schema_arrow.names:
-            found = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
-            raise InputError(f"{source.name}: no column {column!r}; the columns are {found}: name one of them")
+            names = ", ".join(map(repr, file.schema_arrow.names[:8])) or "none"
+            raise InputError(f"{source.name}: no column {column!r}; the columns are {names}: name one of them")
         if file.schema_arrow.names.count(column) > 1:
             raise InputError(f"{source.name}: several columns are called {column!r}: give each a name of its own")
     row = 1
@@ -53,7 +53,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterat
         numbers = np.arange(row, row + len(batch), dtype=np.int64)
         row += len(batch)
         batch, numbers = _without_nulls(batch, columns, numbers, source, reading)
-        texts = _strings(batch.column(reading.field), reading.field, source)
+        texts = _strings(batch.column(reading.options.field), reading.options.field, source)
         fields = reading.label_fields.items()
         labels = {label: _strings(batch.column(field), field, source, integers=True) for label, field in fields}
         if len(texts):
@@ -61,7 +61,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: Reading) -> Iterat
 
 
 def _without_nulls(
-    batch: pa.RecordBatch, columns: list[str], numbers: NDArray[np.int64], source: Source, reading: Reading
+    batch: pa.RecordBatch, columns: list[str], numbers: NDArray[np.int64], source: Source, reading: ReadingPass
 ) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
     """Return the rows that have a value in all columns, and their numbers."""
     import pyarrow as pa
@@ -77,14 +77,14 @@ def _without_nulls(
     return (batch.filter(pa.array(~null)), numbers[~null]) if null.any() else (batch, numbers)
 
 
-def _rows_per_batch(file: pq.ParquetFile, reading: Reading) -> int:
+def _rows_per_batch(file: pq.ParquetFile, reading: ReadingPass) -> int:
     """Return how many rows hold about `block_bytes` of text, by the uncompressed size that the file declares."""
-    index = file.schema_arrow.names.index(reading.field)
+    index = file.schema_arrow.names.index(reading.options.field)
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     flat = file.metadata.num_columns == len(file.schema_arrow.names)  # nested columns have several leaves
     size: int = sum(group.column(index).total_uncompressed_size if flat else group.total_byte_size for group in groups)
     rows: int = max(file.metadata.num_rows, 1)
-    return max(1, min(_MOST_ROWS, reading.block_bytes * rows // max(size, 1)))
+    return max(1, min(_MOST_ROWS, reading.options.block_bytes * rows // max(size, 1)))
 
 
 def _strings(column: pa.Array, name: str, source: Source, *, integers: bool = False) -> pa.LargeStringArray:
@@ -123,7 +123,7 @@ def _segments(
     labels: dict[str, pa.LargeStringArray],
     numbers: NDArray[np.int64],
     source: Source,
-    reading: Reading,
+    reading: ReadingPass,
 ) -> Iterator[Segments]:
     """Yield a batch as segments over Arrow's own buffer if all of it is clean, else record by record."""
     offsets = np.frombuffer(texts.buffers()[1], dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -131,8 +131,8 @@ def _segments(
     longest = int(np.argmax(lengths))
     if lengths[longest] > MAX_LINE_BYTES:
         raise InputError(
-            f"{source.name}, row {numbers[longest]}: column {reading.field!r} holds {lengths[longest]:,} bytes in one cell; "
-            f"at most {MAX_LINE_BYTES:,} are read: cut the text into more rows"
+            f"{source.name}, row {numbers[longest]}: column {reading.options.field!r} holds {lengths[longest]:,} bytes in "
+            f"one cell; at most {MAX_LINE_BYTES:,} are read: cut the text into more rows"
         )
     buffer = texts.buffers()[2]
     data = np.frombuffer(buffer if buffer is not None else b"", dtype=np.uint8)[offsets[0] : offsets[-1]]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start
 from lmgauge.text.labels import DOCUMENT, GROUP, ID, Names
+from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, read_chunks
 
@@ -29,30 +30,22 @@ _ZERO = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The choices of one pass over a corpus, and what it finds out.
+class ReadingPass:
+    """One pass over a corpus: its options, and the names and counts that it collects.
 
     Attributes:
-        field: name of the field or column that holds the text of a record.
+        options: how to read.
         label_fields: by label ("group", "document", "id") the field or column that holds it; only those asked for.
         groups: numbers of the groups.
         documents: numbers of the documents that have names.
-        errors: "fail", "replace" or "skip".
-        block_bytes: about how many bytes to hold at a time.
         report: counts what is read and changed.
-        lists: a JSONL field may also hold a list of strings; each is a segment then, with its record's line number.
-        keep_bom: a byte order mark at the head of plain text is text.
     """
 
-    field: str
+    options: ReadingOptions
     label_fields: Mapping[str, str]
     groups: Names
     documents: Names
-    errors: str
-    block_bytes: int
     report: TextReport
-    lists: bool = False
-    keep_bom: bool = False
 
     def leave_out(self, problem: InputError, count: int = 1) -> None:
         """Count records that cannot be used.
@@ -60,43 +53,60 @@ class Reading:
         Raises:
             InputError: `problem`, unless such records are to be skipped.
         """
-        if self.errors != "skip":
+        if self.options.errors != "skip":
             raise problem
         self.report.skipped += count
         self.report.unusable += count
         self.report.first_unusable = self.report.first_unusable or str(problem)
 
 
-def read_lines(source: Source, reading: Reading) -> Iterator[Segments]:
-    """Yield the lines of a text file: cut at newlines alone, blank lines included, a missing last newline supplied."""
+def read_text(source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    """Yield a text file as its lines or as one document, as `reading.options.unit` says.
+
+    Raises:
+        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
+    """
+    return read_lines(source, reading) if reading.options.unit == "line" else read_document(source, reading)
+
+
+def read_lines(source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    """Yield the lines of a text file: cut at newlines alone, blank lines included, a missing last newline supplied.
+
+    Raises:
+        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
+    """
     for segments, characters in clean_blocks(source, reading):
         reading.report.characters += characters
         yield segments
 
 
-def clean_blocks(source: Source, reading: Reading) -> Iterator[tuple[Segments, int]]:
-    """Yield blocks of lines and their code points, newlines included."""
+def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segments, int]]:
+    """Yield blocks of lines and the number of their code points, newlines included.
+
+    Raises:
+        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
+    """
     place = Place(source.name)
-    keep_bom = reading.keep_bom and source.format == "text"
+    keep_bom = reading.options.keep_bom and source.format == "text"
     for raw, newline_supplied in _line_blocks(source, reading):
         block = strip_file_start(raw, place, reading.report, keep_bom) if place.byte == 0 else raw
         if newline_supplied:
             if block == b"\n":  # the file was a byte order mark alone: an empty text
                 return
             reading.report.missing_final_newline += 1
-        clean = clean_lines(block, place, reading.errors, reading.report)
+        clean = clean_lines(block, place, reading.options.errors, reading.report)
         data = np.frombuffer(clean.data, dtype=np.uint8)
         ends = np.flatnonzero(data == ord("\n")).astype(np.int64, copy=False)
         if len(ends):
             starts = np.concatenate((_ZERO, ends[:-1] + 1))
-            numbers = None if clean.kept is None else clean.kept + place.line
+            numbers = None if clean.line_indexes is None else clean.line_indexes + place.line
             first_line = place.line if numbers is None else int(numbers[0])
             yield Segments(data, starts, ends, 1, 0, None, source.name, first_line, numbers), clean.characters
-        place.line += len(ends) if clean.kept is None else block.count(b"\n")
+        place.line += len(ends) if clean.line_indexes is None else block.count(b"\n")
         place.byte = (place.byte or 0) + len(block)
 
 
-def _line_blocks(source: Source, reading: Reading) -> Iterator[tuple[bytes, bool]]:
+def _line_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[bytes, bool]]:
     """Yield blocks of whole lines of about `block_bytes`, and whether a newline had to be added at the end.
 
     Raises:
@@ -122,32 +132,40 @@ def _line_blocks(source: Source, reading: Reading) -> Iterator[tuple[bytes, bool
         yield last, True
 
 
-def _chunks_to_nul(source: Source, reading: Reading) -> Iterator[bytes]:
+def _chunks_to_nul(source: Source, reading: ReadingPass) -> Iterator[bytes]:
     """Yield the chunks of a file; none after one with a NUL that will be refused, so that nobody waits for more."""
-    for chunk in read_chunks(source, reading.block_bytes):
+    for chunk in read_chunks(source, reading.options.block_bytes):
         yield chunk
-        if reading.errors == "fail" and b"\0" in chunk:
+        if reading.options.errors == "fail" and b"\0" in chunk:
             return
 
 
-def read_document(source: Source, reading: Reading) -> Iterator[Segments]:
-    """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file."""
+def read_document(source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    """Yield a text file as one segment, its last newline supplied if missing; nothing for an empty file.
+
+    Raises:
+        InputError: the text is not valid.
+    """
     place = Place(source.name)
     chunks = list(_chunks_to_nul(source, reading))
     complete = not chunks or chunks[-1].endswith(b"\n")
     whole = b"".join(chunks if complete else [*chunks, b"\n"])
     chunks.clear()
-    text = strip_file_start(whole, place, reading.report, reading.keep_bom)
+    text = strip_file_start(whole, place, reading.report, reading.options.keep_bom)
     if text in (b"", b"\n") and not (complete and text):
         return
     reading.report.missing_final_newline += not complete
-    clean = clean_record(text, place, reading.errors, reading.report)
+    clean = clean_record(text, place, reading.options.errors, reading.report)
     if clean is not None:
         yield pack_records([clean.data], [1], {}, source.name, reading, clean.characters)
 
 
-def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
-    """Yield the records of a JSONL file; lines of nothing but white space are no records."""
+def read_jsonl(source: Source, reading: ReadingPass) -> Iterator[Segments]:
+    """Yield the records of a JSONL file; a line of nothing but white space is not a record.
+
+    Raises:
+        InputError: a line is not a JSON object, or its field is missing or does not hold text.
+    """
     for lines, _ in clean_blocks(source, reading):
         texts: list[bytes] = []
         numbers: list[int] = []
@@ -158,15 +176,15 @@ def read_jsonl(source: Source, reading: Reading) -> Iterator[Segments]:
                 continue
             try:
                 record = _parse_json(raw, source.name, lines.line(i))
-                found = _text_field(record, reading, source.name, lines.line(i))
+                segments = _text_field(record, reading, source.name, lines.line(i))
                 own = [_label_field(record, field, source.name, lines.line(i)) for field in reading.label_fields.values()]
             except InputError as error:
                 reading.leave_out(error)
                 continue
-            texts.extend(found)
-            numbers.extend([lines.line(i)] * len(found))
+            texts.extend(segments)
+            numbers.extend([lines.line(i)] * len(segments))
             for values, value in zip(labels.values(), own, strict=True):
-                values.extend([value] * len(found))
+                values.extend([value] * len(segments))
         if texts:
             yield from read_records(texts, numbers, labels, source.name, reading)
 
@@ -183,19 +201,19 @@ def _parse_json(raw: bytes, name: str, line: int) -> dict[str, object]:
     return record
 
 
-def _text_field(record: dict[str, object], reading: Reading, name: str, line: int) -> list[bytes]:
-    value = _field(record, reading.field, name, line)
+def _text_field(record: dict[str, object], reading: ReadingPass, name: str, line: int) -> list[bytes]:
+    value = _field(record, reading.options.field, name, line)
     if isinstance(value, str):
         return [utf8(value)]
     wanted, what = "a string", _kind(value)
-    if reading.lists:
+    if reading.options.lists:
         wanted = "a string or a list of strings"
         if isinstance(value, list):
             present = [text for text in value if text is not None]  # null: a reference that is absent
             if present and all(isinstance(text, str) for text in present):
                 return [utf8(text) for text in present]
-            what = "a list without a string" if not present else "a list with something that is no string"
-    raise InputError(f"{name}:{line}: field {reading.field!r} holds {what}, not {wanted}")
+            what = "a list without a string" if not present else "a list with something that is not a string"
+    raise InputError(f"{name}:{line}: field {reading.options.field!r} holds {what}, not {wanted}")
 
 
 def _label_field(record: dict[str, object], field: str, name: str, line: int) -> str:
@@ -211,8 +229,8 @@ def _label_field(record: dict[str, object], field: str, name: str, line: int) ->
 
 def _field(record: dict[str, object], field: str, name: str, line: int) -> object:
     if field not in record:
-        found = ", ".join(map(repr, list(record)[:8])) or "none"
-        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {found}: name one of them")
+        fields = ", ".join(map(repr, list(record)[:8])) or "none"
+        raise InputError(f"{name}:{line}: no field {field!r}; the fields are {fields}: name one of them")
     return record[field]
 
 
@@ -222,12 +240,16 @@ def _kind(value: object) -> str:
 
 
 def utf8(text: str) -> bytes:
-    """Return a string as UTF-8; a lone surrogate becomes ill-formed UTF-8, to be handled like any other."""
+    """Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other.
+
+    >>> utf8("ü")
+    b'\xc3\xbc'
+    """
     return text.encode("utf-8", "surrogatepass")
 
 
 def read_records(
-    records: Iterable[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: Reading
+    records: Iterable[bytes], numbers: Sequence[int], labels: Labels, name: str, reading: ReadingPass
 ) -> Iterator[Segments]:
     """Yield raw records as one batch of segments (none if all are skipped), cleaned as the text of a file would be.
 
@@ -236,25 +258,28 @@ def read_records(
         numbers: line or record number of each.
         labels: the labels of each.
         name: where they are from, for messages.
-        reading: the choices made.
+        reading: the options of the pass.
+
+    Raises:
+        InputError: a record is not valid text, unless such text is to be replaced or skipped.
     """
     texts: list[bytes] = []
-    kept: list[int] = []
+    valid: list[int] = []
     characters = 0
     for i, raw in enumerate(records):
-        clean = clean_record(raw, Place(name, numbers[i], None, "record"), reading.errors, reading.report)
+        clean = clean_record(raw, Place(name, numbers[i], None, "record"), reading.options.errors, reading.report)
         if clean is None:
             continue
         characters += clean.characters
         texts.append(clean.data)
-        kept.append(i)
-    if kept:
-        kept_labels = {label: [values[i] for i in kept] for label, values in labels.items()}
-        yield pack_records(texts, [numbers[i] for i in kept], kept_labels, name, reading, characters)
+        valid.append(i)
+    if valid:
+        valid_labels = {label: [values[i] for i in valid] for label, values in labels.items()}
+        yield pack_records(texts, [numbers[i] for i in valid], valid_labels, name, reading, characters)
 
 
 def pack_records(
-    records: list[bytes], numbers: list[int], labels: Labels, name: str, reading: Reading, characters: int
+    records: list[bytes], numbers: list[int], labels: Labels, name: str, reading: ReadingPass, characters: int
 ) -> Segments:
     """Return clean records as segments that share one array; `characters` of them are added to the report."""
     reading.report.characters += characters
@@ -277,5 +302,9 @@ def pack_records(
 
 
 def gaps(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Return the record numbers if some in between are missing or come twice, else None."""
+    """Return the record numbers, int64 [segments], if some in between are missing or come twice, else None.
+
+    >>> gaps(np.array([3, 4, 5])), gaps(np.array([3, 5]))
+    (None, array([3, 5]))
+    """
     return None if (np.diff(numbers) == 1).all() else numbers

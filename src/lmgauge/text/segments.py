@@ -17,7 +17,7 @@ from lmgauge.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Consecutive segments of a corpus, validated and normalised.
+    """Consecutive segments of a corpus, validated and normalized.
 
     `data` is valid UTF-8 in every segment, without NUL, CRLF read as LF, a byte order mark removed (unless it was to be
     kept). It may be read-only. Segment i is `data[starts[i]:ends[i]]`, its terminator excluded.
@@ -75,11 +75,11 @@ class Segments:
 
 @dataclass(slots=True)
 class TextReport:
-    """What was read, and what was changed on the way: nothing of it is silent.
+    """What was read, and what was changed while reading: nothing is changed silently.
 
     Attributes:
         segments: lines, records or documents.
-        bytes: bytes of the normalised text, terminators included.
+        bytes: bytes of the normalized text, terminators included.
         characters: Unicode code points of it, terminators included.
         files: files (or streams) read.
         crlf_lines: line ends CRLF read as LF.
@@ -90,7 +90,7 @@ class TextReport:
         unusable: those of them that are records without a text: bad JSON, no such field, null.
         first_unusable: what is wrong with the first of these, and where it is.
         missing_final_newline: files whose last newline was supplied.
-        sha256: hexadecimal digest of the normalised content, empty until the text was read to its end.
+        sha256: hexadecimal digest of the normalized content, empty until the text was read to its end.
         documents_by: what tells documents apart: "files", "segments", "blank lines", "headings", "field NAME", "names"
             (given beside strings) or "unknown".
         documents: how many there are; 0 if unknown.
@@ -138,7 +138,7 @@ class TextReport:
         if self.missing_final_newline:
             lines.append(f"final newline supplied for {self.missing_final_newline:,} of {self.files:,} files")
         if self.replaced:
-            lines.append(f"{self.replaced:,} bytes that are no valid text replaced by U+FFFD")
+            lines.append(f"{self.replaced:,} bytes that are not valid text replaced by U+FFFD")
         if invalid := self.skipped - self.unusable:
             lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
         if self.unusable:
@@ -158,6 +158,10 @@ def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
     Returns:
         bool [bytes].
+
+    Example:
+        >>> is_white_space(np.frombuffer(b"a b", np.uint8))
+        array([False,  True, False])
     """
     # 9..13 are \t \n \v \f \r; the difference wraps around, so one comparison checks both ends of the range.
     white: NDArray[np.bool_] = (data == 32) | ((data - np.uint8(9)) < 5)
@@ -183,16 +187,10 @@ def count_text(
 
     Returns:
         The number of words, maximal runs of bytes that are not ASCII white space within a segment, and of code points.
+
+    Example:
+        >>> count_text(np.frombuffer("für uns".encode(), np.uint8), np.array([0]), np.array([8]), 0)
+        (2, 7)
     """
     words, characters = _native.count_text(data, starts, ends)
     return words, characters + terminator * len(starts)
-
-
-def count_words(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> int:
-    """Return the first of what `count_text` counts."""
-    return count_text(data, starts, ends, terminator)[0]
-
-
-def count_characters(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], terminator: int) -> int:
-    """Return the second of what `count_text` counts."""
-    return count_text(data, starts, ends, terminator)[1]

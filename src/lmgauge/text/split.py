@@ -6,17 +6,17 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from filecmp import cmp
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.files import refuse_replacing
+from lmgauge.files import making_parents, refuse_replacing, writing
 from lmgauge.text.documents import Corpus, Segments
 
 PARTS = ("train", "validation", "test")
@@ -32,8 +32,8 @@ class Split:
         assignment: uint8 [segments], index into `PARTS` in reading order.
         fractions: the share of each part that was asked for.
         seed: the seed used.
-        by_group: whether groups were kept together.
-        records: whether segments are records or documents, which may hold newlines.
+        by_group: True if the segments of a group stay together.
+        records: True if segments are records or documents, which may hold newlines.
         sha256: digest of the text that was split.
     """
 
@@ -81,6 +81,10 @@ def split_corpus(
     Raises:
         UsageError: fractions or seed out of range, or a single group to split by.
         InputError: the corpus has no segment.
+
+    Example:
+        >>> split_corpus(Corpus.from_strings([str(i) for i in range(10)]), seed=1).counts()
+        {'train': 8, 'validation': 1, 'test': 1}
     """
     shares = _check(fractions, seed)
     sizes = []
@@ -107,7 +111,7 @@ def split_corpus(
 def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
     shares = tuple(float(share) for share in fractions)
     if len(shares) != len(PARTS):
-        raise UsageError(f"{len(shares)} fractions given, but three are needed: {', '.join(PARTS)}")
+        raise UsageError(f"three fractions are needed ({', '.join(PARTS)}), not {len(shares)}")
     if not all(0 <= share <= 1 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
         raise UsageError(f"fractions {', '.join(map(str, shares))}: each has to be from 0 to 1, and their sum 1")
     if not 0 <= seed < 2**64:
@@ -174,7 +178,8 @@ def write_split(
 
     Raises:
         UsageError: as in `split_corpus`; the corpus can be read only once; a part would replace a file of the input, or
-            one that is there and is not the same; the directory cannot be written to.
+            one that is there and is not the same.
+        OutputError: the directory cannot be written to.
         InputError: the text cannot be used, or changed between the two readings.
     """
     if not corpus.rereadable:
@@ -192,7 +197,7 @@ def write_split(
         raise UsageError(f"{folder} is the folder of a model: write to another directory")
     segments = [0] * len(PARTS)
     written = [0] * len(PARTS)
-    with _complete_or_nothing(paths) as files:
+    with _writing_parts(paths) as files:
         for part in corpus:
             assignment = split.assignment[part.first : part.first + len(part)]
             if len(assignment) < len(part):
@@ -230,45 +235,17 @@ def _json_lines(part: Segments, chosen: NDArray[np.bool_]) -> bytes:
 
 
 @contextmanager
-def _complete_or_nothing(paths: Sequence[Path | None]) -> Iterator[list[BinaryIO | None]]:
-    """Open files to write under temporary names; name them at the end, or remove them if anything went wrong."""
-    temporary = [None if path is None else path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in paths]
-    made = [folder for folder in {path.parent for path in paths if path} if not folder.exists()]
-    done = False
-    try:
-        with _write_errors(), ExitStack() as stack:
-            for folder in made:
-                folder.mkdir(parents=True)
-            yield [None if name is None else stack.enter_context(open(name, "wb")) for name in temporary]
-        with _write_errors():
-            for name, path in zip(temporary, paths, strict=True):
-                # Nothing tells the part of an older split from a text that somebody made by hand: only the same is replaced.
-                if name is not None and path is not None and path.exists() and not cmp(name, path, shallow=False):
+def _writing_parts(paths: Sequence[Path | None]) -> Iterator[list[IO[bytes] | None]]:
+    """Open a file for each part; all of them appear under their names when the block ends well, otherwise none does."""
+    folders = {path.parent for path in paths if path}
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(making_parents(folder / "part"))
+        files = [None if path is None else stack.enter_context(writing(path)) for path in paths]
+        yield files
+        for file, path in zip(files, paths, strict=True):
+            # Nothing tells the part of an older split from a text that somebody made by hand: only the same is replaced.
+            if file is not None and path is not None and path.exists():
+                file.flush()
+                if not cmp(file.name, path, shallow=False):
                     raise _already_there(path)
-            for name, path in zip(temporary, paths, strict=True):
-                if name is not None and path is not None:
-                    os.replace(name, path)
-        done = True
-    finally:  # also at Ctrl-C
-        if not done:
-            _remove(temporary, made)
-
-
-def _remove(files: Sequence[Path | None], folders: Sequence[Path]) -> None:
-    """Remove what was begun; what cannot be removed must not hide why it has to be."""
-    for file in files:
-        if file is not None:
-            with suppress(OSError):
-                file.unlink()
-    for folder in folders:
-        with suppress(OSError):  # it is not empty, or was never made
-            folder.rmdir()
-
-
-@contextmanager
-def _write_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise UsageError(f"{where}cannot write the parts: {error.strerror or error}") from error

@@ -14,20 +14,18 @@ from io import BufferedReader
 from pathlib import PurePath
 from typing import BinaryIO, cast
 
-from lmgauge.choices import FORMATS
+from lmgauge.choices import FORMATS, Format
 from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.text.formats import BY_SUFFIX
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
 STDIN = "-"
 
-_JSONL_SUFFIXES = (".jsonl", ".ndjson")
-_RECORD_SUFFIXES = dict.fromkeys(_JSONL_SUFFIXES, "jsonl") | {".tsv": "tsv", ".parquet": "parquet"}
-_TEXT_SUFFIXES = (".txt", ".text", *_RECORD_SUFFIXES)
 # A zstd stream gives at most 128 KiB for 4 bytes read, so this bounds what one call can return (at 128 MiB).
 _ZSTD_READ_BYTES = 1 << 12
 _PACKED_BYTES = 1 << 16  # of .bz2 and .xz at a time, and what may come out of them at a time
 _UNPACKED_BYTES = 1 << 20
-_ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; the library refuses more than 2**27 untold
+_ZSTD_MAX_WINDOW = 2**31  # the largest window of `zstd --long=31`; by default the library refuses more than 2**27
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Source:
     """
 
     path: str
-    format: str
+    format: Format
     compression: str
     label: str
     one_shot: bool
@@ -64,7 +62,7 @@ def find_sources(
         format: "text", "jsonl", "tsv" or "parquet" for all of them; None decides by the name of each.
 
     Returns:
-        The sources, each with a label of its own.
+        The sources, each with a short name that no other has.
 
     Raises:
         InputError: a file is missing, is a directory, or a glob matches nothing.
@@ -72,8 +70,8 @@ def find_sources(
     """
     if format is not None and format not in FORMATS:
         raise UsageError(f"unknown format {format!r}: choose one of {', '.join(FORMATS)}")
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    names = [name for path in given for name in _expand(os.fspath(path))]
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    names = [name for path in listed for name in _expand(os.fspath(path))]
     if not names:
         raise UsageError("no text to read: name at least one file, or - for standard input")
     if names.count(STDIN) > 1:
@@ -95,11 +93,11 @@ def _source(path: str, format: str | None, label: str) -> Source:
     one_shot = path == STDIN or not stat.S_ISREG(_mode(path))
     bare, compression = _split_compression(path)
     if format is None:
-        format = _RECORD_SUFFIXES.get(os.path.splitext(bare)[1].lower(), "text")
+        format = BY_SUFFIX.get(os.path.splitext(bare)[1].lower(), "text")
     if format == "parquet" and (one_shot or compression):
         reason = "a pipe" if one_shot else f"a {compression} file"
         raise InputError(f"{path}: Parquet cannot be read from {reason}: save it as a plain file first")
-    return Source(path, format, compression, label, one_shot)
+    return Source(path, cast(Format, format), compression, label, one_shot)
 
 
 def _mode(path: str) -> int:
@@ -132,7 +130,7 @@ def _stem(name: str) -> str:
         return "stdin"
     base = _split_compression(PurePath(name).name)[0]
     bare, suffix = os.path.splitext(base)
-    return bare if suffix.lower() in _TEXT_SUFFIXES else base
+    return bare if suffix.lower() in BY_SUFFIX else base
 
 
 def _reason(error: Exception) -> str:
@@ -145,7 +143,11 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def file_errors(source: Source) -> Iterator[None]:
-    """Turn the operating system's and the decompressors' errors into one InputError that names the file."""
+    """Turn the operating system's and the decompressors' errors into one that names the file.
+
+    Raises:
+        InputError: instead of the error in the block.
+    """
     try:
         yield
     except EOFError as error:

@@ -1,8 +1,8 @@
 """Text to tokens with byte spans: words between white space, characters, bytes; ICU words and subwords by name.
 
 A tokenizer decides what a model predicts, so it says three things about its tokens: the strings that stand in the
-vocabulary, the stretch of the source text that each one accounts for, and in how many segments the text cannot be
-had back from them. The spans of a segment tile it: nothing is scored twice, nothing left out.
+vocabulary, the span of the source text that each one accounts for, and from which segments' tokens the text cannot be
+restored. The spans of a segment tile it: no byte is scored twice, and none is left out.
 
     >>> tokenizer = make_tokenizer("whitespace")
     >>> from lmgauge.text.documents import Corpus
@@ -33,7 +33,7 @@ class _BuiltIn:
     kernel: int | None
 
     def settings(self) -> dict[str, object]:
-        """Return the name, which is all there is to know."""
+        """Return the name: there are no other settings."""
         return {"name": self.name}
 
     def files(self) -> dict[str, bytes]:
@@ -52,8 +52,8 @@ class _BuiltIn:
 class WhitespaceTokenizer(_BuiltIn):
     """Words: maximal runs of bytes that are not ASCII white space (space, \\t, \\n, \\v, \\f, \\r).
 
-    A segment is given back exactly if single spaces separate its words and none is at its ends. The span of a word
-    takes the white space before it.
+    A segment is restored exactly if single spaces separate its words and none is at its ends. The span of a word
+    includes the white space before it.
     """
 
     name = "whitespace"
@@ -92,7 +92,11 @@ class WhitespaceTokenizer(_BuiltIn):
         return lossy
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the words joined by single spaces."""
+        """Return the words joined by single spaces.
+
+        >>> WhitespaceTokenizer().detokenize(["ein", "Satz"])
+        'ein Satz'
+        """
         return " ".join(tokens)
 
 
@@ -101,7 +105,7 @@ def _nothing_lost(segments: Segments) -> NDArray[np.bool_]:
 
 
 class CharacterTokenizer(_BuiltIn):
-    """Unicode code points; loses nothing."""
+    """Unicode code points; the text can always be restored."""
 
     name = "character"
     unit: TokenUnit = "character"
@@ -128,7 +132,7 @@ class CharacterTokenizer(_BuiltIn):
 
 
 class ByteTokenizer(_BuiltIn):
-    """Bytes of the UTF-8 text, written "<0x41>" in vocabularies; loses nothing."""
+    """Bytes of the UTF-8 text, written "<0x41>" in vocabularies; the text can always be restored."""
 
     name = "byte"
     unit: TokenUnit = "byte"
@@ -145,7 +149,11 @@ class ByteTokenizer(_BuiltIn):
         return Tokens(_BYTE_NAMES, starts, starts + _BYTE_NAME_LENGTH, counts, span_ends, _nothing_lost(segments))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the bytes as text, U+FFFD for what is not valid UTF-8; tokens that name no byte stand as they are."""
+        """Return the bytes as text, U+FFFD for what is not valid UTF-8; a token that does not name a byte is kept as it is.
+
+        >>> ByteTokenizer().detokenize(["<0x41>", "<0xC3>", "<0xBC>", "</s>"])
+        'Aü</s>'
+        """
         pieces = (bytes([_BYTE_VALUES[token]]) if token in _BYTE_VALUES else token.encode() for token in tokens)
         return b"".join(pieces).decode("utf-8", "replace")
 
@@ -192,6 +200,10 @@ def make_tokenizer(spec: str | os.PathLike[str] | Tokenizer) -> Tokenizer:
         UsageError: there is no such tokenizer.
         InputError: the tokenizer.json is missing or not usable.
         MissingExtraError: the library it needs is not installed.
+
+    Example:
+        >>> make_tokenizer("character").unit
+        'character'
     """
     if not isinstance(spec, (str, os.PathLike)):
         if isinstance(spec, Tokenizer):
@@ -229,7 +241,7 @@ def load_tokenizer(settings: Mapping[str, object], directory: str | os.PathLike[
 
     try:
         if not name.startswith(HuggingFaceTokenizer.PREFIX):
-            # A name from a file is never taken for a path.
+            # A name in a model's file is never used as a path.
             if name in ("whitespace", "character", "byte", "icu") or name.startswith("icu:"):
                 return make_tokenizer(name)
             raise ModelFileError(f"{os.fspath(directory)}: unknown tokenizer {name!r}: was a newer lmgauge used?")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lmgauge.errors import InputError
-from lmgauge.text.readers import Reading, clean_blocks, read_records
+from lmgauge.text.readers import ReadingPass, clean_blocks, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source
 
 
-def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
+def read_tsv(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     """Yield one column of a TSV file; nothing is quoted or escaped in it, a blank line is an empty first column.
 
     A column that is named as a number counts from 1, and the first line is a record like the others; any other name is
@@ -19,14 +19,14 @@ def read_tsv(source: Source, reading: Reading) -> Iterator[Segments]:
     Raises:
         InputError: there is no such column, in the header or in a line.
     """
-    wanted = [reading.field, *reading.label_fields.values()]
+    wanted = [reading.options.field, *reading.label_fields.values()]
     columns = [_number(name) for name in wanted]
     header = None in columns
     for lines, _ in clean_blocks(source, reading):
         first = 0
         if header:
             names = lines.text(0).decode().split("\t")
-            columns = [_found(names, name, source) if at is None else at for name, at in zip(wanted, columns, strict=True)]
+            columns = [_index(names, name, source) if at is None else at for name, at in zip(wanted, columns, strict=True)]
             header, first = False, 1
         texts: list[bytes] = []
         numbers: list[int] = []
@@ -50,12 +50,12 @@ def _number(name: str) -> int | None:
     return int(name) - 1 if name.isascii() and name.isdigit() and len(name) < 10 and int(name) > 0 else None
 
 
-def _found(names: list[str], wanted: str, source: Source) -> int:
+def _index(names: list[str], wanted: str, source: Source) -> int:
     if wanted in names:
         return names.index(wanted)
-    found = ", ".join(repr(name[:40]) for name in names[:8])
+    header = ", ".join(repr(name[:40]) for name in names[:8])
     raise InputError(
-        f"{source.name}: no column {wanted!r} in its first line, which has {found}: name one of them or, "
+        f"{source.name}: no column {wanted!r} in its first line, which has {header}: name one of them or, "
         f"in a file without header, the number of a column (1 to {len(names)})"
     )
 

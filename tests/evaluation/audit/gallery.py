@@ -115,7 +115,7 @@ class HashedCache(Sound):
         self.table = np.minimum(1.0, 0.9 * self.table + 0.1 * shared[:, buckets])
 
 
-class NormalisedOverSample(Sound):
+class NormalizedOverSample(Sound):
     """Importance-sampled softmax: the normaliser is estimated from a third of the vocabulary."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -191,7 +191,7 @@ class CacheAcrossSegments(Sound):
             yield replace(batch, logprob=logprob)
 
 
-class MemorisesPrefixes(Sound):
+class MemorizesPrefixes(Sound):
     """Remembers what came after every prefix of the text the first time that it is asked to score it; then it is frozen."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -221,7 +221,7 @@ class MemorisesPrefixes(Sound):
         return np.array([self.log_distribution(ids[:j])[ids[j]] for j in range(1, len(ids))])
 
 
-class RemembersWhatItWasAsked(MemorisesPrefixes):
+class RemembersWhatItWasAsked(MemorizesPrefixes):
     """The same, and what it was asked before it gives again as it was: an ordinary cache hides that it has learned."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -410,20 +410,20 @@ class PositiveLogs(Sound):
 
 
 GALLERY: list[tuple[type[Sound], str, str]] = [
-    (HashedCache, "normalisation", "sums"),
-    (NormalisedOverSample, "normalisation", "sums"),
-    (BaseTwoLogs, "normalisation", "sums"),
-    (OtherTemperature, "normalisation", "agreement"),
-    (Dropout, "normalisation", "agreement"),
+    (HashedCache, "normalization", "sums"),
+    (NormalizedOverSample, "normalization", "sums"),
+    (BaseTwoLogs, "normalization", "sums"),
+    (OtherTemperature, "normalization", "agreement"),
+    (Dropout, "normalization", "agreement"),
     (Dropout, "causality", "batches"),
     (PeeksAtTarget, "causality", "target"),
     (PeeksAhead, "causality", "later text"),
     (MaskOffByOne, "causality", "later text"),
     (CacheAcrossSegments, "causality", "batches"),
-    (MemorisesPrefixes, "causality", "memory"),
+    (MemorizesPrefixes, "causality", "memory"),
     (RemembersWhatItWasAsked, "causality", "untouched copy"),
     (FitsItselfOnFirstScore, "causality", "memory"),
-    (NotANumber, "normalisation", "sums"),
+    (NotANumber, "normalization", "sums"),
     (LeftPadding, "causality", "batches"),
     (ScoresPadding, "coverage", "sentence ends"),
     (SkipsChunkBoundaries, "coverage", "spelling"),

@@ -16,7 +16,7 @@ from tests.evaluation.audit.gallery import Sound, SoundWithoutEnds
 
 from lmgauge.errors import MissingExtraError
 from lmgauge.evaluation.audit import FAIL, NOT_CHECKED, PASS, audit
-from lmgauge.evaluation.audit.compression import EventCoder, NoCodeError, check_proof, decode_segments, encode_segments
+from lmgauge.evaluation.audit.compression import EventCoder, NoCodeError, check_compression, decode_segments, encode_segments
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.models.custom import CustomModel
 from lmgauge.text.documents import Corpus
@@ -107,7 +107,7 @@ def test_long_texts_are_coded_in_lanes() -> None:
     code = encode_segments(subject, rows)
     assert int(code[0]) > 1
     assert decode_segments(subject, code) == [part.ids.tolist() for part in rows]
-    length, decoding = check_proof(subject, rows)
+    length, decoding = check_compression(subject, rows)
     assert length.verdict == decoding.verdict == PASS, (length, decoding)
 
 
@@ -131,7 +131,7 @@ def test_a_model_that_predicts_otherwise_while_decoding_fails() -> None:
             return np.log(np.concatenate((self.table[context_ids[-1]][:3], row)) + 1e-300)
 
     subject, rows = scored(Moody(LINES), LINES)
-    assert check_proof(subject, rows)[-1].verdict == FAIL
+    assert check_compression(subject, rows)[-1].verdict == FAIL
 
 
 def test_impossible_segments_are_left_out() -> None:
@@ -141,11 +141,11 @@ def test_impossible_segments_are_left_out() -> None:
     model.table /= model.table.sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         subject, rows = scored(model, LINES)
-        length, decoding = check_proof(subject, rows)
+        length, decoding = check_compression(subject, rows)
         assert length.verdict == decoding.verdict == PASS
         assert length.details["impossible_segments"] == 1
         assert "Left out: 1 segment with an event of probability zero" in length.evidence
-        nothing = check_proof(subject, [part for part in rows if word in part.ids])
+        nothing = check_compression(subject, [part for part in rows if word in part.ids])
     assert {check.verdict for check in nothing} == {NOT_CHECKED}
     assert "infinitely many bits" in nothing[0].evidence
 
@@ -154,7 +154,7 @@ def test_without_the_library_the_other_levels_help(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "constriction", None)
     found = audit(Sound(LINES), Corpus.from_strings(LINES))
     assert found.passed
-    assert found.verdict("proof") == NOT_CHECKED
+    assert found.verdict("compression") == NOT_CHECKED
     assert "pip install 'lmgauge[audit]'" in found.checks[-1].evidence
     with pytest.raises(MissingExtraError):
         EventCoder(3)

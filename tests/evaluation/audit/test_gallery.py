@@ -10,7 +10,7 @@ from tests.evaluation.audit.gallery import (
     UNPROVABLE,
     CheatsLate,
     FitsItselfOnFirstScore,
-    MemorisesPrefixes,
+    MemorizesPrefixes,
     NotANumber,
     Sound,
     SoundFloat32,
@@ -35,7 +35,7 @@ def audited(lines: list[str]) -> dict[type[Sound], Audit]:
     test = [*lines[200:260], "an unheardofword here", "  two  spaces ", "", "the last line"]
     for kind in {*(kind for kind, _, _ in GALLERY), *UNPROVABLE, Sound, SoundStream, SoundWithoutEnds, SoundFloat32}:
         corpus = Corpus.from_strings(test, block_bytes=900)
-        found[kind] = audit(kind(lines[:250]), corpus, contexts=200, proof_bytes=10_000)
+        found[kind] = audit(kind(lines[:250]), corpus, contexts=200, compression_bytes=10_000)
     return found
 
 
@@ -50,7 +50,7 @@ def test_broken_models_are_caught(audited: dict[type[Sound], Audit], kind: type[
 
 @pytest.mark.parametrize("kind", UNPROVABLE, ids=lambda value: value.__name__)
 def test_what_claims_too_much_cannot_be_proved(audited: dict[type[Sound], Audit], kind: type[Sound]) -> None:
-    assert audited[kind].verdict("proof") == FAIL, str(audited[kind])
+    assert audited[kind].verdict("compression") == FAIL, str(audited[kind])
 
 
 @pytest.mark.parametrize("kind", [Sound, SoundStream, SoundWithoutEnds, SoundFloat32], ids=lambda value: value.__name__)
@@ -62,7 +62,7 @@ def test_sound_models_pass(audited: dict[type[Sound], Audit], kind: type[Sound])
     assert [c.name for c in found.checks if c.verdict == NOT_CHECKED] == ["training text"]
 
 
-@pytest.mark.parametrize("kind", [MemorisesPrefixes, FitsItselfOnFirstScore], ids=lambda value: value.__name__)
+@pytest.mark.parametrize("kind", [MemorizesPrefixes, FitsItselfOnFirstScore], ids=lambda value: value.__name__)
 def test_what_learns_from_the_test_fails_at_nothing_else(audited: dict[type[Sound], Audit], kind: type[Sound]) -> None:
     """Every other level is right to pass: once it has learned, the model is sound."""
     found = audited[kind]
@@ -82,10 +82,10 @@ def test_one_pass_is_enough_to_see_it(lines: list[str]) -> None:
 
 def test_a_stream_is_looked_at_to_its_end(lines: list[str]) -> None:
     text = [lines[i % 400] for i in range(6000)]
-    found = audit(CheatsLate(lines[:250]), Corpus.from_strings(text), levels=["normalisation"], contexts=100)
+    found = audit(CheatsLate(lines[:250]), Corpus.from_strings(text), levels=["normalization"], contexts=100)
     assert [check.name for check in found.failures] == ["agreement"], str(found)
     assert 20 < found.failures[0].details["apart"] < 80
-    assert audit(SoundStream(lines[:250]), Corpus.from_strings(text), levels=["normalisation"], contexts=100).passed
+    assert audit(SoundStream(lines[:250]), Corpus.from_strings(text), levels=["normalization"], contexts=100).passed
 
 
 def test_not_a_number_has_words_of_its_own(audited: dict[type[Sound], Audit]) -> None:

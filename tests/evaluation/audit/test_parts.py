@@ -16,7 +16,7 @@ from tests.evaluation.audit.gallery import OtherTemperature, Sound
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Check, audit, check_leak
+from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Check, audit, check_contamination
 from lmgauge.evaluation.audit.contamination import NothingToCompareError
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.audit.normalization import log_sum_exp
@@ -228,7 +228,7 @@ def test_a_tolerance_has_its_limits() -> None:
     [
         ({"levels": ["coverage", "truth"]}, "level 'truth' is not known"),
         ({"contexts": 0}, "at least 1 context"),
-        ({"proof_bytes": 0}, "at least 1 context"),
+        ({"compression_bytes": 0}, "at least 1 context"),
         ({"max_overlap": 2}, "between 0 and 1"),
         ({"sum_tolerance": 0.5}, "no rounding"),
     ],
@@ -263,10 +263,10 @@ def test_a_text_that_can_be_read_only_once() -> None:
 @dataclass
 class Counts:
     segments: int = 10
-    touched_segments: int = 1
+    contaminated_segments: int = 1
     bytes: int = 1000
-    touched_bytes: int = 20
-    leaked_bytes: int = 20
+    contaminated_bytes: int = 20
+    long_contaminated_bytes: int = 20
     ngrams: int = 50
     n: int = 13
     unit: str = "word"
@@ -274,31 +274,31 @@ class Counts:
 
 
 def test_leak() -> None:
-    assert check_leak(None).verdict == NOT_CHECKED
-    assert check_leak(Counts()).verdict == FAIL
-    assert check_leak(lambda: Counts(), 0.02).verdict == PASS
-    assert check_leak(Counts()).evidence.startswith("2.00 % of the bytes (20 of 1,000)")
-    assert audit(Sound(LINES), Corpus.from_strings(LINES), overlap=Counts()).verdict("leak") == FAIL
+    assert check_contamination(None).verdict == NOT_CHECKED
+    assert check_contamination(Counts()).verdict == FAIL
+    assert check_contamination(lambda: Counts(), 0.02).verdict == PASS
+    assert check_contamination(Counts()).evidence.startswith("2.00 % of the bytes (20 of 1,000)")
+    assert audit(Sound(LINES), Corpus.from_strings(LINES), overlap=Counts()).verdict("contamination") == FAIL
 
 
 def test_a_leak_that_could_not_be_looked_for() -> None:
-    unspaced = check_leak(Counts(leaked_bytes=0, unspaced=True))
+    unspaced = check_contamination(Counts(long_contaminated_bytes=0, unspaced=True))
     assert unspaced.verdict == NOT_CHECKED
     assert "--overlap-unit character" in unspaced.evidence
-    assert check_leak(Counts(leaked_bytes=500, unspaced=True)).verdict == FAIL
+    assert check_contamination(Counts(long_contaminated_bytes=500, unspaced=True)).verdict == FAIL
 
-    short = check_leak(Counts(touched_bytes=700, leaked_bytes=0))
+    short = check_contamination(Counts(contaminated_bytes=700, long_contaminated_bytes=0))
     assert short.verdict == NOT_CHECKED
     assert short.evidence.startswith("70 % of the bytes are lines that the training text has too")
 
     def nothing() -> Counts:
         raise NothingToCompareError("the training text has no words")
 
-    assert check_leak(nothing).verdict == NOT_CHECKED
+    assert check_contamination(nothing).verdict == NOT_CHECKED
 
 
 def test_a_text_without_long_runs() -> None:
-    short = check_leak(Counts(leaked_bytes=0, ngrams=0))
+    short = check_contamination(Counts(long_contaminated_bytes=0, ngrams=0))
     assert short.verdict == PASS
     assert short.evidence.endswith("No run of 13 words fits in the text: only whole segments were compared.")
 
@@ -312,7 +312,7 @@ def test_the_number_is_that_of_an_evaluation(block_bytes: int) -> None:
     assert found.bits_per_byte_is_bound == evaluated.bits_per_byte_is_bound is True
     assert found.headline.events == evaluated.events
     assert not audit(Sound(LINES), Corpus.from_strings(LINES), levels=["coverage"]).bits_per_byte_is_bound
-    assert audit(Sound(LINES), Corpus.from_strings(LINES), levels=["leak"]).perplexity is None
+    assert audit(Sound(LINES), Corpus.from_strings(LINES), levels=["contamination"]).perplexity is None
 
 
 def test_results_print_and_turn_into_json() -> None:
@@ -322,5 +322,5 @@ def test_results_print_and_turn_into_json() -> None:
     )
     content = json.loads(json.dumps(found.to_dict()))
     assert content["passed"] is False
-    assert content["levels"]["normalisation"] == "FAIL"
+    assert content["levels"]["normalization"] == "FAIL"
     assert {check["level"] for check in content["checks"]} == set(LEVELS)

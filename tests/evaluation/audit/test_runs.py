@@ -46,8 +46,8 @@ def test_a_run_as_it_was_written_passes(folder: Path) -> None:
         "first tokens", "claims",
     ]  # fmt: skip
     assert {
-        c.level: c.evidence for c in found.checks if c.level in ("normalisation", "causality", "proof")
-    } == dict.fromkeys(("normalisation", "causality", "proof"), "needs the model: name it with -m")
+        c.level: c.evidence for c in found.checks if c.level in ("normalization", "causality", "compression")
+    } == dict.fromkeys(("normalization", "causality", "compression"), "needs the model: name it with -m")
     assert next(c for c in found.checks if c.name == "claims").details["recomputed"]["bytes"] == 19 + 22 + 1 + 19 + 16
 
 
@@ -59,7 +59,8 @@ def test_without_the_text_the_sums_are_checked(folder: Path) -> None:
     assert found.bits_per_byte is None
     assert found.perplexity == pytest.approx(run.evaluation["perplexity"] if run.evaluation else 0, rel=1e-14)
     assert (
-        next(c for c in found.checks if c.level == "leak").evidence == "the text it scored is not at hand: name it (--text)"
+        next(c for c in found.checks if c.level == "contamination").evidence
+        == "the text it scored is not at hand: name it (--text)"
     )
     assert {check.name: check.verdict for check in found.checks if check.level == "coverage"} == {
         "seal": PASS,

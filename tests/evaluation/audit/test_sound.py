@@ -19,7 +19,7 @@ RAGGED = ["  two  spaces ", "", "\ttab\t\there", "日本語 😀 unseen", "x\u30
 
 
 def audited(model: NgramModel, lines: list[str], **options: int) -> Audit:
-    return audit(model, Corpus.from_strings(lines, block_bytes=400), contexts=60, proof_bytes=1500, **options)  # type: ignore[arg-type]
+    return audit(model, Corpus.from_strings(lines, block_bytes=400), contexts=60, compression_bytes=1500, **options)  # type: ignore[arg-type]
 
 
 def assert_sound(found: Audit, *unchecked: str) -> None:
@@ -108,7 +108,7 @@ def test_lossy_subwords(data: Path, tmp_path: Path) -> None:
 
 def test_an_arpa_file(data: Path) -> None:
     model = load_model(data / "kenlm3.arpa.gz")
-    found = audit(model, Corpus.from_files(str(data / "wikitext2.test.txt")), contexts=60, proof_bytes=1500)
+    found = audit(model, Corpus.from_files(str(data / "wikitext2.test.txt")), contexts=60, compression_bytes=1500)
     assert_sound(found)
 
 
@@ -127,7 +127,7 @@ def test_a_rounded_arpa_file(data: Path, tmp_path: Path) -> None:
     (tmp_path / "rounded.arpa").write_text("\n".join(map(rounded, lines)) + "\n", encoding="utf-8")
     model = load_model(tmp_path / "rounded.arpa")
     text = str(data / "wikitext2.test.txt")
-    strict = audit(model, Corpus.from_files(text), levels=["normalisation"])
+    strict = audit(model, Corpus.from_files(text), levels=["normalization"])
     assert [check.name for check in strict.failures] == ["sums"]
     assert audit(model, Corpus.from_files(text), sum_tolerance=1e-3).passed
 
@@ -149,7 +149,7 @@ def test_documents_and_line_ends(lines: list[str], tmp_path: Path) -> None:
 
 def test_exhaustive_takes_everything(lines: list[str]) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(lines), order=3)
-    found = audit(model, Corpus.from_strings(lines[:30]), contexts=1, proof_bytes=1, exhaustive=True)
+    found = audit(model, Corpus.from_strings(lines[:30]), contexts=1, compression_bytes=1, exhaustive=True)
     details = {check.name: check.details for check in found.checks}
     events = sum(len(line.split()) + 1 for line in lines[:30])
     assert details["sums"]["contexts"] == details["code length"]["events"] == events
@@ -160,7 +160,7 @@ def test_the_same_audit_again(lines: list[str]) -> None:
 
     def again(**options: int) -> Audit:
         blocks = options.pop("block_bytes", 1000)
-        return audit(model, Corpus.from_strings(lines, block_bytes=blocks), contexts=50, proof_bytes=2000, **options)  # type: ignore[arg-type]
+        return audit(model, Corpus.from_strings(lines, block_bytes=blocks), contexts=50, compression_bytes=2000, **options)  # type: ignore[arg-type]
 
     first = again()
     assert again().to_dict() == first.to_dict()

@@ -21,9 +21,8 @@ from lmgauge.evaluation import runs as runs_module
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, METRICS, NOTHING, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.results import Comparison
 from lmgauge.evaluation.runs import open_run
-from lmgauge.evaluation.slicing.ranges import to_nats
-from lmgauge.evaluation.tally import SCALE
 from lmgauge.models.registry import load_model
+from lmgauge.numerics.exact import SCALE, exact_to_nats
 from lmgauge.numerics.intervals import spread
 
 LN2 = math.log(2)
@@ -572,7 +571,7 @@ def test_as_dict_as_frame_and_as_lines(shop: Path) -> None:
 def test_exact_sums_of_a_run_and_its_evaluation(shop: Path) -> None:
     """The sum of a table's rows is the evaluation's, to the last bit: both are counted in multiples of 2^-80."""
     assert SCALE == 1 << 80
-    assert to_nats(3 * SCALE) == 3.0
+    assert exact_to_nats(3 * SCALE) == 3.0
     run = open_run(shop / "run-kn")
     assert run.evaluation is not None
     assert run.evaluation["log_probability"] == lmgauge.evaluate(shop / "kn", shop / "test.txt").log_probability

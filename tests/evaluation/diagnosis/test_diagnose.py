@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.diagnosis.costs import UnseenWords
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, _LongRuns, diagnose
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, _LongRuns, diagnose
 from lmgauge.evaluation.diagnosis.mutual_information import FEWEST_TOKENS, TokenStretches, information_curve, stretches_of
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.runs import Run, open_run
@@ -89,6 +90,10 @@ def obvious_longest(block: Segments) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.array(found, np.int64)
 
 
+def obvious_training(block: Segments) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return obvious_counts(block), obvious_longest(block)
+
+
 def by(found: Diagnosis, name: str) -> Slices:
     return next(slices for slices in found.slices if slices.name.startswith(name))
 
@@ -115,7 +120,7 @@ def test_runs_of_words_that_the_training_text_has() -> None:
 
 @pytest.mark.parametrize("name", ["word", "character", "byte", "mle"])
 def test_every_way_to_cut_adds_up_to_the_whole(shop: Shop, name: str) -> None:
-    found = diagnose(shop.run(name), counts=obvious_counts, longest=obvious_longest)
+    found = diagnose(shop.run(name), training=obvious_training)
     whole = found.evaluation
     assert whole.bytes == sum(file.stat().st_size for file in shop.files)
     bits = _finite_bits(found)
@@ -157,7 +162,7 @@ def test_bytes_by_class_do_not_depend_on_a_tokenizer_of_characters_or_bytes(shop
 
 
 def test_seen_and_unseen(shop: Shop) -> None:
-    found = diagnose(shop.run("word"), counts=obvious_counts, longest=obvious_longest)
+    found = diagnose(shop.run("word"), training=obvious_training)
     words = [word for lines in TESTS.values() for line in lines for word in line.split()]
     known = Counter(word for line in TRAIN for word in line.split())
     bands = {row.label: row.ranges for row in by(found, "occurrences").rows}
@@ -182,7 +187,10 @@ def test_kinds_and_matched_orders_are_those_of_the_evaluation(shop: Shop) -> Non
 
 def test_nothing_depends_on_how_the_text_is_cut_into_blocks(shop: Shop) -> None:
     small = Corpus.from_files(shop.files, block_bytes=8)
-    one, two = (diagnose(shop.run("word"), corpus, threads=1).to_dict() for corpus in (shop.corpus(), small))
+    one, two = (
+        diagnose(shop.run("word"), DiagnosisSettings(threads=1), corpus=corpus).to_dict()
+        for corpus in (shop.corpus(), small)
+    )
     assert one["slices"] == two["slices"]
     assert one["baselines"] == two["baselines"]
     assert one["unseen_words"] == two["unseen_words"]
@@ -200,7 +208,7 @@ def rows_of(run: Run) -> list[tuple[str, float]]:
 
 def test_costs_of_tokens_are_sums_of_rows(shop: Shop) -> None:
     run = shop.run("word")
-    found = diagnose(run, examples=1000)
+    found = diagnose(run, DiagnosisSettings(examples=1000))
     rows = rows_of(run)
     assert {cost.token for cost in found.costly_tokens} == {token for token, _ in rows}
     for cost in found.costly_tokens:
@@ -213,14 +221,14 @@ def test_costs_of_tokens_are_sums_of_rows(shop: Shop) -> None:
 
 def test_the_worst_tokens_are_the_least_probable(shop: Shop) -> None:
     run = shop.run("word")
-    found = diagnose(run, examples=4)
+    found = diagnose(run, DiagnosisSettings(examples=4))
     assert [e.value for e in found.worst_tokens] == pytest.approx(sorted((b for _, b in rows_of(run)), reverse=True)[:4])
     assert all(e.bits == (pytest.approx(e.value),) for e in found.worst_tokens)
     assert found.impossible_tokens == ()
 
 
 def test_impossible_tokens_are_told_apart(shop: Shop) -> None:
-    found = diagnose(shop.run("mle"), examples=3)
+    found = diagnose(shop.run("mle"), DiagnosisSettings(examples=3))
     assert found.evaluation.zero_probability_events > 3
     first = [e.token for e in found.evaluation.first_zero_probability_events[:3]]
     shown = [e.text.strip() for e in found.impossible_tokens]
@@ -231,7 +239,7 @@ def test_impossible_tokens_are_told_apart(shop: Shop) -> None:
 
 
 def test_segments_cost_beyond_the_average(shop: Shop) -> None:
-    found = diagnose(shop.run("word"), examples=10)
+    found = diagnose(shop.run("word"), DiagnosisSettings(examples=10))
     excess = [e.value for e in found.worst_segments]
     assert excess == sorted(excess, reverse=True)
     per_byte = found.evaluation.bits_per_byte
@@ -242,12 +250,14 @@ def test_segments_cost_beyond_the_average(shop: Shop) -> None:
 
 
 def test_unseen_words_as_they_stand_in_the_text(shop: Shop) -> None:
-    found = diagnose(shop.run("word"), examples=3)
+    found = diagnose(shop.run("word"), DiagnosisSettings(examples=3))
     assert len(found.unseen_words) == 3
     assert (found.unseen_words[0].word, found.unseen_words[0].events) == ("zebra", 2)
     assert found.unseen_types == found.evaluation.oov - 1
     known = {word for line in TRAIN for word in line.split()}
-    assert all(unseen.word not in known for unseen in diagnose(shop.run("word"), examples=99).unseen_words)
+    assert all(
+        unseen.word not in known for unseen in diagnose(shop.run("word"), DiagnosisSettings(examples=99)).unseen_words
+    )
 
 
 def test_too_many_unseen_words_forget_the_rare() -> None:
@@ -290,7 +300,7 @@ def test_a_foreign_table_without_spans_or_tokens(shop: Shop, tmp_path: Path) -> 
     rows = [{"segment": i // 3, "logprob": -1.5} for i in range(9)]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     corpus = Corpus.from_strings(["ab", "cd", "ef"])
-    found = diagnose(open_run(tmp_path / "t.jsonl"), corpus)
+    found = diagnose(open_run(tmp_path / "t.jsonl"), corpus=corpus)
     assert [row.size for row in by(found, "group").rows] == [9]
     assert {slices.unit for slices in found.slices} == {"event"}
     assert (found.costly_tokens, found.information, found.worst_tokens) == ((), None, ())
@@ -301,23 +311,23 @@ def test_a_foreign_table_without_spans_or_tokens(shop: Shop, tmp_path: Path) -> 
 
 def test_slices_by_training_words_are_said_not_to_be_by_the_tokens_of_the_run(shop: Shop) -> None:
     for name, noted in (("word", False), ("mle", False), ("character", True), ("byte", True)):
-        found = diagnose(shop.run(name), counts=obvious_counts, longest=obvious_longest)
+        found = diagnose(shop.run(name), training=obvious_training)
         assert any("are by words between white space" in note for note in found.notes) == noted
         assert not any("are by words" in note for note in diagnose(shop.run(name)).notes)
 
 
 def test_another_text_is_refused(shop: Shop) -> None:
     with pytest.raises(InputError, match="scored another text"):
-        diagnose(shop.run("word"), Corpus.from_strings(["other"]))
+        diagnose(shop.run("word"), corpus=Corpus.from_strings(["other"]))
 
 
 def test_an_unknown_section_is_refused(shop: Shop) -> None:
     with pytest.raises(UsageError, match="section 'slice' is not known"):
-        diagnose(shop.run("word"), only=["slice"])
+        diagnose(shop.run("word"), DiagnosisSettings(only=["slice"]))
 
 
 def test_only_what_is_asked_for(shop: Shop) -> None:
-    found = diagnose(shop.run("word"), only=["baselines"])
+    found = diagnose(shop.run("word"), DiagnosisSettings(only=["baselines"]))
     assert found.baselines
     assert (found.slices, found.costly_tokens, found.worst_segments, found.unseen_words, found.information) == (
         (),
@@ -410,7 +420,10 @@ def test_a_unigram_model_does_not_write_what_it_was_trained_on(tmp_path: Path) -
     model = lmgauge.train("laplace", file, order=1)
     lmgauge.evaluate(model, file, output=tmp_path / "run")
     found = diagnose(
-        open_run(tmp_path / "run"), model=model, sample=lambda lengths: sample_ids(model, lengths), only=["information"]
+        open_run(tmp_path / "run"),
+        DiagnosisSettings(only=["information"]),
+        model=model,
+        sample=lambda lengths: sample_ids(model, lengths),
     ).information
     assert found is not None
     assert found.sampled_bits is not None

@@ -14,7 +14,7 @@ from scipy.stats import entropy
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.distances import Distribution, distances, most_probable, normalised
-from lmgauge.information.measures import jensen_shannon_divergence, kl_divergence
+from lmgauge.information import jensen_shannon_divergence, kl_divergence
 
 
 def of(p: NDArray[np.float64] | list[float]) -> Distribution:

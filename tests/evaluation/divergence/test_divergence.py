@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, UsageError
-from lmgauge.evaluation.divergence.divergence import Divergence, divergence
-from lmgauge.information.measures import jensen_shannon_divergence, kl_divergence
+from lmgauge.evaluation.divergence.divergence import Divergence, DivergenceSettings, divergence
+from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
@@ -33,7 +33,9 @@ def train(kind: str, words: Sequence[str] = WORDS, **options: Any) -> NgramModel
 def compare(
     a: LanguageModel, b: LanguageModel, lines: Sequence[str] = TEST, block_bytes: int = 1 << 20, **options: Any
 ) -> Divergence:
-    return divergence(a, b, Corpus.from_strings(lines, block_bytes=block_bytes), **{"exhaustive": True, **options})
+    chosen = {name: options.pop(name) for name in ("events", "top_k", "seed", "threads") if name in options}
+    settings = DivergenceSettings(**{"events": None, **chosen})
+    return divergence(a, b, Corpus.from_strings(lines, block_bytes=block_bytes), settings, **options)
 
 
 def histories(model: LanguageModel, lines: Sequence[str]) -> list[tuple[list[int], int]]:
@@ -43,7 +45,7 @@ def histories(model: LanguageModel, lines: Sequence[str]) -> list[tuple[list[int
         for token in batch.token_ids.tolist():
             found.append((list(history), token))
             history.append(token)
-            if token == EOS and model.context_policy == "sentence":
+            if token == EOS and not model.context_policy.runs_on:
                 history = [BOS]
     return found
 
@@ -200,18 +202,18 @@ def test_part_of_the_infinite_events_is_finite() -> None:
 def test_a_sample_is_whole_segments_up_to_so_many_events() -> None:
     a, b = train("witten-bell", order=3), train("laplace", order=2)
     lines = TEST * 10
-    result = compare(a, b, lines, exhaustive=False, events=60)
+    result = compare(a, b, lines, events=60)
     assert 60 <= result.events < 60 + 6
     assert (result.total_events, result.total_segments) == (540, 150)
     assert 10 < result.segments < 40
-    again = compare(a, b, lines, block_bytes=11, exhaustive=False, events=60, threads=3)
+    again = compare(a, b, lines, block_bytes=11, events=60, threads=3)
     assert again == result
-    most = compare(a, b, lines, exhaustive=False, events=500)
+    most = compare(a, b, lines, events=500)
     assert 500 <= most.events < 540
-    assert compare(a, b, lines, block_bytes=1, exhaustive=False, events=500) == most
-    other = compare(a, b, lines, exhaustive=False, events=60, seed=1)
+    assert compare(a, b, lines, block_bytes=1, events=500) == most
+    other = compare(a, b, lines, events=60, seed=1)
     assert other.kl_ab_nats.value != result.kl_ab_nats.value
-    everything = compare(a, b, lines, exhaustive=False, events=10**6)
+    everything = compare(a, b, lines, events=10**6)
     assert everything == compare(a, b, lines)
 
 
@@ -223,21 +225,21 @@ def test_sampled_events_are_those_of_the_whole(context: str) -> None:
         kl_divergence(*(d / d.sum() for d in (np.exp(m.log_distribution(c)) for m in (a, b))), unit="nats")
         for c, _ in histories(a, lines)
     ]
-    result = compare(a, b, lines, exhaustive=False, events=40, seed=3)
+    result = compare(a, b, lines, events=40, seed=3)
     assert result.worst is not None
     ends = np.cumsum([len(line.split()) + 1 for line in lines])
     event = int(ends[result.worst.segment]) - len(lines[result.worst.segment].split()) - 1 + result.worst.position
     assert expected[event] == pytest.approx(result.worst.kl_nats, rel=1e-9)
     assert result.worst.context == " ".join(lines[result.worst.segment].split()[: result.worst.position])
     # Segments are drawn with equal chance: the mean over seeds is near that of the text.
-    means = [compare(a, b, lines, exhaustive=False, events=40, seed=s).kl_ab_nats.value for s in range(30)]
+    means = [compare(a, b, lines, events=40, seed=s).kl_ab_nats.value for s in range(30)]
     assert np.mean(np.array(means, np.float64)) == pytest.approx(np.mean(expected), rel=0.1)
 
 
 def test_intervals_hold_the_figure_of_the_whole() -> None:
     a, b = train("witten-bell", order=3), train("laplace", order=2)
     lines = [" ".join(WORDS[(i * j) % 4] for j in range(1, 2 + i % 7)) for i in range(300)]
-    whole, part = compare(a, b, lines), compare(a, b, lines, exhaustive=False, events=400)
+    whole, part = compare(a, b, lines), compare(a, b, lines, events=400)
     for name in ("kl_ab_nats", "kl_ba_bits", "jensen_shannon_bits", "top_1_agreement", "perplexity_ratio", "perplexity_a"):
         interval = getattr(part, name).interval
         assert interval.low <= getattr(whole, name).value <= interval.high, name
@@ -295,9 +297,9 @@ def test_progress_and_numbers_out_of_range() -> None:
     assert told[-1] == (54, 54)
     assert len(told) == 15
     for options, message in [
-        ({"events": 0, "exhaustive": False}, "events: 0"),
-        ({"top_k": ()}, "top-k: nothing"),
-        ({"top_k": (5, 0)}, "top-k: 5, 0"),
+        ({"events": 0}, "events must be"),
+        ({"top_k": ()}, "top-k must be .* got none"),
+        ({"top_k": (5, 0)}, "top-k must be .* got 5, 0"),
         ({"seed": -1}, "seed must be 0 or more; got -1"),
     ]:
         with pytest.raises(UsageError, match=message):
@@ -313,13 +315,13 @@ def test_different_events_are_caught() -> None:
         compare(strict, escaped, lines)
 
     class Other(Unnormalised):
-        def score(self, *arguments: Any, **options: Any) -> Any:
+        def score_block(self, *arguments: Any, **options: Any) -> Any:
             from dataclasses import replace
 
-            for batch in self._model.score(*arguments, **options):
-                ids = batch.token_ids.copy()
-                ids[4] = 0
-                yield replace(batch, token_ids=ids)
+            batch = self._model.score_block(*arguments, **options)
+            ids = batch.token_ids.copy()
+            ids[4] = 0
+            return replace(batch, token_ids=ids)
 
     with pytest.raises(InputError, match="different events, near segment 2"):
         compare(strict, Other(strict), ["a b", "a c b"])

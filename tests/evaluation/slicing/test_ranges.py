@@ -16,16 +16,15 @@ from tests.reference import ranges as twin
 import lmgauge
 from lmgauge import Corpus, InputError, ScoreBatch
 from lmgauge.evaluation.slicing.ranges import (
-    ExactSums,
     Ranges,
     exact_sums,
     inexact_rows,
     kinds_within,
     ranges_by_event,
     shared_ranges,
-    to_nats,
     whole_segments,
 )
+from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, Strings
 from lmgauge.text.segments import Segments
 
@@ -146,7 +145,7 @@ def test_zero_probability_is_counted_and_left_out_of_the_sum() -> None:
     sums = exact_sums(batch, np.array([2, 1]))
     assert sums.zeros.tolist() == [1, 0]
     assert sums.nats().tolist() == [-math.inf, -0.5]
-    assert to_nats(sums.totals(np.zeros(2, np.int64), 1)[0]) == -1.5
+    assert exact_to_nats(sums.totals(np.zeros(2, np.int64), 1)[0]) == -1.5
 
 
 @pytest.mark.parametrize("value", [math.nan, 0.1, -1e13])

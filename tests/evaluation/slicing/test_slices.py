@@ -18,7 +18,7 @@ from scipy import stats
 from tests.reference import statistics as twin
 
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import ExactSums, Ranges, exact_sums, ranges_by_event, shared_ranges
+from lmgauge.evaluation.slicing.ranges import Ranges, exact_sums, ranges_by_event, shared_ranges
 from lmgauge.evaluation.slicing.slices import (
     CLASSES,
     FREQUENCY_BANDS,
@@ -32,6 +32,7 @@ from lmgauge.evaluation.slicing.slices import (
     range_words,
 )
 from lmgauge.evaluation.slicing.sums import SliceSums
+from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import ScoreBatch, Strings
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

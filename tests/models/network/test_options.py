@@ -6,30 +6,17 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
-from lmgauge.history import line_ends, runs_on, scores_first_tokens
 from lmgauge.models.network.options import (
-    FIRST_TOKENS,
-    SEGMENT_ENDS,
     STORED,
-    ContextPolicy,
     ScoringOptions,
     parse_context,
     resolve_policy,
 )
 
 MODEL: dict[str, Any] = {"positions": 64, "running": False, "has_bos": True, "has_eos": True, "end": "newline"}
-policies = st.builds(
-    ContextPolicy,
-    running=st.booleans(),
-    context=st.integers(1, 99),
-    stride=st.integers(1, 99),
-    first_token=st.sampled_from(FIRST_TOKENS),
-    end=st.sampled_from(SEGMENT_ENDS),
-)
 
 
 def resolve(model: dict[str, Any] | None = None, **options: Any) -> ContextPolicy:
@@ -56,19 +43,6 @@ def resolve(model: dict[str, Any] | None = None, **options: Any) -> ContextPolic
 )
 def test_signatures_tell_the_policy(options: dict[str, Any], model: dict[str, Any], expected: str) -> None:
     assert str(resolve(model, **options)) == expected
-
-
-@given(policies, policies)
-def test_policies_that_differ_have_names_that_differ(one: ContextPolicy, other: ContextPolicy) -> None:
-    assert (str(one) == str(other)) == (one == other)
-
-
-@given(policies)
-def test_the_rest_of_the_program_reads_the_name(policy: ContextPolicy) -> None:
-    name = str(policy)
-    assert runs_on(name) == policy.running
-    assert scores_first_tokens(name) == (policy.first_token != "unscored")
-    assert line_ends(name) == {"eos": "event", "newline": "text", "none": "unscored"}[policy.end]
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ def test_whole_duplicates_of_the_penn_treebank(shared_data: Path) -> None:
     assert (found.whole_duplicates, found.segments) == (64, 3761)
     lines = set(gzip.decompress(train.read_bytes()).splitlines())
     assert found.whole_duplicates == sum(line in lines for line in gzip.decompress(test.read_bytes()).splitlines())
-    assert (found.ngram_bytes, found.touched_bytes, found.bytes) == (8332, 8952, 449945)
+    assert (found.ngram_bytes, found.contaminated_bytes, found.bytes) == (8332, 8952, 449945)
     expected = twin.bytes_in_common(gzip.decompress(train.read_bytes()), gzip.decompress(test.read_bytes()), 13)
-    assert (found.ngram_bytes, found.touched_bytes) == expected
+    assert (found.ngram_bytes, found.contaminated_bytes) == expected
 
 
 def test_a_shuffled_copy_of_the_test_holds_all_of_it(shared_data: Path, tmp_path: Path) -> None:
@@ -39,8 +39,8 @@ def test_a_shuffled_copy_of_the_test_holds_all_of_it(shared_data: Path, tmp_path
         lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
         train.write_bytes(b"".join(lines[i] for i in np.random.default_rng(1).permutation(len(lines))))
         found = find_overlap(Corpus.from_files(train), Corpus.from_files(path), near=0)
-        assert (found.blank_segments, found.touched_share) == (blank, 1.0)
-        assert found.ngram_bytes < found.touched_bytes == found.bytes
+        assert (found.blank_segments, found.contaminated_share) == (blank, 1.0)
+        assert found.ngram_bytes < found.contaminated_bytes == found.bytes
 
 
 def test_whole_duplicates_of_wikitext_2(shared_data: Path) -> None:
@@ -50,9 +50,9 @@ def test_whole_duplicates_of_wikitext_2(shared_data: Path) -> None:
     found = find_overlap(Corpus.from_files(train), Corpus.from_files(test))
     assert (found.whole_duplicates, found.segments - found.blank_segments) == (378, 2891)
     assert found.near_duplicates == 0
-    assert (found.ngram_bytes, found.touched_bytes, found.bytes) == (3195, 10507, 1256449)
+    assert (found.ngram_bytes, found.contaminated_bytes, found.bytes) == (3195, 10507, 1256449)
     expected = twin.bytes_in_common(gzip.decompress(train.read_bytes()), gzip.decompress(test.read_bytes()), 13)
-    assert (found.ngram_bytes, found.touched_bytes) == expected
+    assert (found.ngram_bytes, found.contaminated_bytes) == expected
 
 
 # Three labels of open/contamination are not met to the digit: its words seem to be made of the letters a to z and digits

@@ -70,11 +70,11 @@ def compare_with_twin(found: Overlap, train: Sequence[str], test: Sequence[str],
     assert found.ngram_bytes == covered.sum()
     duplicates = [bool(segment.strip(twin.WHITE)) and segment in train for segment in test]
     assert found.segment_duplicate.tolist() == duplicates
-    whole = twin.touched_bytes(test, streams, runs, duplicates, terminator=int(lines))
-    assert found.segment_touched_bytes.tolist() == whole
-    assert found.touched_bytes == sum(whole) >= found.ngram_bytes
+    whole = twin.contaminated_bytes(test, streams, runs, duplicates, terminator=int(lines))
+    assert found.segment_contaminated_bytes.tolist() == whole
+    assert found.contaminated_bytes == sum(whole) >= found.ngram_bytes
     assert found.bytes == sum(len(segment.encode()) + lines for segment in test)
-    assert found.segment_touched.tolist() == [i in touched or duplicates[i] for i in range(len(test))]
+    assert found.segment_contaminated.tolist() == [i in touched or duplicates[i] for i in range(len(test))]
     assert sorted((p.segment, p.test.byte, p.length) for p in found.passages) == sorted(expected)
     assert found.longest_run == max((length for *_, length in expected), default=0)
     for passage in found.passages:  # the training place is one
@@ -227,27 +227,27 @@ def test_groups_are_counted_apart(tmp_path: Path) -> None:
     test = Corpus.from_files([tmp_path / "in.txt", tmp_path / "out.txt"])
     found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2, near=0)
     first, second = found.groups
-    assert (first.name, first.segments, first.touched_segments, first.ngrams, first.seen_ngrams) == ("in", 3, 2, 4, 3)
-    assert (first.bytes, first.touched_bytes, first.ngram_bytes) == (25, 20, 20)  # all but "zero "
-    assert (second.name, second.touched_segments, second.ngrams, second.seen_ngrams) == ("out", 0, 2, 0)
+    assert (first.name, first.segments, first.contaminated_segments, first.ngrams, first.seen_ngrams) == ("in", 3, 2, 4, 3)
+    assert (first.bytes, first.contaminated_bytes, first.ngram_bytes) == (25, 20, 20)  # all but "zero "
+    assert (second.name, second.contaminated_segments, second.ngrams, second.seen_ngrams) == ("out", 0, 2, 0)
     assert first.ngram_share == 0.75
-    assert sum(group.touched_bytes for group in found.groups) == found.touched_bytes
+    assert sum(group.contaminated_bytes for group in found.groups) == found.contaminated_bytes
 
 
-def test_touched_bytes_are_those_of_runs_and_of_whole_duplicates(tmp_path: Path) -> None:
+def test_contaminated_bytes_are_those_of_runs_and_of_whole_duplicates(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("new\n  one two \n\n three\nfour five\n", encoding="utf-8")
     (tmp_path / "out.txt").write_text("\n six\nseven\n\n", encoding="utf-8")
     (tmp_path / "train.txt").write_text(" three\nx four five y\nseven\n  one two \n", encoding="utf-8")
     test = Corpus.from_files([tmp_path / "in.txt", tmp_path / "out.txt"])
     found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), test, n=2, near=0)
     # "one two" and "four five" are runs, "three" and "seven" duplicates; the last blank line has no other side.
-    assert found.segment_touched_bytes.tolist() == [0, 11, 1, 7, 10, 0, 0, 6, 1]
+    assert found.segment_contaminated_bytes.tolist() == [0, 11, 1, 7, 10, 0, 0, 6, 1]
     assert found.segment_ngram_bytes.tolist() == [0, 7, 0, 0, 10, 0, 0, 0, 0]
-    assert [(group.touched_bytes, group.ngram_bytes) for group in found.groups] == [(29, 17), (7, 0)]
-    assert (found.touched_bytes, found.ngram_bytes) == (36, 17)
+    assert [(group.contaminated_bytes, group.ngram_bytes) for group in found.groups] == [(29, 17), (7, 0)]
+    assert (found.contaminated_bytes, found.ngram_bytes) == (36, 17)
     records = Corpus.from_strings(["  ", "a", "\t ", " ", "b", " ", "new", " ", "a", ""])
     found = find_overlap(Corpus.from_strings(["b", "a"]), records, n=2, near=0)
-    assert found.segment_touched_bytes.tolist() == [2, 1, 2, 1, 1, 0, 0, 0, 1, 0]
+    assert found.segment_contaminated_bytes.tolist() == [2, 1, 2, 1, 1, 0, 0, 0, 1, 0]
 
 
 def test_places_are_those_of_records_and_of_left_out_lines(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_write_clean_leaves_out_what_was_found(tmp_path: Path) -> None:
     (tmp_path / "test.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     train = Corpus.from_strings(["x a b c d e f g h", "short"])
     found = find_overlap(train, Corpus.from_files(tmp_path / "test.txt"), n=8, near=0.5)
-    assert found.segment_touched.tolist() == [True, False, False, False, True, False]
+    assert found.segment_contaminated.tolist() == [True, False, False, False, True, False]
     assert found.segment_near.tolist() == [True, False, False, True, False, False]
     assert write_clean(found, tmp_path / "clean.txt") == 3
     assert (tmp_path / "clean.txt").read_bytes() == b"new words stand here\n\nline\n"
@@ -322,14 +322,14 @@ def test_write_clean_of_records_is_json_lines(tmp_path: Path) -> None:
 
 def test_texts_too_short_for_an_ngram_and_empty_ones() -> None:
     found = find_overlap(Corpus.from_strings(["a b"]), Corpus.from_strings(["a b c", "", " "]))
-    assert (found.ngrams, found.touched_segments, found.blank_segments, found.passages) == (0, 0, 2, [])
-    assert (found.ngram_share, found.touched_share) == (0.0, 0.0)
+    assert (found.ngrams, found.contaminated_segments, found.blank_segments, found.passages) == (0, 0, 2, [])
+    assert (found.ngram_share, found.contaminated_share) == (0.0, 0.0)
     assert found.notes == ("no run of 13 words fits in the test: only whole duplicates and near ones were looked for",)
     found = find_overlap(Corpus.from_strings(["a b c"]), Corpus.from_strings(["a b c"]), near=0)
-    assert (found.touched_share, found.ngram_share) == (1.0, 0.0)
+    assert (found.contaminated_share, found.ngram_share) == (1.0, 0.0)
     assert found.notes == ("no run of 13 words fits in the test: only whole duplicates were looked for",)
     found = find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings([" "]))
-    assert (found.tokens, found.touched_bytes) == (0, 0)
+    assert (found.tokens, found.contaminated_bytes) == (0, 0)
     with pytest.raises(InputError, match="the test text is empty"):
         find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings([]))
     for train in ([], ["", " \t"]):
@@ -342,7 +342,7 @@ def test_text_without_spaces_is_said_to_be(data: Path) -> None:
     def notes(*test: str, unit: str = "word", n: int = 1) -> tuple[str, ...]:
         return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(test), unit=unit, n=n, near=0).notes  # type: ignore[arg-type]
 
-    said = ("most of the text has no spaces between words: --tokens character compares it",)
+    said = ("most of the text has no spaces between words: --overlap-unit character compares it",)
     for name in ("pud.zh-Hant", "pud.th", "akutagawa.ja", "pud.en", "pud.de", "pud.ko", "pud.ar"):
         text = (data / f"{name}.txt").read_text(encoding="utf-8")
         assert (notes(text), name) == (said if name in ("pud.zh-Hant", "pud.th", "akutagawa.ja") else (), name)
@@ -397,8 +397,8 @@ def test_repeats_do_not_take_quadratic_time(tmp_path: Path) -> None:
 def test_a_text_is_all_in_itself(data: Path) -> None:
     path = data / "classic-books.test.txt"
     found = find_overlap(Corpus.from_files(path), Corpus.from_files(path), threads=2)
-    assert found.touched_bytes == found.bytes
-    assert found.touched_segments == found.segments - found.blank_segments == found.whole_duplicates
+    assert found.contaminated_bytes == found.bytes
+    assert found.contaminated_segments == found.segments - found.blank_segments == found.whole_duplicates
     assert (found.longest_run, found.passage_count) == (found.tokens, 1)
     assert found.seen_ngrams == found.ngrams == found.tokens - 12
     assert found.near_duplicates == 0  # the whole ones are no near ones
@@ -416,8 +416,8 @@ def test_planted_lines_are_found(data: Path, tmp_path: Path) -> None:
     )
     found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(data / "classic-books.test.txt"))
     assert len(long) == 20
-    assert before.segment_touched[long].sum() == 0
-    assert found.segment_touched[long].all()
+    assert before.segment_contaminated[long].sum() == 0
+    assert found.segment_contaminated[long].all()
     assert found.segment_duplicate[long].all()
     assert {(p.test.line - 1, p.train.line - 1) for p in found.passages} >= {(i, 37 * (k + 1)) for k, i in enumerate(long)}
 
@@ -428,7 +428,7 @@ def test_short_lines_that_texts_of_a_kind_share_are_no_leak(tmp_path: Path) -> N
     (tmp_path / "test.txt").write_text(f"First Citizen:\n{long}\nquite other words\n", encoding="utf-8")
     found = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"), near=0)
     assert found.whole_duplicates == 2
-    assert found.touched_bytes == len("First Citizen:\n") + len(long) + 1
-    assert found.leaked_bytes == len(long) + 1
+    assert found.contaminated_bytes == len("First Citizen:\n") + len(long) + 1
+    assert found.long_contaminated_bytes == len(long) + 1
     runs = find_overlap(Corpus.from_files(tmp_path / "train.txt"), Corpus.from_files(tmp_path / "test.txt"), n=5, near=0)
-    assert runs.leaked_bytes == runs.touched_bytes  # a run goes through the short line
+    assert runs.long_contaminated_bytes == runs.contaminated_bytes  # a run goes through the short line

@@ -24,16 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.contexts import GrowingContext
 from lmgauge.errors import MissingExtraError
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
 from lmgauge.evaluation.slicing.ranges import unescaped
-from lmgauge.history import History
 from lmgauge.scores import OOV
 from lmgauge.threads import map_in_order, thread_count
 
-LEVEL = "proof"
+LEVEL = "compression"
 RELATIVE_TOLERANCE = 0.001
 ABSOLUTE_TOLERANCE_BITS = 64
 _HEADER = 3
@@ -186,7 +186,7 @@ def _lanes(segments: Sequence[Rows], running: bool) -> list[list[Rows]]:
 def _encode_lane(work: _Work, segments: Sequence[Rows]) -> NDArray[np.uint32]:
     subject = work.subject
     coder, encoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeEncoder()
-    history = History(subject.bos, running=subject.running)
+    history = GrowingContext(subject.bos, runs_on=subject.running)
     told = any(not _closed(rows, subject.eos) for rows in segments)
     for rows in segments:
         for token in rows.ids.tolist():
@@ -232,7 +232,7 @@ def decode_segments(subject: Subject, code: NDArray[np.uint32], progress: Progre
 def _decode_lane(work: _Work, count: int, events: int, lengths: list[int], words: NDArray[np.uint32]) -> list[list[int]]:
     subject = work.subject
     coder, decoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeDecoder(words)
-    history = History(subject.bos, running=subject.running)
+    history = GrowingContext(subject.bos, runs_on=subject.running)
     segments: list[list[int]] = []
     done = 0
     for i in range(count):
@@ -277,7 +277,7 @@ def _choose(subject: Subject, segments: Sequence[Rows]) -> _Chosen:
     return _Chosen(kept, len(segments) - len(kept), size, nats / math.log(2))
 
 
-def check_proof(
+def check_compression(
     subject: Subject, segments: Sequence[Rows], whole: Extent | None = None, progress: Progress = lambda text: None
 ) -> list[Check]:
     """Codes segments with the model's distributions and decodes them again.

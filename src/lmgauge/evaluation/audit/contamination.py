@@ -21,13 +21,13 @@ class OverlapCounts(Protocol):
     @property
     def segments(self) -> int: ...  # noqa: D102
     @property
-    def touched_segments(self) -> int: ...  # noqa: D102
+    def contaminated_segments(self) -> int: ...  # noqa: D102
     @property
     def bytes(self) -> int: ...  # noqa: D102
     @property
-    def touched_bytes(self) -> int: ...  # noqa: D102
+    def contaminated_bytes(self) -> int: ...  # noqa: D102
     @property
-    def leaked_bytes(self) -> int: ...  # noqa: D102
+    def long_contaminated_bytes(self) -> int: ...  # noqa: D102
     @property
     def ngrams(self) -> int: ...  # noqa: D102
     @property
@@ -42,7 +42,7 @@ OverlapSource = OverlapCounts | Callable[[], OverlapCounts]
 """A finished comparison, or what makes one when called."""
 
 
-def check_leak(overlap: OverlapSource | None, max_overlap: float = DEFAULT_MAX_OVERLAP) -> Check:
+def check_contamination(overlap: OverlapSource | None, max_overlap: float = DEFAULT_MAX_OVERLAP) -> Check:
     """Level 4: the share of the text that was seen in training.
 
     Args:
@@ -51,35 +51,36 @@ def check_leak(overlap: OverlapSource | None, max_overlap: float = DEFAULT_MAX_O
     """
     name = "training text"
     if overlap is None:
-        return Check("leak", name, NOT_CHECKED, "the training text was not named (--train)")
+        return Check("contamination", name, NOT_CHECKED, "the training text was not named (--train)")
     try:
         found = overlap() if callable(overlap) else overlap
     except NothingToCompareError as error:
-        return Check("leak", name, NOT_CHECKED, str(error))
-    share = found.leaked_bytes / found.bytes if found.bytes else 0.0
+        return Check("contamination", name, NOT_CHECKED, str(error))
+    share = found.long_contaminated_bytes / found.bytes if found.bytes else 0.0
     details = {
         "bytes": found.bytes,
-        "leaked_bytes": found.leaked_bytes,
+        "long_contaminated_bytes": found.long_contaminated_bytes,
         "segments": found.segments,
-        "touched_segments": found.touched_segments,
+        "contaminated_segments": found.contaminated_segments,
         "share": share,
         "max_overlap": max_overlap,
     }
     evidence = (
-        f"{100 * share:.2f} % of the bytes ({found.leaked_bytes:,} of {found.bytes:,}) are in the training text, in runs of "
-        f"{found.n} {found.unit}s or more or as whole segments of 20 bytes or more; {100 * max_overlap:g} % are allowed."
+        f"{100 * share:.2f} % of the bytes ({found.long_contaminated_bytes:,} of {found.bytes:,}) are in the training text, "
+        f"in runs of {found.n} {found.unit}s or more or as whole segments of 20 bytes or more; "
+        f"{100 * max_overlap:g} % are allowed."
     )
     if share > max_overlap:
-        return Check("leak", name, FAIL, evidence, details)
-    if 2 * found.touched_bytes > found.bytes:
+        return Check("contamination", name, FAIL, evidence, details)
+    if 2 * found.contaminated_bytes > found.bytes:
         reason = (
-            f"{100 * found.touched_bytes / found.bytes:.0f} % of the bytes are lines that the training text has too, but "
-            "short ones, which repeat by nature: judge by lmgauge overlap"
+            f"{100 * found.contaminated_bytes / found.bytes:.0f} % of the bytes are lines that the training text has too, "
+            "but short ones, which repeat by nature: judge by lmgauge overlap"
         )
-        return Check("leak", name, NOT_CHECKED, reason, details)
+        return Check("contamination", name, NOT_CHECKED, reason, details)
     if found.unspaced:
         reason = "words were compared, but they are not set apart by spaces here: name --overlap-unit character"
-        return Check("leak", name, NOT_CHECKED, reason, details)
+        return Check("contamination", name, NOT_CHECKED, reason, details)
     if not found.ngrams:
         evidence += f" No run of {found.n} {found.unit}s fits in the text: only whole segments were compared."
-    return Check("leak", name, PASS, evidence, details)
+    return Check("contamination", name, PASS, evidence, details)

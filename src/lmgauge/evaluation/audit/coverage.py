@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, Headline, counted
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.evaluation.audit.spelling import Spelling
 from lmgauge.evaluation.denominators import Denominators, count_denominators
-from lmgauge.history import line_ends
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -100,7 +100,7 @@ class Coverage:
 
     def __init__(self, subject: Subject | None, unit: str, *, pull: bool = False, context: str = "") -> None:
         self._subject, self._pull = subject, pull
-        self._line_ends = line_ends(context if subject is None else subject.context)
+        self._line_ends = ContextPolicy.parse(context if subject is None else subject.context).line_ends
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
         self.faults = {name: Fault() for name in ("segments", "spans", "tokens", "sentence ends", "log-probabilities")}
         self.claimed, self.counted = Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.causality import check_causality
-from lmgauge.evaluation.audit.compression import check_proof
-from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
+from lmgauge.evaluation.audit.compression import check_compression
+from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
-from lmgauge.evaluation.audit.normalization import check_normalisation
+from lmgauge.evaluation.audit.normalization import check_normalization
 from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, ordered
 from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE, Subject
 from lmgauge.evaluation.audit.sample import Sample
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 DEFAULT_CONTEXTS = 1000
-DEFAULT_PROOF_BYTES = 100_000
+DEFAULT_COMPRESSION_BYTES = 100_000
 _LOOKED_AT_BYTES = 100_000
 _BATCH_BYTES = 30_000
 _LARGEST_SUM_TOLERANCE = 1e-3
@@ -41,7 +41,7 @@ def audit(
     levels: Sequence[str] = LEVELS,
     exhaustive: bool = False,
     contexts: int = DEFAULT_CONTEXTS,
-    proof_bytes: int = DEFAULT_PROOF_BYTES,
+    compression_bytes: int = DEFAULT_COMPRESSION_BYTES,
     seed: int = DEFAULT_SEED,
     overlap: OverlapSource | None = None,
     max_overlap: float = DEFAULT_MAX_OVERLAP,
@@ -61,9 +61,9 @@ def audit(
         levels: which to look at, of `LEVELS`.
         exhaustive: take all contexts, segments and bytes instead of samples.
         contexts: how many distributions are summed.
-        proof_bytes: how many bytes of the text are coded.
+        compression_bytes: how many bytes of the text are coded.
         seed: of all samples.
-        overlap: of the text with the training text (`touched_bytes` and so on), or what finds it when called.
+        overlap: of the text with the training text (`contaminated_bytes` and so on), or what finds it when called.
         max_overlap: share of the text's bytes that may lie in stretches seen in training.
         sum_tolerance: how far probabilities may sum from 1; rounded ones, as in some ARPA files, need 1e-5.
         threads: of `score`, where it takes them.
@@ -79,34 +79,39 @@ def audit(
         UsageError: an unknown level, a number out of range, or an object that is no model.
         InputError: the text is empty or cannot be used.
     """
-    _check_arguments(levels, contexts, proof_bytes, max_overlap, sum_tolerance)
+    _check_arguments(levels, contexts, compression_bytes, max_overlap, sum_tolerance)
     subject = Subject(model, threads, sum_tolerance)
     copied = untouched_copy(model) if untouched is None and "causality" in levels else ""
-    sample = Sample(subject, None if exhaustive else max(proof_bytes, _LOOKED_AT_BYTES), seed)
+    sample = Sample(subject, None if exhaustive else max(compression_bytes, _LOOKED_AT_BYTES), seed)
     checks: list[Check] = []
     headline = Headline()
     memory: Memory | None = None
-    if set(levels) - {"leak"}:
+    if set(levels) - {"contamination"}:
         coverage, memory = _walk(subject, sample, corpus, progress, remember="causality" in levels)
         headline = coverage.headline()
         checks += coverage.checks() if "coverage" in levels else []
-    if "normalisation" in levels:
+    if "normalization" in levels:
         wanted = None if exhaustive else contexts
-        checks += check_normalisation(subject, sample.spread(), wanted=wanted, seed=seed, progress=progress)
+        checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed, progress=progress)
     if "causality" in levels:
         few = sample.beginning(None if exhaustive else _BATCH_BYTES)
         checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive, progress=progress)
-    if "leak" in levels:
+    if "contamination" in levels:
         progress("looking for training text")
-        checks.append(check_leak(overlap, max_overlap))
-    if "proof" in levels:
-        proved = sample.segments(None if exhaustive else proof_bytes)
-        checks += check_proof(subject, proved, sample.whole, progress)
+        checks.append(check_contamination(overlap, max_overlap))
+    if "compression" in levels:
+        proved = sample.segments(None if exhaustive else compression_bytes)
+        checks += check_compression(subject, proved, sample.whole, progress)
     if memory is not None:
         progress("asking again what was asked before the text was shown")
         other = untouched() if untouched is not None else copied
         checks += [_beside_copy(other, subject, sample, min(contexts, _COMPARED_WITH_COPY), seed), memory.check()]
-    settings: dict[str, object] = {"seed": seed, "exhaustive": exhaustive, "contexts": contexts, "proof_bytes": proof_bytes}
+    settings: dict[str, object] = {
+        "seed": seed,
+        "exhaustive": exhaustive,
+        "contexts": contexts,
+        "compression_bytes": compression_bytes,
+    }
     settings |= {"max_overlap": max_overlap, "sum_tolerance": sum_tolerance}
     settings |= {"tolerance": subject.tolerance, "context": subject.context}
     found = ordered(checks, dict.fromkeys(LEVELS, NOT_ASKED_FOR))
@@ -143,12 +148,12 @@ def _walk(
 
 
 def _check_arguments(
-    levels: Sequence[str], contexts: int, proof_bytes: int, max_overlap: float, sum_tolerance: float
+    levels: Sequence[str], contexts: int, compression_bytes: int, max_overlap: float, sum_tolerance: float
 ) -> None:
     unknown = [level for level in levels if level not in LEVELS]
     if unknown:
         raise UsageError(f"level {unknown[0]!r} is not known; choose from {', '.join(LEVELS)}")
-    if contexts < 1 or proof_bytes < 1:
+    if contexts < 1 or compression_bytes < 1:
         raise UsageError("an audit needs at least 1 context and 1 byte to prove")
     if not 0 <= max_overlap <= 1:
         raise UsageError(f"max-overlap {max_overlap}: it is a share of the text, between 0 and 1")

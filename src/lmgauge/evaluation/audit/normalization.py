@@ -13,7 +13,7 @@ from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, cou
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled, sampled_events
 
-LEVEL = "normalisation"
+LEVEL = "normalization"
 _ROUNDED = 1e-5
 
 
@@ -43,7 +43,7 @@ def log_sum_exp(logprob: NDArray[np.float64]) -> float:
     return top + math.log(float(np.sum(np.exp(logprob - top))))
 
 
-def check_normalisation(
+def check_normalization(
     subject: Subject,
     contexts: Contexts,
     *,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import UsageError
-from lmgauge.history import runs_on, scores_first_tokens
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -111,13 +111,14 @@ class Subject:
         self.model, self.threads, self.sum_tolerance = model, threads, sum_tolerance
         self.vocabulary, self.tokenizer = model.vocabulary, model.tokenizer
         self.label = str(getattr(model, "label", type(model).__name__))
-        self.context = str(getattr(model, "context_policy", "sentence"))
-        if not scores_first_tokens(self.context):
+        policy = policy_of(model)
+        self.context = str(policy)
+        if not policy.scores_first_tokens:
             raise UsageError(
                 f"{self.label}: the first token of each context has no row, so that no event pays for its bytes; only a "
                 "model that scores all of the text can be audited (--first-token)"
             )
-        self.running = runs_on(self.context)
+        self.running = policy.runs_on
         self.independent = not self.running and bool(getattr(model, "blocks_are_independent", False))
         self.stated_tolerance = float(getattr(model, "tolerance", 0.0))
         self.tolerance = min(self.stated_tolerance, LARGEST_TOLERANCE)

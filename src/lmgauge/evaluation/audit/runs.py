@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_leak
+from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.results import (
     FAIL,
@@ -26,7 +26,7 @@ from lmgauge.evaluation.audit.results import (
 from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
-from lmgauge.numerics.perplexity import perplexity_ratio_from_nats
+from lmgauge.numerics.units import perplexity_ratio_from_nats
 from lmgauge.scores import EOS_KIND, KINDS, OOV, TOKEN, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -80,7 +80,7 @@ def audit_run(
     max_overlap: float = DEFAULT_MAX_OVERLAP,
     progress: Progress = lambda text: None,
 ) -> Audit:
-    """Audits a run for what can be seen without its model: coverage, denominators and sums, and the leak.
+    """Audits a run for what can be seen without its model: coverage, denominators and sums and contamination.
 
     Args:
         run: the run folder or score table, as `open_run` gives it.
@@ -99,11 +99,11 @@ def audit_run(
         progress("covering")
         found, headline = _coverage(run, corpus)
         checks += [_seal(run), *found]
-    if "leak" in levels:
+    if "contamination" in levels:
         progress("looking for training text")
-        leak = check_leak(overlap, max_overlap)
+        contamination = check_contamination(overlap, max_overlap)
         nothing = corpus is None and overlap is None
-        checks.append(Check("leak", leak.name, NOT_CHECKED, _NO_TEXT) if nothing else leak)
+        checks.append(Check("contamination", contamination.name, NOT_CHECKED, _NO_TEXT) if nothing else contamination)
     every = ordered(checks, {level: _NEEDS_MODEL if level in levels else NOT_ASKED_FOR for level in LEVELS})
     return Audit(run.name, every, {"run": str(run.path), "max_overlap": max_overlap}, headline)
 
@@ -115,7 +115,7 @@ def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: 
         UsageError: the object is no model.
     """
     subject = Subject(model, threads)
-    theirs, own = run.description.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
+    theirs, own = run.origin.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
     details = {"run": theirs, "model": own}
     if not theirs or not own:
         same = Check(LEVEL, "model", NOT_CHECKED, "the run, or the model, has no fingerprint", details)
@@ -157,8 +157,8 @@ def _seal(run: Run) -> Check:
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
-    sums, first_tokens = _Sums(), FirstTokens(run.description.context)
-    coverage = Coverage(None, run.description.unit, pull=True, context=run.description.context)
+    sums, first_tokens = _Sums(), FirstTokens(run.origin.policy)
+    coverage = Coverage(None, run.origin.unit, pull=True, context=run.origin.context)
     blocks: Iterable[Segments] = () if corpus is None else corpus
 
     def table(feed: Iterable[Segments]) -> Iterator[ScoreBatch]:
@@ -175,7 +175,7 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
         return [Check(LEVEL, "table", FAIL, f"The table breaks its own rules: {error}.")], Headline()
     if not sum(sums.events):
         return [Check(LEVEL, "table", FAIL, "The table has no rows.")], Headline()
-    bound = bool(sums.events[OOV] or sums.lossy or run.description.lossy_segments)
+    bound = bool(sums.events[OOV] or sums.lossy or run.origin.lossy_segments)
     size = None if corpus is None else coverage.denominators.bytes
     headline = Headline.of(sums.nats, sum(sums.events), size, bound=bound)
     scale = _first_tokens(first_tokens)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
-from lmgauge.evaluation.results import pandas_module
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmgauge.result_list import ResultList
 
 SIGNIFICANT = 0.05
 
@@ -119,27 +115,17 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Comparisons(Sequence[Comparison]):
+class Comparisons(ResultList[Comparison]):
     """Each run beside the first; prints as lines, turns into dicts and data frames.
 
     Attributes:
+        items: the comparisons, in the order of the runs.
         runs: names of the runs.
         agreements: what has to agree, and whether it does.
-        items: the comparisons, in the order of the runs.
     """
 
     runs: tuple[str, ...]
     agreements: tuple[Agreement, ...]
-    items: tuple[Comparison, ...]
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __str__(self) -> str:
-        return "\n".join(str(item) for item in self.items)
 
     @property
     def text_unknown(self) -> bool:
@@ -154,13 +140,11 @@ class Comparisons(Sequence[Comparison]):
         found["comparisons"] = found.pop("items")
         return found
 
-    def to_pandas(self) -> pd.DataFrame:
-        """A row a comparison and figure."""
-        rows = [
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each comparison and figure."""
+        return [
             {"first": c.first, "second": c.second, "part": c.part, "p_value": c.p_value, "p_value_holm": c.p_value_holm}
             | {"metric": d.metric, "first_value": d.first, "second_value": d.second, "difference": d.difference}
             for c in self.items
             for d in c.differences
         ]
-        frame: pd.DataFrame = pandas_module().DataFrame(rows)
-        return frame

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
+from lmgauge.contexts import EventContexts
 from lmgauge.errors import InputError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.history import runs_on
 from lmgauge.numerics.intervals import spread, sums_by
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
 
@@ -162,7 +163,7 @@ def calibrate(
     Raises:
         InputError: the run is not of this model, or has no events.
     """
-    made_by = run.description.fingerprints.get("model", "")
+    made_by = run.origin.fingerprints.get("model", "")
     if made_by and made_by != model.fingerprint:
         raise InputError(
             f"{run.path}: was made by the model {made_by[:6]}, not by {model.label}@{model.fingerprint[:6]}; name the model "
@@ -197,24 +198,20 @@ class _Event:
 
 def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Event]:
     """The events drawn, each with the ids before it."""
-    begin = before = np.array([model.vocabulary.id("<s>")], np.uint32)
+    bos, runs_on = model.vocabulary.id("<s>"), policy_of(model).runs_on
+    before = np.array([bos], np.uint32)
     seen = 0
     for _, (batch,) in lockstep([run.batches()], None, [run.name]):
         ids = model_ids(batch, model, run)
         rows = np.arange(len(batch)) if chosen is None else chosen[(chosen >= seen) & (chosen < seen + len(batch))] - seen
         segment_of = batch.row_segments()
-        starts = np.repeat(np.cumsum(batch.segment_events) - batch.segment_events, batch.segment_events)
-        history = np.concatenate((before, ids))
+        contexts = EventContexts(ids, batch.segment_events, bos=bos, runs_on=runs_on, before=before)
         documents = batch.extra.get("document")
         for row in rows.tolist():
-            if not runs_on(model.context_policy):
-                context = np.concatenate((begin, ids[starts[row] : row]))
-            else:
-                context = history[: len(before) + row]
             document = None if documents is None else int(documents[row])
-            yield _Event(context, int(ids[row]), float(batch.logprob[row]), int(segment_of[row]), document)
+            yield _Event(contexts[row], int(ids[row]), float(batch.logprob[row]), int(segment_of[row]), document)
         seen += len(batch)
-        before = history[-_LONGEST_CONTEXT:]
+        before = contexts.ids[-_LONGEST_CONTEXT:]
 
 
 def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.uint32]:

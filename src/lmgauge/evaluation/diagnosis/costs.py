@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.evaluation.slicing.ranges import Ranges
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.text.segments import Segments
 

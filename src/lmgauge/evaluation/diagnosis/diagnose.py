@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from lmgauge.evaluation.slicing.slices import (
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.evaluation.tables import evaluate_scores
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -52,7 +52,7 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-WordNumbers = Callable[[Segments], NDArray[np.integer[Any]]]
+TrainingWords = Callable[[Segments], tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
 Sampler = Callable[[Sequence[int]], list[NDArray[np.uint32]]]
 Progress = Callable[[str], None]
 
@@ -63,69 +63,87 @@ _LONGEST_NGRAM = 16
 _LONG_RUN, _MUCH_SEEN = 5, 0.5
 
 
+@dataclass(frozen=True, kw_only=True)
+class DiagnosisSettings:
+    """What a diagnosis works out, and how much of it.
+
+    Attributes:
+        only: the sections to work out, of `SECTIONS`.
+        contexts: how many contexts to look at for calibration; all if None.
+        sample_tokens: how many tokens to sample from the model; what takes seconds if None.
+        examples: how many tokens, segments and words to show of each kind.
+        seed: of whatever is drawn.
+        threads: how many; no number depends on it.
+
+    Raises:
+        UsageError: a section is not known, or a number is out of range.
+    """
+
+    only: Collection[str] = SECTIONS
+    contexts: int | None = DEFAULT_CONTEXTS
+    sample_tokens: int | None = None
+    examples: int = 10
+    seed: int = DEFAULT_SEED
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.only if name not in SECTIONS]
+        if unknown:
+            raise UsageError(f"section {unknown[0]!r} is not known; choose from {', '.join(SECTIONS)}")
+        if self.examples < 0:
+            raise UsageError(f"examples must be a whole number, 0 or more; got {self.examples}")
+
+
 def diagnose(
     run: Run,
-    corpus: Corpus | None = None,
+    settings: DiagnosisSettings | None = None,
     *,
-    counts: WordNumbers | None = None,
-    longest: WordNumbers | None = None,
+    corpus: Corpus | None = None,
+    training: TrainingWords | None = None,
     model: LanguageModel | None = None,
     sample: Sampler | None = None,
-    sample_tokens: int | None = None,
-    contexts: int | None = DEFAULT_CONTEXTS,
-    seed: int = DEFAULT_SEED,
-    examples: int = 10,
-    only: Collection[str] = SECTIONS,
-    threads: int | None = None,
     progress: Progress = lambda stage: None,
 ) -> Diagnosis:
-    """Cuts a run's bits by all that could explain them.
+    """Divide a run's bits by everything that could explain them.
 
     Args:
-        run: what a model made of a text.
+        run: the scores that a model gave a text.
+        settings: sections, numbers of examples and draws; the defaults if None.
         corpus: the text; if not given, the one the run remembers, if it is still there.
-        counts: how often the words of a block occur in the training text, int64 [words of the block].
-        longest: length of the longest n-gram of the training text that ends with each word, int64 [words of the block].
-        model: the model behind the run: its distributions are held against what came.
-        sample: text of the model: for so many lengths as many arrays of its token ids, each of that length.
-        sample_tokens: how many to sample; what takes seconds if None.
-        contexts: how many contexts to look at for calibration; all if None.
-        seed: of whatever is drawn.
-        examples: how many tokens, segments and words to show of each kind.
-        only: which of `SECTIONS` to work out.
-        threads: how many; no number depends on it.
-        progress: told in words what is being done.
+        training: of the words of a block, how often each occurs in the training text, and the length of the longest n-gram
+            of that text that ends with it: two arrays int64 [words of the block].
+        model: the model behind the run: its distributions are compared with the tokens that came.
+        sample: text of the model: for each of some lengths an array of its token ids, uint32 [length].
+        progress: called with a few words on what is being done.
 
     Raises:
         InputError: the table breaks its rules, the text is not the one that was scored, or the model is another.
-        UsageError: a section is not known.
     """
-    unknown = [name for name in only if name not in SECTIONS]
-    if unknown:
-        raise UsageError(f"section {unknown[0]!r} is not known; choose from {', '.join(SECTIONS)}")
+    settings = settings or DiagnosisSettings()
+    only, seed, threads = settings.only, settings.seed, settings.threads
     progress("reading the run")
     if corpus is None:
         corpus = remembered(run)
     else:
         run = about(run, corpus)
-    evaluation = evaluate_scores(run.batches(), origin=run.description, corpus=corpus)
+    evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=corpus)
     if corpus is None:
         evaluation = _as_told(run, evaluation)
-    seen = _Reading(run, corpus, evaluation, counts, longest, examples, only)
+    seen = _Reading(run, corpus, evaluation, training, settings)
     limit = LARGEST
     if model is not None and sample is not None:
-        limit = sample_tokens or default_sample_tokens(len(model.vocabulary))
+        limit = settings.sample_tokens or default_sample_tokens(len(model.vocabulary))
     stretches = TokenStretches(stretches_of(evaluation.events, limit) if "information" in only else [])
     progress("cutting the text into slices")
     baselines = _read(run, corpus, seen, stretches, only, threads)
     calibration = None
     if model is not None and "calibration" in only:
-        wanted = min(contexts or evaluation.events, evaluation.events)
+        wanted = min(settings.contexts or evaluation.events, evaluation.events)
         calibration = calibrate(
             run,
             model,
             evaluation.events,
-            contexts=contexts,
+            contexts=settings.contexts,
             seed=seed,
             threads=threads,
             progress=lambda done: progress(f"calibration: {done:,} of {wanted:,} contexts"),
@@ -164,18 +182,16 @@ class _Reading:
         run: Run,
         corpus: Corpus | None,
         evaluation: Evaluation,
-        counts: WordNumbers | None,
-        longest: WordNumbers | None,
-        examples: int,
-        only: Collection[str],
+        training: TrainingWords | None,
+        settings: DiagnosisSettings,
     ) -> None:
-        self.run, self.corpus, self.evaluation, self.only = run, corpus, evaluation, only
-        self.counts, self.longest, self.examples = counts, longest, examples
+        self.run, self.corpus, self.evaluation, self.training = run, corpus, evaluation, training
+        self.only, self.examples = settings.only, settings.examples
         self.slices: dict[str, SliceSums] = {}
         self.spans = True
         self.long_runs = _LongRuns()
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
-        self.worst, self.impossible, self.segments = (ExampleHeap(examples) for _ in range(3))
+        self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
     def add(self, block: Segments | None, table: ScoreBatch) -> None:
@@ -218,21 +234,16 @@ class _Reading:
         stretches = shared_ranges([table])
         of_event = np.repeat(np.arange(len(stretches)), stretches.events[0])
         yield "class", CLASSES, range_classes(block, stretches)[of_event]
-        if self.counts is None and self.longest is None:
+        if self.training is None:
             return
         words = range_words(block, stretches)
-        if self.counts is not None:
-            yield (
-                "occurrences in training",
-                FREQUENCY_BANDS,
-                frequency_bands(np.asarray(self.counts(block), np.int64), words)[of_event],
-            )
-        if self.longest is not None:
-            longest = np.minimum(np.asarray(self.longest(block), np.int64), _LONGEST_NGRAM)
-            self.long_runs.add(words, stretches.segment, longest)
-            codes = np.zeros(len(words), np.int64)
-            codes[words >= 0] = 1 + longest[words[words >= 0]]
-            yield "longest n-gram seen in training", _seen_labels(int(codes.max(initial=0))), codes[of_event]
+        counts, longest = (np.asarray(column, np.int64) for column in self.training(block))
+        yield "occurrences in training", FREQUENCY_BANDS, frequency_bands(counts, words)[of_event]
+        longest = np.minimum(longest, _LONGEST_NGRAM)
+        self.long_runs.add(words, stretches.segment, longest)
+        codes = np.zeros(len(words), np.int64)
+        codes[words >= 0] = 1 + longest[words[words >= 0]]
+        yield "longest n-gram seen in training", _seen_labels(int(codes.max(initial=0))), codes[of_event]
 
     def _add_examples(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
         bits = nats_to_bits(-table.logprob)
@@ -285,7 +296,7 @@ class _Reading:
             yield "the text is not at hand: name it with --text for groups, classes, examples, unseen words and baselines"
         elif not self.spans:
             yield "the table has no byte spans: no classes, no tokens in context and no unseen words"
-        elif self.counts is None and "slices" in self.only:
+        elif self.training is None and "slices" in self.only:
             yield "slices by what was seen in training need the training text: --train TRAIN"
         elif "slices" in self.only and not self._tokens_are_spaced_words():
             yield "slices by what was seen in training are by words between white space, not by the tokens of the run"
@@ -305,8 +316,8 @@ class _Reading:
             yield f"of the unseen words {self.unseen.forgotten:,} met once were forgotten, as there are too many to hold"
 
     def _tokens_are_spaced_words(self) -> bool:
-        told = self.run.description
-        return told.fingerprints.get("tokenizer_name", told.unit) in ("whitespace", "word")
+        origin = self.run.origin
+        return origin.fingerprints.get("tokenizer_name", origin.unit) in ("whitespace", "word")
 
 
 def _as_told(run: Run, evaluation: Evaluation) -> Evaluation:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.information.measures import mutual_information_by_distance
+from lmgauge.information import mutual_information_by_distance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lmgauge.numerics.perplexity import nats_to_bits
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import ScoreBatch
 
 

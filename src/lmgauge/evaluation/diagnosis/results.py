@@ -11,10 +11,11 @@ from lmgauge.evaluation.diagnosis.calibration import Calibration
 from lmgauge.evaluation.diagnosis.costs import TokenCost, UnseenWord
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.ranks import RankStatistics
-from lmgauge.evaluation.results import Evaluation, pandas_module
+from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_bits
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
+from lmgauge.result_list import data_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,10 +70,12 @@ class Diagnosis:
         return found
 
     def to_pandas(self) -> pd.DataFrame:
-        """All slices in long form: a row a slice, with the name of the way to cut the text."""
-        rows = [{"by": slices.name, **row} for slices in self.slices for row in slice_rows(slices)]
-        frame: pd.DataFrame = pandas_module().DataFrame(rows)
-        return frame
+        """Return all slices in long form: a row a slice, with the name of the way to cut the text.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame({"by": slices.name, **row} for slices in self.slices for row in slice_rows(slices))
 
     def __str__(self) -> str:
         lines = [str(self.evaluation)]

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
+from lmgauge.contexts import EventContexts
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.drawn_events import SegmentEvents
-from lmgauge.history import runs_on
-from lmgauge.numerics.perplexity import LN_2
+from lmgauge.numerics.units import LN_2
 from lmgauge.threads import map_in_order
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def distances(a: Distribution, b: Distribution) -> tuple[float, float, float, fl
     difference = log_a - log_b
     kl_ab = math.inf if only_a else max(0.0, float((p_a * difference).sum()))
     kl_ba = math.inf if only_b else max(0.0, -float((p_b * difference).sum()))
-    # As in metrics/information.py: p + q in place of their mean, and ln 2 to make up for it.
+    # As in information/distributions.py: p + q in place of their mean, and ln 2 to make up for it.
     log_sum = np.log(np.maximum(p_a + p_b, _TINY))
     nats = 0.5 * float((p_a * (log_a - log_sum) + p_b * (log_b - log_sum)).sum()) + LN_2
     return kl_ab, kl_ba, min(max(0.0, nats), LN_2), min(1.0, 0.5 * (float(np.abs(p_a - p_b).sum()) + alone))
@@ -118,13 +119,14 @@ class ModelPair:
 
     Args:
         a, b: the models; ids must agree.
-        history: uint32 [n], the ids of the whole text, `<s>` first; needed where a model sees more than its segment.
+        text: uint32 [n], the events of the whole text; needed where a model sees more than its segment.
         ranks: for which k to compare the k most probable tokens; ascending.
     """
 
-    def __init__(self, a: LanguageModel, b: LanguageModel, history: NDArray[np.uint32] | None, ranks: Sequence[int]) -> None:
-        self._models, self._history, self._ranks = (a, b), history, list(ranks)
-        self._bos = np.array([a.vocabulary.id("<s>")], np.uint32)
+    def __init__(self, a: LanguageModel, b: LanguageModel, text: NDArray[np.uint32] | None, ranks: Sequence[int]) -> None:
+        self._models, self._ranks, self._bos = (a, b), list(ranks), a.vocabulary.id("<s>")
+        whole = None if text is None else EventContexts(text, [len(text)], bos=self._bos, runs_on=True)
+        self._whole = [whole if policy_of(model).runs_on else None for model in (a, b)]
 
     def compare(self, segments: Sequence[SegmentEvents], threads: int, progress: Callable[[int, int], None]) -> Floats:
         """float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability."""
@@ -153,15 +155,16 @@ class ModelPair:
             yield len(set(ours[:k]).intersection(theirs[:k])) / len(ours[:k])
 
     def _pairs(self, segment: SegmentEvents) -> Iterator[tuple[Distribution | None, Distribution | None]]:
-        (of_a, first_a), (of_b, first_b) = self._seen(0, segment), self._seen(1, segment)
+        (of_a, first_a), (of_b, first_b) = self._contexts(0, segment), self._contexts(1, segment)
         for position in range(len(segment.ids)):
-            yield self._distribution(0, of_a[: first_a + position]), self._distribution(1, of_b[: first_b + position])
+            yield self._distribution(0, of_a[first_a + position]), self._distribution(1, of_b[first_b + position])
 
-    def _seen(self, which: int, segment: SegmentEvents) -> tuple[NDArray[np.uint32], int]:
-        """Ids that hold the contexts of a segment's events, and how many of them precede the first event."""
-        if not runs_on(self._models[which].context_policy) or self._history is None:
-            return np.concatenate((self._bos, segment.ids)), 1
-        return self._history, 1 + segment.before
+    def _contexts(self, which: int, segment: SegmentEvents) -> tuple[EventContexts, int]:
+        """Contexts that hold those of a segment's events, and the number of its first event among them."""
+        whole = self._whole[which]
+        if whole is not None:
+            return whole, segment.before
+        return EventContexts(segment.ids, [len(segment.ids)], bos=self._bos, runs_on=False), 0
 
     def _distribution(self, which: int, context: NDArray[np.uint32]) -> Distribution | None:
         model = self._models[which]
@@ -179,8 +182,8 @@ class ModelPair:
         vocabulary, tokenizer = self._models[0].vocabulary, self._models[0].tokenizer
         tops = []
         for model in (0, 1):
-            ids, first = self._seen(model, segment)
-            found = self._distribution(model, ids[: first + position])
+            contexts, first = self._contexts(model, segment)
+            found = self._distribution(model, contexts[first + position])
             p = np.zeros(len(vocabulary)) if found is None else found.p
             tops.append((vocabulary.token(int(p.argmax())), float(p.max())))
         before = [vocabulary.token(i) for i in segment.ids[max(0, position - _SHOWN_CONTEXT) : position].tolist()]

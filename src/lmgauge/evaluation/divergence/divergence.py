@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.distances import (
     FIRST_OVERLAP,
@@ -35,8 +36,9 @@ from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import Interval, ratio_interval
-from lmgauge.numerics.perplexity import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 from lmgauge.scores import TokenStrings
+from lmgauge.signature import Signature
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
@@ -148,41 +150,63 @@ class Divergence:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class DivergenceSettings:
+    """At how many events two models are compared, and by what.
+
+    Attributes:
+        events: about how many events to look at: whole segments are drawn until there are as many; all if None.
+        top_k: for which k to compare the k most probable tokens.
+        seed: of the sample; the same seed draws the same segments.
+        threads: how many; no figure depends on it.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    events: int | None = DEFAULT_EVENTS
+    top_k: Sequence[int] = DEFAULT_TOP_K
+    seed: int = DEFAULT_SEED
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.events is not None and self.events < 1:
+            raise UsageError(f"events must be a whole number, 1 or more; got {self.events}")
+        if self.seed < 0:
+            raise UsageError(f"seed must be 0 or more; got {self.seed}")
+        if not self.top_k or min(self.top_k) < 1:
+            raise UsageError(f"top-k must be whole numbers from 1; got {', '.join(map(str, self.top_k)) or 'none'}")
+
+
 def divergence(
     a: LanguageModel,
     b: LanguageModel,
     corpus: Corpus,
+    settings: DivergenceSettings | None = None,
     *,
     names: tuple[str, str] | None = None,
-    events: int = DEFAULT_EVENTS,
-    exhaustive: bool = False,
-    top_k: Sequence[int] = DEFAULT_TOP_K,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Divergence:
-    """Compares the predictive distributions of two models over the contexts of a text.
+    """Compare the predictive distributions of two models over the contexts of a text.
 
     Args:
-        a: the model to be compared with, e.g. before quantising.
-        b: the other one, with the same ids for the same tokens (`models.alignment.aligned` sees to it).
+        a: the model to be compared with, e.g. before quantizing.
+        b: the other one, with the same ids for the same tokens (`models.mixture.vocabulary_alignment.aligned` sees to it).
         corpus: the text.
-        names: what to call the models; their labels if not given.
-        events: about how many events to look at: whole segments are drawn until there are as many.
-        exhaustive: look at all of them instead.
-        top_k: for which k to compare the k most probable tokens.
-        seed: of the sample; the same seed draws the same segments.
-        threads: how many; no figure depends on it.
+        settings: how many events to look at and how to compare them; the defaults if None.
+        names: what to call the models; their short names if None.
         progress: called with the events compared so far, and how many there will be.
 
     Raises:
         InputError: the vocabularies differ, the text is empty, or the models cut it into different events.
-        UsageError: a number is out of range.
     """
-    ranks = _check(a, b, events, top_k, seed)
-    drawn = draw(a, b, corpus, None if exhaustive else events, seed, threads)
-    pair = ModelPair(a, b, drawn.history, ranks)
-    rows = pair.compare(drawn.chosen, thread_count(threads), progress)
+    settings = settings or DivergenceSettings()
+    _check_alike(a, b)
+    top_k, seed = settings.top_k, settings.seed
+    ranks = sorted({1, *top_k})
+    drawn = draw(a, b, corpus, settings.events, seed, settings.threads)
+    pair = ModelPair(a, b, drawn.text, ranks)
+    rows = pair.compare(drawn.chosen, thread_count(settings.threads), progress)
     summary = _Summary(drawn, a.vocabulary)
     shown = names or (a.label, b.label)
     fingerprints = {
@@ -229,19 +253,12 @@ def divergence(
     )
 
 
-def _check(a: LanguageModel, b: LanguageModel, events: int, top_k: Sequence[int], seed: int) -> list[int]:
+def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
     if a.vocabulary.fingerprint != b.vocabulary.fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
             "the models number or cut their tokens differently; where the tokens are the same, aligned(b, to=a) of "
             "lmgauge.models.mixture.vocabulary_alignment makes the ids so"
         )
-    if events < 1:
-        raise UsageError(f"events: {events} are none to compare; give 1 or more")
-    if seed < 0:
-        raise UsageError(f"seed must be 0 or more; got {seed}")
-    if not top_k or min(top_k) < 1:
-        raise UsageError(f"top-k: {', '.join(map(str, top_k)) or 'nothing'}; give whole numbers from 1")
-    return sorted({1, *top_k})
 
 
 # --- figures ----------------------------------------------------------------------------------------------
@@ -337,7 +354,7 @@ def _notes(rows: Floats, drawn: Drawn, names: tuple[str, str]) -> Iterator[str]:
 def _signature(
     a: LanguageModel, b: LanguageModel, drawn: Drawn, events: int, seed: int, text_sha256: str, independent: str
 ) -> str:
-    policies = dict.fromkeys((a.context_policy, b.context_policy))
+    policies = dict.fromkeys(str(policy_of(model)) for model in (a, b))
     parts = {
         "a": f"{a.label}@{a.fingerprint[:6]}",
         "b": f"{b.label}@{b.fingerprint[:6]}",
@@ -351,4 +368,4 @@ def _signature(
         "vocab": a.vocabulary.fingerprint[:6],
         "v": __version__,
     }
-    return "div|" + "|".join(f"{key}:{value}" for key, value in parts.items())
+    return str(Signature(parts, head="div"))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import heapq
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
-from lmgauge.history import runs_on
 from lmgauge.scores import ScoreBatch, TokenStrings
+from lmgauge.scoring import score_together, with_same_events
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -50,7 +49,7 @@ class Drawn:
     chosen: list[SegmentEvents]
     total_events: int
     total_segments: int
-    history: NDArray[np.uint32] | None
+    text: NDArray[np.uint32] | None
 
     def documents(self) -> NDArray[np.int64] | None:
         """int64 [segments], the document of each; None where documents are not known."""
@@ -80,9 +79,10 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
     generator = np.random.default_rng(seed)
     heap: list[tuple[float, int, SegmentEvents]] = []  # negated: the highest number first
     kept = total_events = total_segments = 0
-    sees_text = any(runs_on(model.context_policy) for model in (a, b))
-    history = [np.array([a.vocabulary.id("<s>")], np.uint32)]
-    for one, other, documents in _score_both(a, b, corpus, threads):
+    sees_text = any(policy_of(model).runs_on for model in (a, b))
+    text: list[NDArray[np.uint32]] = []
+    for block, (one, other) in score_together((a, b), corpus, with_same_events, threads=threads):
+        documents = None if block.documents is None else block.documents[one.segments - block.first]
         keys = generator.random(len(one.segments))
         full = events is not None and kept >= events
         candidates = np.flatnonzero(keys < -heap[0][0]) if full else np.arange(len(keys))
@@ -96,13 +96,13 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
             while events is not None and kept - len(heap[0][2].ids) >= events:
                 kept -= len(heapq.heappop(heap)[2].ids)
         if sees_text:
-            history.append(one.token_ids)
+            text.append(one.token_ids)
         total_events += len(one)
         total_segments += len(one.segments)
     if not total_events:
         raise InputError("there is nothing to compare: the text has no event; name a text that is not empty")
     chosen = sorted((item[2] for item in heap), key=lambda segment: segment.index)
-    return Drawn(chosen, total_events, total_segments, np.concatenate(history) if sees_text else None)
+    return Drawn(chosen, total_events, total_segments, np.concatenate(text) if sees_text else None)
 
 
 def _segment(
@@ -111,24 +111,3 @@ def _segment(
     # Copies: a view would hold the whole batch in memory.
     logprob = one.logprob[rows].copy(), other.logprob[rows].copy()
     return SegmentEvents(index, before + rows.start, one.token_ids[rows].copy(), one.kind[rows].copy(), logprob, document)
-
-
-def _score_both(
-    a: LanguageModel, b: LanguageModel, corpus: Corpus, threads: int | None
-) -> Iterator[tuple[ScoreBatch, ScoreBatch, NDArray[np.int64] | None]]:
-    blocks, first, second = itertools.tee(corpus, 3)
-    tables = a.score(first, spans=False, threads=threads), b.score(second, spans=False, threads=threads)
-    for block, one, other in zip(blocks, *tables, strict=True):
-        if not (np.array_equal(one.segment_events, other.segment_events) and np.array_equal(one.token_ids, other.token_ids)):
-            raise InputError(
-                f"the models cut the text into different events, near segment {_first_difference(one, other) + 1:,}: they "
-                "take unseen or reserved words differently; give both the same --reserved"
-            )
-        yield one, other, None if block.documents is None else block.documents[one.segments - block.first]
-
-
-def _first_difference(one: ScoreBatch, other: ScoreBatch) -> int:
-    size = min(len(one), len(other))
-    differs = np.flatnonzero(one.token_ids[:size] != other.token_ids[:size])
-    row = int(differs[0]) if len(differs) else size - 1
-    return int(one.row_segments()[row]) if size else 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError
-from lmgauge.evaluation.tally import SCALE
+from lmgauge.numerics.exact import ExactSums
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.segments import Segments
 
@@ -133,43 +133,6 @@ def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Rang
     return Ranges(np.arange(count, dtype=np.int64), nothing, ends, nothing, tuple(table.segment_events for table in tables))
 
 
-_EXACT_ROWS = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class ExactSums:
-    """Sums of log-probabilities, exact: `high` multiples of 2^-16 nats plus `low` multiples of 2^-80.
-
-    Attributes:
-        high: int64 [n].
-        low: uint64 [n].
-        zeros: int64 [n], events of probability zero, which the sums leave out.
-    """
-
-    high: Ints
-    low: NDArray[np.uint64]
-    zeros: Ints
-
-    def nats(self) -> Floats:
-        """float64 [n], -inf where an event has probability zero."""
-        values: Floats = (self.high.astype(np.float64) + self.low.astype(np.float64) * 2.0**-64) * 2.0**-16
-        values[self.zeros > 0] = -np.inf
-        return values
-
-    def totals(self, codes: Ints, size: int) -> list[int]:
-        """For each code the exact sum of its rows, in multiples of 2^-80 nats."""
-        found = [0] * size
-        for begin in range(0, len(codes), _EXACT_ROWS):
-            rows = slice(begin, begin + _EXACT_ROWS)
-            high, low = self.high[rows], self.low[rows]
-            # Halves of 32 bits: so many of them are below 2^53 in sum, which float64 counts exactly.
-            halves = (high >> 32, high & 0xFFFFFFFF, low >> np.uint64(32), low & np.uint64(0xFFFFFFFF))
-            for half, shift in zip(halves, (96, 64, 32, 0), strict=True):
-                for code, part in enumerate(np.bincount(codes[rows], half.astype(np.float64), size).tolist()):
-                    found[code] += int(part) << shift
-        return found
-
-
 def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
     """Each row a range, for tables of different texts whose segments have as many events; spans are those of the first."""
     first = tables[0]
@@ -183,7 +146,7 @@ def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
 def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
     """Sums of consecutive rows, so many at a time."""
     count = len(events)
-    sums = ExactSums(np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64))
+    sums = ExactSums.room(count)
     nothing = np.zeros(0, np.uint8)
     _, _, bad = _native.sum_events(
         table.logprob, table.kind, nothing, np.ascontiguousarray(events), sums.high, sums.low, sums.zeros
@@ -193,11 +156,6 @@ def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
             f"segment {table.row_segments()[bad]}: the log-probability {table.logprob[bad]} is not that of an event"
         )
     return sums
-
-
-def to_nats(exact: int) -> float:
-    """Nats of an exact sum."""
-    return exact / SCALE
 
 
 def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lmgauge.evaluation.slicing.ranges import ExactSums, Floats, Ints, to_nats
+from lmgauge.evaluation.slicing.ranges import Floats, Ints
+from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.numerics.intervals import Spread, spread, sums_by
-from lmgauge.numerics.perplexity import nats_to_bits
 from lmgauge.numerics.significance import holm
+from lmgauge.numerics.units import nats_to_bits
 
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting
 _MOST_CELLS = 1 << 20
@@ -145,12 +146,12 @@ class SliceSums:
     def _row(self, code: int) -> Slice:
         segments, ranges, size = self._counts[code].tolist()
         zeros = self._zeros[code].tolist()
-        finite = tuple(nats_to_bits(to_nats(-exact[code])) for exact in self._exact)
+        finite = tuple(nats_to_bits(exact_to_nats(-exact[code])) for exact in self._exact)
         bits = tuple(math.inf if zero else value for zero, value in zip(zeros, finite, strict=True))
         per_unit = tuple(value / size if size else None for value in bits)
         difference, interval, p_value = None, None, None
         if self._tables == 2 and size and not any(zeros):
-            difference = nats_to_bits(to_nats(self._exact[0][code] - self._exact[1][code])) / size
+            difference = nats_to_bits(exact_to_nats(self._exact[0][code] - self._exact[1][code])) / size
             interval, p_value = _interval(self._cells.spread(code))
         return Slice(
             self.labels[code], segments, ranges, size, bits, per_unit, difference, interval, p_value, tuple(zeros), finite

@@ -9,7 +9,6 @@ Source: Jelinek, F. & Mercer, R. L. (1980), "Interpolated estimation of Markov s
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,16 +20,17 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
+from lmgauge.contexts import last_sentence
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
-from lmgauge.history import runs_on
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
 from lmgauge.scores import ScoreBatch
+from lmgauge.scoring import score_together, with_same_events
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.vocabulary import BOS, EOS
-from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
@@ -113,13 +113,9 @@ class MixtureModel:
         return self._aligned[0].tokenizer
 
     @property
-    def context_policy(self) -> str:
+    def context_policy(self) -> ContextPolicy:
         """`sentence` or, if that of any component runs on, `stream`; with what else they have in common."""
-        policies = [component.context_policy for component in self.components]
-        if len(set(policies)) == 1:
-            return policies[0]
-        shared = [part for part in policies[0].split(",")[1:] if all(part in other.split(",") for other in policies)]
-        return ",".join(["stream" if any(map(runs_on, policies)) else "sentence", *shared])
+        return shared_policy([policy_of(component) for component in self.components])
 
     @property
     def reserved(self) -> ReservedPolicy | None:
@@ -148,14 +144,14 @@ class MixtureModel:
         Raises:
             InputError: the components cut the text into different events.
         """
-        for batches in score_together(self._aligned, segments, spans=spans, threads=threads):
-            yield self._combined(batches)
+        yield from score_together(self._aligned, segments, self._combined, spans=spans, threads=threads)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """The batch of one block whose segments are contexts of their own."""
-        return self._combined(_of_block(self._aligned, block, spans))
+        return self._combined(block, [model.score_block(block, spans=spans) for model in self._aligned])
 
-    def _combined(self, batches: Sequence[ScoreBatch]) -> ScoreBatch:
+    def _combined(self, block: Segments, batches: list[ScoreBatch]) -> ScoreBatch:
+        with_same_events(block, batches)
         logprob = self._mixed([batch.logprob for batch in batches])
         orders = [batch.extra["context"] for batch in batches if "context" in batch.extra]
         # The longest context that any component used; unknown if one does not tell.
@@ -188,8 +184,8 @@ class MixtureModel:
             UsageError: an id is outside the vocabulary.
         """
         context = check_context(context_ids, len(self.vocabulary))
-        sentence = _last_sentence(context) if runs_on(self.context_policy) else context
-        return self._mixed([c.log_distribution(context if runs_on(c.context_policy) else sentence) for c in self._aligned])
+        sentence = last_sentence(context, BOS, EOS) if self.context_policy.runs_on else context
+        return self._mixed([c.log_distribution(context if policy_of(c).runs_on else sentence) for c in self._aligned])
 
     def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:
         """The same mixture with another meaning of reserved tokens in the text."""
@@ -205,7 +201,7 @@ class MixtureModel:
             "model_type": MIXTURE_MODEL_TYPE,
             "components": components,
             "estimation": self.estimation,
-            "context": self.context_policy,
+            "context": str(self.context_policy),
             "vocabulary": "closed" if self.vocabulary.closed else "open",
             "vocabulary_size": len(self.vocabulary),
             "vocabulary_fingerprint": self.vocabulary.fingerprint,
@@ -288,51 +284,6 @@ def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     if abs(math.fsum(values) - 1.0) > WEIGHT_TOLERANCE:
         raise UsageError(f"the weights sum to {math.fsum(values):.12g}; they must sum to 1")
     return values
-
-
-def score_together(
-    models: Sequence[LanguageModel], segments: Iterable[Segments], *, spans: bool = False, threads: int | None = None
-) -> Iterator[list[ScoreBatch]]:
-    """For each block of segments what each model makes of it, event for event the same; ids must agree.
-
-    Raises:
-        InputError: the models cut the text into different events.
-    """
-    if all(model.blocks_are_independent for model in models):
-        yield from map_in_order(lambda block: _of_block(models, block, spans), segments, thread_count(threads))
-        return
-    streams = itertools.tee(segments, len(models))
-    tables = [model.score(stream, spans=spans, threads=threads) for model, stream in zip(models, streams, strict=True)]
-    for batches in zip(*tables, strict=True):
-        yield _checked(list(batches))
-
-
-def _of_block(models: Sequence[LanguageModel], block: Segments, spans: bool) -> list[ScoreBatch]:
-    return _checked([model.score_block(block, spans=spans) for model in models])
-
-
-def _checked(batches: list[ScoreBatch]) -> list[ScoreBatch]:
-    first = batches[0]
-    for batch in batches[1:]:
-        if not (
-            np.array_equal(batch.segment_events, first.segment_events)
-            and np.array_equal(batch.token_ids, first.token_ids)
-            and np.array_equal(batch.kind, first.kind)
-        ):
-            begin, end = (int(first.segments[i]) + 1 for i in (0, -1)) if len(first.segments) else (0, 0)
-            raise InputError(
-                f"the models cut the text into different events, in segments {begin:,} to {end:,}: their tokenizers differ, "
-                "or what they make of unseen and reserved words; give all the same --tokenizer and --reserved"
-            )
-    return batches
-
-
-def _last_sentence(context: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """What a model of single sentences sees of a running context: `<s>`, and what follows the last `</s>`."""
-    ends = np.flatnonzero(context == EOS)
-    if not len(ends):
-        return context
-    return np.concatenate((np.array([BOS], np.uint32), context[ends[-1] + 1 :]))
 
 
 def _digest(config: Mapping[str, Any]) -> str:

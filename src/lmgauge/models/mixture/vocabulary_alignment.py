@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import InputError
 from lmgauge.models.protocol import LanguageModel, check_context
 from lmgauge.scores import ScoreBatch
@@ -111,8 +112,8 @@ class _Reordered:
         return self._model.fingerprint
 
     @property
-    def context_policy(self) -> str:
-        return self._model.context_policy
+    def context_policy(self) -> ContextPolicy:
+        return policy_of(self._model)
 
     @property
     def blocks_are_independent(self) -> bool:

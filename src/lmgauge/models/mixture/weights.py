@@ -19,7 +19,7 @@ overrelaxed bound optimization methods", ICML.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,17 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.models.mixture.model import MixtureModel, agreeing, check_weights, score_together
+from lmgauge.models.mixture.model import MixtureModel, agreeing, check_weights
+from lmgauge.numerics.exact import exact_sum
+from lmgauge.scoring import score_together, with_same_events
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
-    from lmgauge.text.segments import Segments
 
 Progress = Callable[[str], None]
 TOLERANCE = 1e-9
 MAX_ITERATIONS = 1000
-_SUM_BLOCK = 1 << 16
 _ACCELERATION = 1.5
 # Of the logarithm of a weight, in one step: beyond it a weight may vanish that is wanted later.
 _LONGEST_STEP = 4.0
@@ -191,12 +191,12 @@ def fit_weights(
     with np.errstate(over="ignore"):  # a component of weight zero may be far above the others
         relative = np.exp((logprob if possible.all() else logprob[:, possible]) - shift)
     weights, history, gap = _climb(weights, relative, tolerance, max_iterations)
-    offset = _exact_sum(shift) / len(shift)
+    offset = exact_sum(shift) / len(shift)
     history = [mean + offset for mean in history]
     if np.count_nonzero(logprob.max(axis=0) > -np.inf) > len(shift):
         gap = math.inf  # weights of zero make events impossible that need not be
     zeros = tuple(int(np.count_nonzero(row == -np.inf)) for row in logprob)
-    own = tuple(-math.inf if zero else _exact_sum(row) / events for row, zero in zip(logprob, zeros, strict=True))
+    own = tuple(-math.inf if zero else exact_sum(row) / events for row, zero in zip(logprob, zeros, strict=True))
     fit = MixtureFit(
         weights=tuple(weights.tolist()),
         perplexities=tuple(_perplexity(mean) for mean in history),
@@ -272,22 +272,13 @@ def _log_probabilities(
     models: Sequence[LanguageModel], held_out: Corpus, threads: int | None, names: Sequence[str] | None, progress: Progress
 ) -> NDArray[np.float64]:
     """float64 [models, events], natural logs."""
-    together = score_together(agreeing(models, names), _told(held_out, progress), threads=threads)
-    parts = [np.array([batch.logprob for batch in batches], np.float64) for batches in together]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(models), 0))
-
-
-def _told(corpus: Corpus, progress: Progress) -> Iterator[Segments]:
-    done = 0
-    for block in corpus:
-        yield block
+    parts, done = [], 0
+    together = score_together(agreeing(models, names), held_out, with_same_events, threads=threads)
+    for block, batches in together:
+        parts.append(np.array([batch.logprob for batch in batches], np.float64))
         done += block.byte_count()
         progress(f"scored {done / 1e6:,.0f} MB")
-
-
-def _exact_sum(values: NDArray[np.float64]) -> float:
-    blocks = (values[begin : begin + _SUM_BLOCK].tolist() for begin in range(0, len(values), _SUM_BLOCK))
-    return math.fsum(value for block in blocks for value in block)
+    return np.concatenate(parts, axis=1) if parts else np.zeros((len(models), 0))
 
 
 def _perplexity(mean: float) -> float:

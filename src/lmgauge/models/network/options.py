@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
+from lmgauge.choices import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS, FirstToken, Precision, SegmentEnd
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 
-FirstToken = Literal["bos", "eos", "uniform", "unscored"]
-SegmentEnd = Literal["eos", "newline", "none"]
-Precision = Literal["auto", "float32", "bfloat16"]
-FIRST_TOKENS: tuple[FirstToken, ...] = get_args(FirstToken)
-SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 STORED = ("context", "stride", "stream", "first_token", "end", "dtype")
 _MOST_DIGITS = 18
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,36 +93,6 @@ def parse_context(text: str) -> tuple[int | None, bool | None]:
     return context, stream
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContextPolicy:
-    """What of the text each prediction sees.
-
-    Attributes:
-        running: whether the context runs on over the ends of segments.
-        context: most tokens a prediction sees; None if there is no limit.
-        stride: tokens from one window to the next; None if there is no limit.
-        first_token: what the first token is predicted from.
-        end: what ends a segment.
-    """
-
-    running: bool
-    context: int | None
-    stride: int | None
-    first_token: FirstToken
-    end: SegmentEnd
-
-    def __str__(self) -> str:
-        """As signatures show it: `sentence` and `stream` alone mean what they mean for n-gram models."""
-        parts = ["stream" if self.running else "sentence"]
-        if self.context is not None:
-            parts.append(f"{self.context}/{self.stride}")
-        if self.first_token != "bos":
-            parts.append(f"first={self.first_token}")
-        if self.end != "eos":
-            parts.append(f"end={self.end}")
-        return ",".join(parts)
-
-
 def resolve_policy(
     options: ScoringOptions, *, positions: int | None, running: bool, has_bos: bool, has_eos: bool, end: SegmentEnd
 ) -> ContextPolicy:
@@ -161,4 +127,4 @@ def resolve_policy(
             else f"stride {stride}: means nothing without --context, as this model sees the whole text"
         )
     running = options.stream if options.stream is not None else running
-    return ContextPolicy(running=running, context=context, stride=stride, first_token=first, end=end)
+    return ContextPolicy(unit="stream" if running else "sentence", length=context, stride=stride, first=first, end=end)

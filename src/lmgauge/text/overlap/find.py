@@ -156,18 +156,18 @@ class _Found:
         self.by_runs[self.token_segments[self.in_run]] = True
         self.sizes = test.ends - test.starts + test.terminators
         self.ngram_bytes = self._bytes_of(self.in_run, self.reach > positions + 1)
-        self.touched_bytes = self._touched_bytes()
+        self.contaminated_bytes = self._contaminated_bytes()
 
-    def _touched_bytes(self) -> NDArray[np.int64]:
+    def _contaminated_bytes(self) -> NDArray[np.int64]:
         """int64 [segments]: bytes of runs and whole duplicates together, and of the white space between words of either."""
         test, duplicate = self.test, self.duplicates.found
         words = test.ids != SEPARATOR
-        touched = self.in_run | (duplicate[self.token_segments] & words)
-        taken = self._bytes_of(touched, touched & np.append(touched[1:], False))
+        contaminated = self.in_run | (duplicate[self.token_segments] & words)
+        taken = self._bytes_of(contaminated, contaminated & np.append(contaminated[1:], False))
         # Blank segments lie between the words around them, even where records keep those apart.
         behind = np.searchsorted(test.token_starts[words], test.starts)
-        around = np.concatenate(([True], touched[words], [True]))
-        enclosed = test.blank() & around[behind] & around[behind + 1] & touched.any()
+        around = np.concatenate(([True], contaminated[words], [True]))
+        enclosed = test.blank() & around[behind] & around[behind + 1] & contaminated.any()
         return np.where(duplicate | enclosed, self.sizes, taken)
 
     def _bytes_of(self, taken: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -213,23 +213,23 @@ class _Found:
         test, duplicate = self.test, self.duplicates.found
         near_segments = np.zeros(len(test), bool)
         near_segments[[pair.segment for pair in self.pairs]] = True
-        touched = self.by_runs | duplicate
+        contaminated = self.by_runs | duplicate
         return Overlap(
             unit=unit,
             n=self.n,
             fold=fold,
             segments=len(test),
             blank_segments=int(test.blank().sum()),
-            touched_segments=int(touched.sum()),
+            contaminated_segments=int(contaminated.sum()),
             whole_duplicates=int(duplicate.sum()),
             duplicate_bytes=int(self.sizes[duplicate].sum()),
             near=near,
             near_duplicates=None if near_note else len(self.pairs),
             near_note=near_note,
             tokens=int((test.ids != SEPARATOR).sum()),
-            touched_tokens=int(self.in_run.sum()),
+            contaminated_tokens=int(self.in_run.sum()),
             bytes=test.bytes,
-            touched_bytes=int(self.touched_bytes.sum()),
+            contaminated_bytes=int(self.contaminated_bytes.sum()),
             ngram_bytes=int(self.ngram_bytes.sum()),
             ngrams=int(self.windows.sum()),
             seen_ngrams=int(self.seen.sum()),
@@ -239,17 +239,17 @@ class _Found:
             passage_count=len(self.runs.begins),
             passages=self._passages(passages),
             near_pairs=self._near_pairs(passages, unit),
-            groups=self._groups(touched),
+            groups=self._groups(contaminated),
             unspaced=unspaced,
             train_bytes=train_bytes,
             train_segments=train_segments,
             train_sha256=train_sha256,
             test_sha256=test.sha256,
             notes=tuple(notes),
-            segment_touched=touched,
+            segment_contaminated=contaminated,
             segment_duplicate=duplicate,
             segment_near=near_segments,
-            segment_touched_bytes=self.touched_bytes,
+            segment_contaminated_bytes=self.contaminated_bytes,
             segment_ngram_bytes=self.ngram_bytes,
             text=test,
         )
@@ -293,7 +293,7 @@ class _Found:
             for pair in sorted(self.pairs, key=lambda pair: (-pair.jaccard, pair.segment))[:limit]
         ]
 
-    def _groups(self, touched: NDArray[np.bool_]) -> list[GroupOverlap]:
+    def _groups(self, contaminated: NDArray[np.bool_]) -> list[GroupOverlap]:
         test = self.test
         count = max(len(test.group_names), int(test.groups.max()) + 1)
         of_token = test.groups[self.token_segments]
@@ -305,10 +305,10 @@ class _Found:
         columns = zip(
             test.group_names,
             per_group(test.groups),
-            per_group(test.groups[touched]),
+            per_group(test.groups[contaminated]),
             per_group(test.groups[self.duplicates.found]),
             per_group(test.groups, self.sizes),
-            per_group(test.groups, self.touched_bytes),
+            per_group(test.groups, self.contaminated_bytes),
             per_group(test.groups, self.ngram_bytes),
             per_group(of_token[self.windows]),
             per_group(of_token[self.seen]),
@@ -318,7 +318,7 @@ class _Found:
 
 
 def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
-    """Write the test text without the segments that were touched and without near duplicates.
+    """Write the test text without the contaminated segments and without near duplicates.
 
     Lines stay lines; records and documents become JSON lines {"text": ...}, as they may hold newlines. Blank lines stay.
 
@@ -335,7 +335,7 @@ def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
     """
     test, target = overlap.text, Path(path)
     refuse_replacing({"the clean test": target}, test.sources)
-    clean = ~overlap.segment_leaked
+    clean = ~overlap.segment_excluded
     with writing(target) as file:
         for block in test.blocks():
             kept = clean[block.first : block.first + len(block)]

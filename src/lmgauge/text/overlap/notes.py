@@ -34,7 +34,7 @@ def comparison_notes(*, unspaced: bool, unit: str, n: int, ngrams: int, near: bo
         near: whether near duplicates were looked for, too.
     """
     if unspaced:
-        yield "most of the text has no spaces between words: --tokens character compares it"
+        yield "most of the text has no spaces between words: --overlap-unit character compares it"
     if not ngrams:
         also = " and near ones" if near else ""
         yield f"no run of {n:,} {unit}s fits in the test: only whole duplicates{also} were looked for"

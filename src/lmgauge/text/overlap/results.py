@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 SHORT_SEGMENT = 20
-"""Bytes below which a segment that the training text has as well is no leak: texts of a kind share their short lines."""
+"""Bytes below which a repeated segment does not count as contamination: texts of a kind share their short lines."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class GroupOverlap:
 
     name: str
     segments: int
-    touched_segments: int
+    contaminated_segments: int
     whole_duplicates: int
     bytes: int
-    touched_bytes: int
+    contaminated_bytes: int
     ngram_bytes: int
     ngrams: int
     seen_ngrams: int
@@ -101,15 +101,15 @@ class Overlap:
 
     Attributes:
         unit, n, fold: what n-grams are made of, how many tokens they have, and whether case and punctuation were ignored.
-        segments, blank_segments: of the test, and those without a token, which are never touched.
-        touched_segments: those with a token inside an n-gram that the training text has, and whole duplicates.
+        segments, blank_segments: of the test, and those without a token, which are never contaminated.
+        contaminated_segments: those with a token inside an n-gram that the training text has, and whole duplicates.
         whole_duplicates, duplicate_bytes: segments with a token that are, byte for byte, a training segment (with `fold`:
             once both are folded); and their bytes.
         near: Jaccard index from which on segments are near duplicates.
         near_duplicates: segments that are, and are no whole duplicates; None if they were not looked for.
         near_note: why not; empty if they were.
-        tokens, touched_tokens: of the test, and those inside an n-gram that the training text has.
-        bytes, touched_bytes: of the test, line ends included, and those inside such n-grams or whole duplicates; white
+        tokens, contaminated_tokens: of the test, and those inside an n-gram that the training text has.
+        bytes, contaminated_bytes: of the test, line ends included, and those inside such n-grams or whole duplicates; white
             space counts where the words on both its sides do. A text that is all in the training text gives all its bytes.
         ngram_bytes: those inside such n-grams alone; white space counts where the words on both its sides are in one run.
         ngrams, seen_ngrams: of the test, and those that the training text has, each as often as it occurs in the test.
@@ -121,8 +121,8 @@ class Overlap:
         unspaced: words were compared, but most of the test has no spaces between them.
         train_bytes, train_segments, train_sha256, test_sha256: what was compared.
         notes: what reading changed in the texts, and whether n-grams of this kind fit the test.
-        segment_touched, segment_duplicate, segment_near: bool [segments].
-        segment_touched_bytes, segment_ngram_bytes: int64 [segments], what each has of `touched_bytes` and `ngram_bytes`.
+        segment_contaminated, segment_duplicate, segment_near: bool [segments].
+        segment_contaminated_bytes, segment_ngram_bytes: int64 [segments], each one's part of those figures.
         text: the test.
     """
 
@@ -131,16 +131,16 @@ class Overlap:
     fold: bool
     segments: int
     blank_segments: int
-    touched_segments: int
+    contaminated_segments: int
     whole_duplicates: int
     duplicate_bytes: int
     near: float
     near_duplicates: int | None
     near_note: str
     tokens: int
-    touched_tokens: int
+    contaminated_tokens: int
     bytes: int
-    touched_bytes: int
+    contaminated_bytes: int
     ngram_bytes: int
     ngrams: int
     seen_ngrams: int
@@ -157,26 +157,26 @@ class Overlap:
     train_sha256: str
     test_sha256: str
     notes: tuple[str, ...]
-    segment_touched: NDArray[np.bool_] = field(repr=False, compare=False)
+    segment_contaminated: NDArray[np.bool_] = field(repr=False, compare=False)
     segment_duplicate: NDArray[np.bool_] = field(repr=False, compare=False)
     segment_near: NDArray[np.bool_] = field(repr=False, compare=False)
-    segment_touched_bytes: NDArray[np.int64] = field(repr=False, compare=False)
+    segment_contaminated_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     segment_ngram_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     text: WholeText = field(repr=False, compare=False)
 
     @property
-    def leaked_bytes(self) -> int:
-        """Touched bytes without those of whole duplicates shorter than 20 bytes that no n-gram is in.
+    def long_contaminated_bytes(self) -> int:
+        """Contaminated bytes without those of whole duplicates shorter than 20 bytes that no n-gram is in.
 
-        Headings, names of speakers and the like stand in every text of their kind: that they do is no leak.
+        Headings, names of speakers and the like stand in every text of their kind: that is not contamination.
         """
-        short = self.segment_duplicate & (self.segment_touched_bytes < SHORT_SEGMENT)
-        return int(np.where(short, self.segment_ngram_bytes, self.segment_touched_bytes).sum())
+        short = self.segment_duplicate & (self.segment_contaminated_bytes < SHORT_SEGMENT)
+        return int(np.where(short, self.segment_ngram_bytes, self.segment_contaminated_bytes).sum())
 
     @property
-    def touched_share(self) -> float:
+    def contaminated_share(self) -> float:
         """Share of the test's bytes inside n-grams or whole segments that the training text has; 0 where it has no bytes."""
-        return self.touched_bytes / self.bytes if self.bytes else 0.0
+        return self.contaminated_bytes / self.bytes if self.bytes else 0.0
 
     @property
     def ngram_share(self) -> float:
@@ -184,9 +184,9 @@ class Overlap:
         return self.seen_ngrams / self.ngrams if self.ngrams else 0.0
 
     @property
-    def segment_leaked(self) -> NDArray[np.bool_]:
-        """bool [segments]: touched, or a near duplicate; what a clean test would not have."""
-        return self.segment_touched | self.segment_near
+    def segment_excluded(self) -> NDArray[np.bool_]:
+        """bool [segments]: contaminated, or a near duplicate; what a clean test would not have."""
+        return self.segment_contaminated | self.segment_near
 
     def to_dict(self) -> dict[str, Any]:
         """All counts, shares, passages and groups as plain values; the segments by their index from 0."""
@@ -195,15 +195,15 @@ class Overlap:
         plain["passages"] = [asdict(passage) for passage in self.passages]
         plain["near_pairs"] = [asdict(pair) for pair in self.near_pairs]
         plain["groups"] = [asdict(group) | {"ngram_share": group.ngram_share} for group in self.groups]
-        plain["touched_share"], plain["ngram_share"] = self.touched_share, self.ngram_share
-        plain["touched_segment_indices"] = np.flatnonzero(self.segment_touched).tolist()
+        plain["contaminated_share"], plain["ngram_share"] = self.contaminated_share, self.ngram_share
+        plain["contaminated_segment_indices"] = np.flatnonzero(self.segment_contaminated).tolist()
         plain["near_segment_indices"] = np.flatnonzero(self.segment_near).tolist()
         return plain
 
     def __str__(self) -> str:
         near = "near ones not checked" if self.near_duplicates is None else f"{self.near_duplicates:,} near ones"
         return (
-            f"{self.touched_segments:,} of {self.segments:,} segments and {100 * self.touched_share:.2f} % of "
+            f"{self.contaminated_segments:,} of {self.segments:,} segments and {100 * self.contaminated_share:.2f} % of "
             f"{self.bytes:,} bytes are in the training text ({self.n} {self.unit}s or more), "
             f"{self.whole_duplicates:,} whole duplicates, {near}; the longest run has {self.longest_run:,} {self.unit}s"
         )

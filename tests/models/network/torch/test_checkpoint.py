@@ -299,7 +299,7 @@ def test_what_a_config_says_of_logits_is_done(dtype: str, scale: float, copy: Co
     weights["model.norm.weight"] = (1 + weights["model.norm.weight"]) * scale - 1
     save_file(weights, file, {"format": "pt"})
     model = load_neural(folder, ScoringOptions(dtype=dtype))  # type: ignore[arg-type]
-    assert model._hidden.output is None or model._hidden.output.adjust is not unchanged
+    assert model.engine.split.output is None or model.engine.split.output.adjust is not unchanged
 
 
 def test_a_network_without_an_output_layer_is_told(checkpoint: Folder) -> None:
@@ -316,8 +316,8 @@ def test_positions(kind: str, positions: int | None, checkpoint: Folder) -> None
 def test_positions_of_models_trained_here(tmp_path: Path) -> None:
     model = load_neural(recurrent(tmp_path))
     assert positions_of(model.network) is None
-    assert model.context_policy == "stream"
-    assert load_neural(recurrent(tmp_path), ScoringOptions(stream=False)).context_policy == "sentence"
+    assert str(model.context_policy) == "stream"
+    assert str(load_neural(recurrent(tmp_path), ScoringOptions(stream=False)).context_policy) == "sentence"
     with pytest.raises(UsageError, match="trained to end lines with </s>"):
         load_neural(recurrent(tmp_path), ScoringOptions(end="newline"))
 
@@ -347,7 +347,7 @@ def test_a_copy_is_the_same_model(checkpoint: Folder, tmp_path: Path) -> None:
     model.save(tmp_path / "copy")
     back = load_model(tmp_path / "copy")
     assert back.fingerprint == model.fingerprint
-    assert back.context_policy == "sentence,16/16,end=none"
+    assert str(back.context_policy) == "sentence,16/16,end=none"
     assert read_scoring(tmp_path / "copy") == {"context": 16, "end": "none", "dtype": "float32"}
 
 

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import FirstToken, SegmentEnd
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
-from lmgauge.models.network.options import ContextPolicy, FirstToken, ScoringOptions, SegmentEnd
+from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server
 from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
@@ -127,7 +129,7 @@ class CompletionsModel:
 
     Attributes:
         server: where it is.
-        policy: what each prediction sees.
+        context_policy: what each prediction sees.
         tolerance: nats by which rows may differ when they are scored again.
         progress: told how many tokens were scored since it was last told.
     """
@@ -136,7 +138,7 @@ class CompletionsModel:
     tolerance = _TOLERANCE
 
     def __init__(self, server: Server, policy: ContextPolicy) -> None:
-        self.server, self.policy = server, policy
+        self.server, self.context_policy = server, policy
         self.label = PurePath(server.model).name or server.model
         self.progress: Callable[[int], None] = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which none of a later batch may get.
@@ -149,13 +151,8 @@ class CompletionsModel:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
-        told = json.dumps(["server", self._identity, str(self.policy), self.server.before])
+        told = json.dumps(["server", self._identity, str(self.context_policy), self.server.before])
         return hashlib.sha256(told.encode()).hexdigest()
-
-    @property
-    def context_policy(self) -> str:
-        """What each prediction sees, for signatures."""
-        return str(self.policy)
 
     @property
     def notes(self) -> list[str]:
@@ -218,7 +215,7 @@ class CompletionsModel:
             "label": self.label,
             "server": self.server.endpoint.url,
             "model": self.server.model,
-            "context": self.context_policy,
+            "context": str(self.context_policy),
             "tokenizer": self.tokenizer.settings(),
             "fingerprint": self.fingerprint,
         }
@@ -226,7 +223,7 @@ class CompletionsModel:
     def _segment(self, block: Segments, i: int) -> _Scored:
         source = block.text(i)
         length = len(source)
-        if self.policy.end == "newline" and block.terminator:
+        if self.context_policy.end == "newline" and block.terminator:
             source += b"\n"
         if not source:
             return _Scored([], np.zeros(0), np.zeros(0, np.int64), False)
@@ -238,7 +235,7 @@ class CompletionsModel:
             raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
         # The first token's bytes go to the event after it.
         first = int(found.logprob[:1] == [None])
-        if first and self.policy.first_token == "bos":
+        if first and self.context_policy.first == "bos":
             raise ServerError(
                 f"{block.source}, line {block.line(i)}: the server gives no log-probability for the first token; leave out "
                 "--first-token, or set a text before each segment with --bos"
@@ -252,7 +249,7 @@ class CompletionsModel:
         return _Scored(strings, np.array(found.logprob[first:], np.float64), ends, bound, not found.exact, special)
 
     def __repr__(self) -> str:
-        return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.policy})"
+        return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +303,7 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
     end = _check_options(url, options)
     endpoint = Endpoint(url)
     try:
-        server = Server.meet(endpoint, bos or "")
+        server = Server.connect(endpoint, bos or "")
         found = server.locate("The quick brown fox")
         scored: FirstToken = "unscored" if found.logprob[:1] == [None] else "bos"
         if options.first_token not in (None, scored):
@@ -315,7 +312,7 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
                 f"{url}: first-token {options.first_token}: this server {does}; leave the option out"
                 + (", or set a text before each segment with --bos" if scored == "unscored" else "")
             )
-        policy = ContextPolicy(running=False, context=None, stride=None, first_token=scored, end=end)
+        policy = ContextPolicy(first=scored, end=end)
         return CompletionsModel(server, policy)
     except ServerError as error:
         if str(error).startswith(endpoint.url):

@@ -1,0 +1,117 @@
+"""How a command declares its options: under headings in `--help`, and gathered into settings objects.
+
+    @click.command(cls=Command)
+    @click.argument("texts", nargs=-1)
+    @click.option("-o", "--output", required=True)                      # under "Options"
+    @under("Statistics", seed_option, threads_option)                   # a heading; the values arrive one by one
+    @settings("reading", ReadingOptions, "Text", unit_option, ...)      # a heading; one value arrives, `reading`
+    def example(texts: tuple[str, ...], output: str, seed: int, threads: int | None, reading: ReadingOptions) -> None:
+
+`settings` takes any frozen dataclass whose fields are called as the options are, so that a decision is made once, here, and
+travels as one object: no command has `**options: Any`. Options that several commands share are in `lmgauge.cli.options`
+(`reading_settings`, `scoring_settings`, `seed_option` ...). The headings in use are Options, Text, Model, Neural models,
+Statistics and Output; `--help` shows them in the order in which the decorators stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import fields
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(click.Command):
+    """A command whose `--help` shows options under their headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each heading with its options, in the order of their declaration; those without a heading come first."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(vars(parameter).get("heading", "Options"), []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def under(heading: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return a decorator that declares options under a heading of `--help`.
+
+    Args:
+        heading: a word or two.
+        options: what `click.option` returns; their values reach the command one by one.
+    """
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+            vars(_parameters(command)[-1]).setdefault("heading", heading)
+        return command
+
+    return decorate
+
+
+def settings(
+    argument: str, made: type[Any], heading: str, *options: Callable[[Any], Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that declares options and gathers their values into one object.
+
+    Args:
+        argument: the name under which the command takes the object.
+        made: a dataclass; every option has the name of one of its fields, and a field without an option its default.
+        heading: of the options in `--help`.
+        options: what `click.option` returns.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def gathered(*arguments: Any, **values: Any) -> None:
+            own = {name: values.pop(name) for name in names_of(made) & values.keys()}
+            command(*arguments, **{argument: made(**own)}, **values)
+
+        return under(heading, *options)(gathered)
+
+    return decorate
+
+
+def names_of(made: type[Any]) -> set[str]:
+    """Return the names of the options that make a settings object: those of its fields."""
+    return {field.name for field in fields(made)}
+
+
+def options_given() -> list[str]:
+    """Return the names of the options and arguments of the running command that the user wrote."""
+    context = click.get_current_context()
+    of_user = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    return [name for name in context.params if context.get_parameter_source(name) in of_user]
+
+
+def refuse_given(names: Collection[str], reason: str) -> None:
+    """Refuse options that do not apply to what was chosen: none is ignored in silence.
+
+    Args:
+        names: of the options' parameters.
+        reason: what they are for; follows the option's spelling in the message.
+
+    Raises:
+        click.UsageError: the user gave one of them; the message names the first.
+    """
+    context = click.get_current_context()
+    for name in options_given():
+        if name in names:
+            parameter = next(parameter for parameter in context.command.params if parameter.name == name)
+            off = context.params[name] is False and parameter.secondary_opts
+            raise click.UsageError(f"{(off or parameter.opts)[-1 if off else 0]} {reason}", context)
+
+
+def _parameters(command: Callable[..., Any]) -> list[click.Parameter]:
+    """Return what decorators declared so far, the latest last; click turns the order round when it makes the command."""
+    declared: list[click.Parameter] = vars(command)["__click_params__"]
+    return declared

@@ -1,0 +1,126 @@
+"""What of a text a model sees when it predicts an event, and which events it predicts.
+
+Models state it; signatures and stored tables name it in a word or a few (`sentence`, `stream,1024/512,first=unscored`);
+evaluation asks it whether an end of line is an event and whether segments share a context.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from lmgauge.choices import FIRST_TOKENS, SEGMENT_ENDS, FirstToken, SegmentEnd
+
+ContextUnit = Literal["sentence", "stream", "unknown"]
+LineEnds = Literal["event", "text", "unscored"]
+_LINE_ENDS: dict[SegmentEnd, LineEnds] = {"eos": "event", "newline": "text", "none": "unscored"}
+_WINDOW = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextPolicy:
+    """What of the text each prediction sees; `str()` of it is what signatures and files show.
+
+    Attributes:
+        unit: `sentence`: nothing before the segment; `stream`: the context runs on over the ends of segments; `unknown`:
+            the table came from a program that did not say.
+        length: most tokens a prediction sees, `<s>` included; None if there is no limit.
+        stride: tokens from one window to the next; None if there is no limit.
+        first: what the first token of a context is predicted from.
+        end: what ends a segment.
+
+    Example:
+        >>> policy = ContextPolicy.parse("stream,1024/512,first=unscored")
+        >>> policy.length, policy.runs_on, policy.scores_first_tokens
+        (1024, True, False)
+        >>> str(policy)
+        'stream,1024/512,first=unscored'
+    """
+
+    unit: ContextUnit = "sentence"
+    length: int | None = None
+    stride: int | None = None
+    first: FirstToken = "bos"
+    end: SegmentEnd = "eos"
+
+    @classmethod
+    def parse(cls, text: str) -> ContextPolicy:
+        """Return the policy that a stored table or a signature names; what is not known in it is passed over.
+
+        Args:
+            text: as `str()` of a policy gives it.
+
+        Example:
+            >>> ContextPolicy.parse("read by another program").unit
+            'unknown'
+        """
+        unit, *parts = text.split(",")
+        policy: dict[str, object] = {"unit": unit if unit in get_args(ContextUnit) else "unknown"}
+        for part in parts:
+            name, _, value = part.partition("=")
+            if window := _WINDOW.fullmatch(part):
+                policy |= {"length": int(window[1]), "stride": int(window[2])}
+            elif (name == "first" and value in FIRST_TOKENS) or (name == "end" and value in SEGMENT_ENDS):
+                policy[name] = value
+        return cls(**policy)  # type: ignore[arg-type]
+
+    @property
+    def runs_on(self) -> bool:
+        """True if a context runs on over the ends of segments."""
+        return self.unit == "stream"
+
+    @property
+    def scores_first_tokens(self) -> bool:
+        """True if the first token of a context has a row like all others, so that contexts can be had from the rows."""
+        return self.first != "unscored"
+
+    @property
+    def line_ends(self) -> LineEnds:
+        """What the end of a line is: an event `</s>`, the newline in the text, or nothing that is scored."""
+        return _LINE_ENDS[self.end]
+
+    def __str__(self) -> str:
+        """As signatures show it: `sentence` and `stream` alone mean what they mean for n-gram models."""
+        parts: list[str] = [self.unit]
+        if self.length is not None:
+            parts.append(f"{self.length}/{self.stride}")
+        if self.first != "bos":
+            parts.append(f"first={self.first}")
+        if self.end != "eos":
+            parts.append(f"end={self.end}")
+        return ",".join(parts)
+
+
+def policy_of(model: object) -> ContextPolicy:
+    """Return the context policy of a model; one of your own may give it as text, or leave it out for `sentence`.
+
+    Args:
+        model: any language model.
+    """
+    policy = getattr(model, "context_policy", "sentence")
+    return policy if isinstance(policy, ContextPolicy) else ContextPolicy.parse(str(policy))
+
+
+def shared_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:
+    """Return the policy of models that score together: a stream if any of them runs on, with what all have in common.
+
+    Args:
+        policies: one of each model, at least one.
+
+    Example:
+        >>> str(shared_policy([ContextPolicy.parse("sentence,end=none"), ContextPolicy.parse("stream,64/64,end=none")]))
+        'stream,end=none'
+    """
+    one = policies[0]
+    if all(other == one for other in policies):
+        return one
+    same_window = all((other.length, other.stride) == (one.length, one.stride) for other in policies)
+    return ContextPolicy(
+        unit="stream" if any(policy.runs_on for policy in policies) else "sentence",
+        length=one.length if same_window else None,
+        stride=one.stride if same_window else None,
+        first=one.first if all(other.first == one.first for other in policies) else "bos",
+        end=one.end if all(other.end == one.end for other in policies) else "eos",
+    )

@@ -1,0 +1,130 @@
+"""The tokens before an event: what `log_distribution` is asked about.
+
+`EventContexts` gives them for the events of a batch, a segment or a whole text, by number or one after another;
+`GrowingContext` for a text that is drawn or decoded token by token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_FIRST_ROOM = 1 << 10
+
+
+class EventContexts:
+    """The ids before each event of consecutive segments.
+
+    Args:
+        ids: uint32 [n], the events, segment after segment.
+        segment_events: int [segments], events of each segment.
+        bos: id of `<s>`, which contexts begin with.
+        runs_on: whether a context runs on over the ends of segments.
+        before: uint32, what came before these segments where a context runs on, `<s>` first; None at the beginning.
+
+    Attributes:
+        ids: uint32, all ids that contexts are taken from: what is `before` the next segments where a context runs on.
+
+    Example:
+        >>> ids = np.array([5, 6, 2, 7, 2], np.uint32)
+        >>> [context.tolist() for context in EventContexts(ids, [3, 2], bos=1, runs_on=False)]
+        [[1], [1, 5], [1, 5, 6], [1], [1, 7]]
+        >>> EventContexts(ids, [3, 2], bos=1, runs_on=True)[4].tolist()
+        [1, 5, 6, 2, 7]
+    """
+
+    def __init__(
+        self,
+        ids: NDArray[np.uint32],
+        segment_events: ArrayLike,
+        *,
+        bos: int,
+        runs_on: bool,
+        before: NDArray[np.uint32] | None = None,
+    ) -> None:
+        begin = np.array([bos], np.uint32)
+        if runs_on:
+            before = begin if before is None else before
+            self.ids = np.concatenate((before, ids))
+            self._begins, self._ends = np.zeros(len(ids), np.int64), len(before) + np.arange(len(ids))
+            return
+        # Each segment gets an <s> of its own: [5 6 2 7 2] of 3 + 2 events becomes [<s> 5 6 2 <s> 7 2].
+        counts = np.asarray(segment_events, np.int64)
+        firsts, segments = np.cumsum(counts) - counts, np.arange(len(counts))
+        self.ids = np.insert(ids, firsts, bos)
+        self._begins = np.repeat(firsts + segments, counts)
+        self._ends = np.arange(len(ids)) + np.repeat(segments, counts) + 1
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self._ends)
+
+    def __getitem__(self, event: int) -> NDArray[np.uint32]:
+        """Return the ids before an event, uint32 [n], `<s>` first: a view, not a copy."""
+        return self.ids[self._begins[event] : self._ends[event]]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the ids before each event, as `[event]` gives them."""
+        for begin, end in zip(self._begins.tolist(), self._ends.tolist(), strict=True):
+            yield self.ids[begin:end]
+
+
+class GrowingContext:
+    """The ids before the next event of a text that comes token by token.
+
+    Args:
+        bos: id of `<s>`, which every context begins with.
+        runs_on: whether it runs on over the ends of segments.
+
+    Example:
+        >>> context = GrowingContext(1, runs_on=False)
+        >>> context.add(5)
+        >>> context.ids().tolist()
+        [1, 5]
+        >>> context.end_segment()
+        >>> context.ids().tolist()
+        [1]
+    """
+
+    def __init__(self, bos: int, *, runs_on: bool) -> None:
+        # An array that doubles: a list would be turned into an array again at every event.
+        self._ids = np.full(_FIRST_ROOM, bos, np.uint32)
+        self._used, self._runs_on = 1, runs_on
+
+    def ids(self) -> NDArray[np.uint32]:
+        """Return the ids, uint32 [n], `<s>` first: a view that holds until the context changes."""
+        return self._ids[: self._used]
+
+    def add(self, token: int) -> None:
+        """Take one event more."""
+        if self._used == len(self._ids):
+            self._ids = np.concatenate((self._ids, np.empty_like(self._ids)))
+        self._ids[self._used] = token
+        self._used += 1
+
+    def end_segment(self) -> None:
+        """Begin the next segment, which sees nothing of what was before it, unless the context runs on."""
+        if not self._runs_on:
+            self.restart()
+
+    def restart(self) -> None:
+        """Forget all but `<s>`."""
+        self._used = 1
+
+
+def last_sentence(context: NDArray[np.uint32], bos: int, eos: int) -> NDArray[np.uint32]:
+    """Return what a model of single sentences sees of a running context: `<s>`, and what follows the last `</s>`.
+
+    Args:
+        context: uint32 [n], `<s>` first.
+        bos: id of `<s>`.
+        eos: id of `</s>`.
+
+    Example:
+        >>> last_sentence(np.array([1, 5, 2, 6, 7], np.uint32), bos=1, eos=2).tolist()
+        [1, 6, 7]
+    """
+    ends = np.flatnonzero(context == eos)
+    return np.insert(context[ends[-1] + 1 :], 0, bos) if len(ends) else context

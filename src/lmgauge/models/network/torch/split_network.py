@@ -1,0 +1,204 @@
+"""A network as its last hidden states and an output layer over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from lmgauge.errors import ModelFileError
+from lmgauge.models.network.torch.checkpoint import positions_of
+from lmgauge.models.network.torch.output_layer import OutputLayer, unchanged
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_PROBED_TOKENS = 8
+# Of the largest logit: rounding stays below, and any other function of the logits far above.
+_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 0.01, torch.float16: 0.002}
+_SCALES_TOLD_APART = 0.02
+
+
+class SplitNetwork:
+    """The part of a network below its output layer, and that layer.
+
+    Whether the two give the network's own logits is tried out once. Where they do not (the network does something in between
+    that is not known here), all logits are asked of the network itself: as right, and slower.
+
+    Attributes:
+        recurrent: whether it takes and gives a state that stands for all that was shown before.
+        caches: whether it takes and gives the keys and values of what was shown before.
+        output: the output layer; None where the network is asked for logits itself.
+    """
+
+    def __init__(self, network: PreTrainedModel) -> None:
+        self.network = network
+        self.device = network.device
+        head = network.get_output_embeddings()
+        if head is None:
+            raise ModelFileError(f"{type(network).__name__} has no output layer over a vocabulary; it predicts no tokens")
+        bias = getattr(head, "bias", None)
+        self._base: Callable[..., Any] = network.base_model
+        self.vocabulary_size = int(head.weight.shape[0])
+        weight = head.weight.detach()
+        self.output: OutputLayer | None = OutputLayer(weight, None if bias is None else bias.detach().float())
+        self._slow_activations = _fused(network)
+        with self.ready():
+            self._refuse_what_sees_later_tokens()
+            self.output = self._probe()
+            self.recurrent = str(network.config.model_type).startswith("lmgauge_")
+            self.caches = not self.recurrent and self._keeps_keys_and_values()
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """For the time of a computation: GELU in one pass over memory (the same function), and float32 that is float32.
+
+        A GPU's recurrent and convolution kernels would round float32 to 19 bits without asking.
+        """
+        library: Any = torch.backends.cudnn  # not typed
+        settings = [library.rnn, library.conv] if self.device.type == "cuda" else []
+        before = [kind.fp32_precision for kind in settings]
+        for module, name, _ in self._slow_activations:
+            setattr(module, name, torch.nn.GELU(approximate="tanh"))
+        for kind in settings:
+            kind.fp32_precision = "ieee"
+        try:
+            yield
+        finally:
+            for module, name, original in self._slow_activations:
+                setattr(module, name, original)
+            for kind, precision in zip(settings, before, strict=True):
+                kind.fp32_precision = precision
+
+    @torch.inference_mode()
+    def _keeps_keys_and_values(self) -> bool:
+        """Whether the network takes up a context where it left it, as attention does with keys and values."""
+        from transformers import DynamicCache
+
+        if getattr(self.network, "_is_stateful", False):
+            return False
+        found = self._base(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device), use_cache=True)
+        return isinstance(getattr(found, "past_key_values", None), DynamicCache)
+
+    def _probed_ids(self) -> Tensor:
+        count = min(_PROBED_TOKENS, positions_of(self.network) or _PROBED_TOKENS)
+        return torch.linspace(0, self.vocabulary_size - 1, count, device=self.device).long()[None]
+
+    @torch.inference_mode()
+    def _refuse_what_sees_later_tokens(self) -> None:
+        """Some networks load as causal ones that are none, such as BERT: their figures would be no perplexities."""
+        ids = self._probed_ids()
+        other, half = ids.clone(), ids.shape[1] // 2
+        other[:, half:] = ids[:, : ids.shape[1] - half]
+        first, second = (self.network(input_ids=probed).logits[0, :half].float() for probed in (ids, other))
+        if not _close(first, second, self.network.dtype):
+            raise ModelFileError(
+                f"{type(self.network).__name__} sees later tokens when it predicts one; it is no causal language model"
+            )
+
+    @torch.inference_mode()
+    def _probe(self) -> OutputLayer | None:
+        """The output layer with what the network does to logits, or None if that is not found."""
+        if self.network.base_model is self.network or self.output is None:
+            return None
+        ids = self._probed_ids()
+        logits = self.network(input_ids=ids).logits[0].float()
+        try:
+            hidden = self.states(ids)[0]
+            plain = self.output.logits(hidden)
+        except (AttributeError, RuntimeError, TypeError):
+            return None
+        for adjust in _adjustments(self.network.config.get_text_config(), plain, logits, self.network.dtype):
+            if plain.shape == logits.shape and _close(adjust(plain.clone()), logits, self.network.dtype):
+                return OutputLayer(self.output.weight, self.output.bias, adjust)
+        return None
+
+    def states(self, ids: Tensor) -> Tensor:
+        """Last hidden states [batch, length, hidden] of ids [batch, length], each sequence seen from its beginning."""
+        states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
+        return states
+
+    def log_probabilities(self, ids: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+        """Natural log-probabilities of targets.
+
+        Args:
+            ids: int64 [batch, length].
+            rows: int64 [n], the position after which each target is predicted, in the flattened ids.
+            targets: int64 [n].
+
+        Returns:
+            float64 [n].
+        """
+        if self.output is not None:
+            states = self.states(ids)
+            return self.output.log_probabilities(states.reshape(-1, states.shape[-1])[rows], targets)
+        logits = self.network(input_ids=ids, use_cache=False).logits
+        return _of_logits(logits.reshape(-1, logits.shape[-1])[rows], targets)
+
+    def carried(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Log-probabilities of what follows each id of a recurrent network that goes on from a state.
+
+        Args:
+            ids: int64 [n].
+            targets: int64 [n].
+            state: what the latest call gave; None at the beginning.
+
+        Returns:
+            float64 [n], nats, and the state after the last id.
+        """
+        found = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
+        if self.output is not None:
+            return self.output.log_probabilities(found.last_hidden_state[0], targets), found.state
+        return _of_logits(found.logits[0], targets), found.state
+
+
+def _of_logits(logits: Tensor, targets: Tensor) -> Tensor:
+    """float64 [n], log-probabilities of targets from all logits [n, vocabulary]."""
+    whole = logits.float()
+    of_target = whole.gather(1, targets[:, None])[:, 0].double()
+    return of_target - whole.double().logsumexp(1)
+
+
+def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype) -> list[Callable[[Tensor], Tensor]]:
+    """What networks are known to do to logits: nothing, soft capping (Gemma), scaling (Cohere, Granite)."""
+    cap = getattr(config, "final_logit_softcapping", None)
+    if cap:
+        return [lambda logits: logits.div_(cap).tanh_().mul_(cap)]
+    told = getattr(config, "logit_scale", None), getattr(config, "logits_scaling", None)
+    if isinstance(told[0], int | float):
+        return [lambda logits: logits.mul_(told[0])]
+    if isinstance(told[1], int | float):
+        return [lambda logits: logits.div_(told[1])]
+    found: list[Callable[[Tensor], Tensor]] = [unchanged]
+    if plain.shape == wanted.shape and plain.dtype == dtype and bool(plain.abs().max() > 0):
+        scale = float((wanted * plain).sum() / (plain * plain).sum())
+        if abs(scale - 1) > _SCALES_TOLD_APART:
+            found.append(lambda logits: logits.mul_(scale))
+    return found
+
+
+def _close(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
+    """Whether logits are the same up to rounding; what a network makes impossible (-inf) must be the same, too."""
+    if bool(b.isnan().any()):
+        return True  # nothing can be told apart; scoring says where the values that are no numbers come from
+    possible = torch.isfinite(b)
+    if not torch.equal(torch.isfinite(a), possible):
+        return False
+    a, b = a[possible], b[possible]
+    return not len(b) or bool(torch.allclose(a, b, rtol=0.0, atol=_TOLERANCE.get(dtype, 1e-5) * float(b.abs().max())))
+
+
+def _fused(network: torch.nn.Module) -> list[tuple[torch.nn.Module, str, torch.nn.Module]]:
+    """GELU's tanh approximation (Hendrycks & Gimpel 2016) where a network takes eight passes over memory for it."""
+    from transformers.activations import FastGELUActivation, NewGELUActivation
+
+    kinds = (FastGELUActivation, NewGELUActivation)
+    return [
+        (module, name, child)
+        for module in network.modules()
+        for name, child in module.named_children()
+        if isinstance(child, kinds)
+    ]

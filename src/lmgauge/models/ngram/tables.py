@@ -1,0 +1,179 @@
+"""Stage 5, the tables of a trained model, and the questions they answer.
+
+The probability of the sentence `the cat sat` after `<s>` under a trigram model is found level by level: `the cat sat` if the
+table of order 3 has it; otherwise the back-off weight of `the cat` times the probability of `cat sat`; and so on.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import ModelFileError
+from lmgauge.models.ngram.hash_table import Table, columns, occupied_keys, parents_and_words
+from lmgauge.text.vocabulary import BOS
+
+# Sorting the bigrams by their first word pays after this many distributions.
+_FEW_DISTRIBUTIONS = 32
+_ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Scored events in the order of the text.
+
+    Attributes:
+        logprob: float64 [n], natural log-probabilities.
+        matched: uint8 [n], length of the longest n-gram of the model that ends at the event.
+        ids: uint32 [n].
+        kind: uint8 [n]: 0 token, 1 oov, 2 eos.
+    """
+
+    logprob: NDArray[np.float64]
+    matched: NDArray[np.uint8]
+    ids: NDArray[np.uint32]
+    kind: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class NgramTables:
+    """Probabilities and back-off weights, ready for lookup.
+
+    Attributes:
+        unigrams: float32 [vocabulary, 2], probability and back-off weight, linear.
+        tables: one per order from 2, uint64 [slots, 2]; see `_kernels/hashing.hpp`.
+        longest: largest distance of an entry from its home slot, per table: the bound of every search.
+        full_context: no back-off: after a context, an unseen word has the probability that the context holds for it.
+        unseen: with `full_context`, the probability of any word after an unseen context.
+        source: the file or folder they were read from, for messages; empty if none.
+        mapped: the file behind the arrays, where they are mapped into memory.
+    """
+
+    unigrams: NDArray[np.float32]
+    tables: list[Table]
+    longest: list[int]
+    full_context: bool = False
+    unseen: float = 0.0
+    source: str = ""
+    mapped: mmap.mmap | None = None
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self.tables) + 1
+
+    def check_file(self) -> None:
+        """Refuse a mapped file that became shorter: reading behind its end would end the process.
+
+        Cheap enough for every block of text; a change between the check and the use is not noticed.
+
+        Raises:
+            ModelFileError: the file became shorter.
+        """
+        if self.mapped is not None and self.mapped.size() < len(self.mapped):
+            raise ModelFileError(
+                f"{self.source}: model.safetensors became shorter while it was in use; never copy over a model in place: "
+                "write the new one beside it, and load again"
+            )
+
+    def _arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
+        return self.unigrams.reshape(-1), self.tables, self.longest, (self.full_context, self.unseen)
+
+    def score(self, ids: NDArray[np.uint32], *, skip: int = 0) -> Events:
+        """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`.
+
+        Args:
+            ids: uint32 [n].
+            skip: this many leading ids are context only.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        size = len(ids)
+        rows = (np.empty(size, np.float64), np.empty(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint8))
+        written = _native.score_ids(*self._arguments(), ids, skip, rows)
+        logprob = rows[0][:written]
+        if logprob.max(initial=-np.inf) > 0:
+            self._check_most(float(np.exp(logprob.max())))
+            np.minimum(logprob, 0, out=logprob)
+        return Events(*(column[:written] for column in rows))  # type: ignore[arg-type]
+
+    def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0.
+
+        Args:
+            context: uint32 [n], ids before the event.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        probability = np.empty(len(self.unigrams), np.float64)
+        followers = self._after(int(context[-1])) if len(context) else self._all_words
+        _native.distribution(*self._arguments(), np.ascontiguousarray(context, np.uint32), followers, probability)
+        if probability.max() > 1:
+            self._check_most(float(probability.max()))
+            np.minimum(probability, 1, out=probability)
+        return probability
+
+    def _check_most(self, most: float) -> None:
+        """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
+
+        Back-off weights above one are common and correct, so only the products can be checked.
+        """
+        if most > 1 + _ROUNDING:
+            raise ModelFileError(
+                f"{self.source or 'the model'}: gives an event the probability {most:.4g}: its back-off weights do not "
+                "belong to its probabilities; convert or train the model again"
+            )
+
+    def _after(self, word: int) -> NDArray[np.uint32]:
+        """Return the words that may follow a word; all words where finding them would not pay yet."""
+        if next(self._distributions) < _FEW_DISTRIBUTIONS or not self.tables:
+            return self._all_words
+        offsets, words = self._followers
+        return words[offsets[word] : offsets[word + 1]]
+
+    @cached_property
+    def _distributions(self) -> Iterator[int]:
+        return count()
+
+    @cached_property
+    def _all_words(self) -> NDArray[np.uint32]:
+        return np.arange(len(self.unigrams), dtype=np.uint32)
+
+    @cached_property
+    def _followers(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """The words that follow each word, uint32 [bigrams], and where those of each begin, int64 [vocabulary + 1]."""
+        parents, words = parents_and_words(np.sort(occupied_keys(self.tables[0])))
+        return np.searchsorted(parents, np.arange(len(self.unigrams) + 1)), words
+
+    def types(self) -> list[int]:
+        """Return the number of n-grams of each order; blanks, held only because longer ones contain them, do not count."""
+        counts = [len(self.unigrams)]
+        for table in self.tables:
+            _, probability, _ = columns(table)
+            counts.append(int(np.count_nonzero(table[:, 0]) - np.count_nonzero(np.signbit(probability) & (table[:, 0] > 0))))
+        return counts
+
+
+def context_window(context: NDArray[np.uint32], order: int) -> NDArray[np.uint32]:
+    """Return the part of a context that a model of this order uses: at most order - 1 ids, none before the last `<s>`.
+
+    Args:
+        context: uint32 [n], ids.
+        order: the order of the model.
+
+    Example:
+        >>> context_window(np.array([1, 7, 2, 1, 8], np.uint32), 4).tolist()
+        [1, 8]
+    """
+    window = context[max(0, len(context) - (order - 1)) :] if order > 1 else context[:0]
+    starts = np.flatnonzero(window == BOS)
+    return window[starts[-1] :] if len(starts) else window

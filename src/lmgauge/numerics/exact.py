@@ -1,0 +1,153 @@
+"""Exact sums: the same for every order of the values and every division of them into parts.
+
+Three kinds, for three uses. `exact_sum` adds up one array, rounded once. `ExactSums` holds sums of log-probabilities as
+integers, multiples of 2^-80 nats, so that sums of parts add up to the whole without any rounding; the kernel `sum_events`
+fills it. `PlainSum` is the slow and obvious way, which an audit holds the fast ones against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SCALE", "ExactSums", "PlainSum", "exact_sum", "exact_to_nats"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SCALE = 1 << 80
+"""Exact sums are multiples of 1 / SCALE nats."""
+
+# How many values are held as Python floats at a time.
+_BLOCK = 1 << 16
+# How many partial sums are kept before they are added up, so that no list grows with the text.
+_PARTS = 4096
+# Rows whose halves of 32 bits stay below 2^53 in sum, which float64 counts exactly.
+_EXACT_ROWS = 1 << 20
+
+
+def exact_sum(values: Floats) -> float:
+    """Return the sum in float64, rounded once.
+
+    Args:
+        values: float64 [n], no NaN, not both `inf` and `-inf`.
+
+    Returns:
+        The correctly rounded sum; never `-0.0`.
+
+    Example:
+        >>> exact_sum(np.array([1e16, 1.0, -1e16]))
+        1.0
+    """
+    return math.fsum(_python_floats(values)) + 0.0
+
+
+def _python_floats(values: Floats) -> Iterator[float]:
+    # tolist() of a block is several times faster than iterating over NumPy scalars and bounds the memory.
+    for start in range(0, values.size, _BLOCK):
+        yield from values[start : start + _BLOCK].tolist()
+
+
+@dataclass
+class PlainSum:
+    """A sum of log-probabilities, the plain way: a correctly rounded sum of each part, and of those the sum.
+
+    Attributes:
+        zeros: values of `-inf`, events of probability zero.
+        broken: True if a value was NaN or `inf`, which no log-probability is.
+
+    Example:
+        >>> plain = PlainSum()
+        >>> plain.add(np.array([-0.5, -1.0]))
+        >>> plain.add(np.array([-0.25]))
+        >>> plain.nats
+        -1.75
+    """
+
+    zeros: int = 0
+    broken: bool = False
+    _parts: list[float] = field(default_factory=list)
+
+    def add(self, values: Floats) -> None:
+        """Add values.
+
+        Args:
+            values: float64 [n], nats.
+        """
+        finite = [value for value in values.tolist() if math.isfinite(value)]
+        zeros = int(np.count_nonzero(values == -np.inf))
+        self.zeros += zeros
+        self.broken |= len(finite) + zeros < len(values)
+        self._parts.append(math.fsum(finite))
+        if len(self._parts) >= _PARTS:
+            self._parts = [math.fsum(self._parts)]
+
+    @property
+    def nats(self) -> float:
+        """The sum: NaN if a value was NaN or `inf`, else `-inf` if one was `-inf`."""
+        return math.nan if self.broken else -math.inf if self.zeros else math.fsum(self._parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSums:
+    """Sums of log-probabilities, exact: `high` multiples of 2^-16 nats plus `low` multiples of 2^-80.
+
+    Attributes:
+        high: int64 [n].
+        low: uint64 [n].
+        zeros: int64 [n], events of probability zero, which the sums leave out.
+    """
+
+    high: Ints
+    low: NDArray[np.uint64]
+    zeros: Ints
+
+    @classmethod
+    def room(cls, count: int) -> ExactSums:
+        """Return `count` sums of nothing, for a kernel to fill."""
+        return cls(np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64))
+
+    def nats(self) -> Floats:
+        """Return the sums as float64 [n], `-inf` where an event has probability zero."""
+        values: Floats = (self.high.astype(np.float64) + self.low.astype(np.float64) * 2.0**-64) * 2.0**-16
+        values[self.zeros > 0] = -np.inf
+        return values
+
+    def totals(self, codes: Ints, size: int) -> list[int]:
+        """Return for each code the exact sum of its rows, in multiples of 2^-80 nats.
+
+        Args:
+            codes: int64 [n], from 0, below `size`.
+            size: how many codes there are.
+
+        Example:
+            >>> sums = ExactSums(np.array([-1, -2, -4]), np.array([0, 1, 0], np.uint64), np.zeros(3, np.int64))
+            >>> [total / SCALE * 2**16 for total in sums.totals(np.array([0, 1, 0]), 2)]
+            [-5.0, -2.0]
+        """
+        totals = [0] * size
+        for begin in range(0, len(codes), _EXACT_ROWS):
+            rows = slice(begin, begin + _EXACT_ROWS)
+            high, low = self.high[rows], self.low[rows]
+            halves = (high >> 32, high & 0xFFFFFFFF, low >> np.uint64(32), low & np.uint64(0xFFFFFFFF))
+            for half, shift in zip(halves, (96, 64, 32, 0), strict=True):
+                for code, part in enumerate(np.bincount(codes[rows], half.astype(np.float64), size).tolist()):
+                    totals[code] += int(part) << shift
+        return totals
+
+
+def exact_to_nats(exact: int) -> float:
+    """Return an exact sum in nats, correctly rounded.
+
+    Args:
+        exact: multiples of 2^-80 nats.
+
+    Example:
+        >>> exact_to_nats(-3 << 79)
+        -1.5
+    """
+    return exact / SCALE

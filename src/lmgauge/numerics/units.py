@@ -1,0 +1,226 @@
+"""Units of information and of probability: every conversion has a name, so that no `/ 0.693` hides in a formula.
+
+Log-probabilities are natural logs everywhere inside the package; bits, decimal logs and perplexities appear at the edge:
+
+    bits = nats / ln 2        log10 = nats / ln 10        perplexity = exp(nats per event) = 2^(bits per event)
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TypeVar
+
+import numpy as np
+
+from lmgauge.numerics.checks import Floats, as_real_array, refuse
+
+__all__ = [
+    "LN_2",
+    "LN_10",
+    "bits_from_perplexity",
+    "bits_to_nats",
+    "log10_to_nats",
+    "nats_from_perplexity",
+    "nats_to_bits",
+    "nats_to_log10",
+    "perplexity_from_bits",
+    "perplexity_from_nats",
+    "perplexity_ratio_from_nats",
+    "scientific_from_nats",
+]
+
+LN_2 = math.log(2.0)
+"""Nats in one bit."""
+LN_10 = math.log(10.0)
+"""Nats in one unit of a decimal log."""
+
+Number = TypeVar("Number", float, Floats)
+# Significant decimal digits a float64 sum can be trusted for.
+_FLOAT64_DIGITS = 14
+
+
+def nats_to_bits(nats: Number) -> Number:
+    """Return nats in bits: nats / ln 2.
+
+    Args:
+        nats: a float, or float64 of any shape.
+
+    Example:
+        >>> nats_to_bits(math.log(8.0))
+        3.0
+    """
+    return nats / LN_2
+
+
+def bits_to_nats(bits: Number) -> Number:
+    """Return bits in nats: bits * ln 2.
+
+    Args:
+        bits: a float, or float64 of any shape.
+
+    Example:
+        >>> round(bits_to_nats(1.0), 6)
+        0.693147
+    """
+    return bits * LN_2
+
+
+def nats_to_log10(nats: Number) -> Number:
+    """Return natural logs as decimal logs, the unit of ARPA files: nats / ln 10.
+
+    Args:
+        nats: a float, or float64 of any shape.
+
+    Example:
+        >>> round(nats_to_log10(math.log(0.001)), 12)
+        -3.0
+    """
+    return nats / LN_10
+
+
+def log10_to_nats(log10: Number) -> Number:
+    """Return decimal logs, the unit of ARPA files, as natural logs: log10 * ln 10.
+
+    Args:
+        log10: a float, or float64 of any shape.
+
+    Example:
+        >>> round(math.exp(log10_to_nats(-3.0)), 12)
+        0.001
+    """
+    return log10 * LN_10
+
+
+def perplexity_from_nats(nats: Number) -> Number:
+    """Return the perplexity of a cross-entropy: exp(nats).
+
+    Args:
+        nats: nats per event, 0 or more; a float, or float64 of any shape.
+
+    Returns:
+        Perplexity, 1 or more; `inf` above about 709.8 nats, where float64 ends.
+
+    Raises:
+        InputError: a value is NaN or negative.
+
+    Example:
+        >>> perplexity_from_nats(0.0)
+        1.0
+    """
+    _check_cross_entropy(nats, "nats")
+    with np.errstate(over="ignore"):
+        # float(): a scalar in, a Python float out.
+        return np.exp(nats) if isinstance(nats, np.ndarray) else float(np.exp(nats))
+
+
+def perplexity_from_bits(bits: Number) -> Number:
+    """Return the perplexity of a cross-entropy in bits: 2^bits.
+
+    Args:
+        bits: bits per event, 0 or more; a float, or float64 of any shape.
+
+    Returns:
+        Perplexity, 1 or more; `inf` from 1024 bits, where float64 ends.
+
+    Raises:
+        InputError: a value is NaN or negative.
+
+    Example:
+        >>> perplexity_from_bits(6.0)
+        64.0
+    """
+    _check_cross_entropy(bits, "bits")
+    with np.errstate(over="ignore"):
+        return np.exp2(bits) if isinstance(bits, np.ndarray) else float(np.exp2(bits))
+
+
+def perplexity_ratio_from_nats(difference: float) -> float:
+    """Return the ratio of two perplexities from the difference of their cross-entropies: exp(difference).
+
+    Args:
+        difference: nats per event, of any sign, infinities allowed.
+
+    Returns:
+        0 or more; `inf` where float64 ends.
+
+    Example:
+        >>> round(perplexity_ratio_from_nats(-math.log(2.0)), 12)
+        0.5
+    """
+    try:
+        return math.exp(difference)
+    except OverflowError:
+        return math.inf
+
+
+def nats_from_perplexity(perplexity: Number) -> Number:
+    """Return the cross-entropy of a perplexity in nats per event: ln(perplexity).
+
+    Args:
+        perplexity: 1 or more, `inf` allowed; a float, or float64 of any shape.
+
+    Raises:
+        InputError: a value is NaN or below 1.
+
+    Example:
+        >>> nats_from_perplexity(1.0)
+        0.0
+    """
+    _check_perplexity(perplexity)
+    return np.log(perplexity) if isinstance(perplexity, np.ndarray) else math.log(perplexity)
+
+
+def bits_from_perplexity(perplexity: Number) -> Number:
+    """Return the cross-entropy of a perplexity in bits per event: log2(perplexity).
+
+    Args:
+        perplexity: 1 or more, `inf` allowed; a float, or float64 of any shape.
+
+    Raises:
+        InputError: a value is NaN or below 1.
+
+    Example:
+        >>> bits_from_perplexity(64.0)
+        6.0
+    """
+    _check_perplexity(perplexity)
+    return np.log2(perplexity) if isinstance(perplexity, np.ndarray) else math.log2(perplexity)
+
+
+def _check_cross_entropy(value: float | Floats, unit: str) -> None:
+    flat = np.ravel(as_real_array(value, "cross-entropy value"))
+    refuse(np.isnan(flat), flat, "cross-entropy value", "not a number: fix the program that computed it")
+    reason = f"negative: it is minus the mean log-probability in {unit}, so negate it"
+    refuse(flat < 0.0, flat, "cross-entropy value", reason)
+
+
+def _check_perplexity(value: float | Floats) -> None:
+    flat = np.ravel(as_real_array(value, "perplexity value"))
+    refuse(np.isnan(flat), flat, "perplexity value", "not a number: fix the program that computed it")
+    reason = "below 1, which no probabilities give: is it a cross-entropy?"
+    refuse(flat < 1.0, flat, "perplexity value", reason)
+
+
+def scientific_from_nats(nats: float) -> str:
+    """Return exp(nats) in decimal, with 12 digits or as many as `nats` determines, also where float64 underflows.
+
+    Args:
+        nats: a log-probability, 0 or less and not NaN; `-inf` gives "0".
+
+    Example:
+        >>> scientific_from_nats(-1e4)
+        '1.13548387e-4343'
+    """
+    value = math.exp(nats)
+    # Subnormal numbers have lost digits already, so they too go by their logarithm.
+    if value >= sys.float_info.min or nats == -math.inf:
+        return f"{value:.12g}"
+    log10 = nats_to_log10(nats)
+    # Each digit before the point of `nats` is one digit less of exp(nats).
+    digits = _FLOAT64_DIGITS - len(str(int(-nats)))
+    if digits < 1:
+        return f"about 10^{log10:.12g}"
+    exponent = math.floor(log10)
+    mantissa = f"{10.0 ** (log10 - exponent):.{digits}g}"
+    return f"1e{exponent + 1}" if mantissa == "10" else f"{mantissa}e{exponent}"

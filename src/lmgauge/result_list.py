@@ -1,0 +1,77 @@
+"""Several results in order: one sequence that prints and turns into dicts and data frames. pandas is imported here only."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from lmgauge.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ResultList(Sequence[T], Generic[T]):
+    """Results in order.
+
+    Attributes:
+        items: the results.
+    """
+
+    items: tuple[T, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __str__(self) -> str:
+        return "\n".join(str(item) for item in self.items)
+
+    @abstractmethod
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return flat dicts, the rows of the data frame."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `to_rows` as a data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.to_rows())
+
+
+def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as a pandas data frame.
+
+    Args:
+        rows: dicts of column -> value.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    frame: pd.DataFrame = pandas_module().DataFrame(list(rows))
+    return frame
+
+
+def pandas_module() -> Any:
+    """Return the pandas library.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError("pandas", extra="pandas") from error
+    return pandas

@@ -1,0 +1,264 @@
+"""Score tables on disk: Parquet as written here, and tables from elsewhere, read with every value checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.files import writing
+from lmgauge.scores.table import KINDS, TOKEN, ScoreBatch, Strings, TokenStrings, distinct_neighbors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+METADATA_KEY = b"lmgauge"
+_JSON_ROWS = 1 << 16
+
+
+class ScoreWriter:
+    """Writes batches to a Parquet file, which appears under its name when the block ends well.
+
+    Args:
+        path: the file.
+        metadata: fingerprints and the like, kept with the file's schema; may grow until the file is closed.
+    """
+
+    def __init__(self, path: str | Path, metadata: Mapping[str, object]) -> None:
+        self._path, self._metadata = path, metadata  # kept, not copied: the text's fingerprint is known at the end
+        self._stack = ExitStack()
+        self._writer: pq.ParquetWriter | None = None
+        # With their strings: an object that is gone could give its id to another.
+        self._dictionaries: dict[int, tuple[TokenStrings, pa.Array]] = {}
+
+    def __enter__(self) -> Self:
+        self._file = self._stack.enter_context(writing(self._path))
+        return self
+
+    def write(self, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
+        """Adds the rows of a batch, with the ids of its segments if they have any; all batches have the same columns."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        key = id(batch.strings)
+        if key not in self._dictionaries:
+            self._dictionaries[key] = batch.strings, pa.array(batch.strings.tokens, pa.string())
+        rows = batch.to_arrow(self._dictionaries[key][1])
+        if ids is not None:
+            of_row = np.repeat(np.arange(len(batch.segments), dtype=np.int32), batch.segment_events)
+            rows = rows.append_column("id", pa.DictionaryArray.from_arrays(pa.array(of_row), pa.array(ids, pa.string())))
+        if self._writer is None:
+            schema = rows.schema.with_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
+            self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind", "id"])
+        self._writer.write_batch(rows)
+
+    def __exit__(self, *error: Any) -> bool | None:
+        if self._writer is not None:
+            if error[0] is None:
+                self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
+            self._writer.close()
+        return self._stack.__exit__(*error)
+
+
+def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
+    """Reads a score table: Parquet as written here, or JSON lines with at least `segment` and `logprob`.
+
+    Foreign tables may leave out `start`, `end`, `token` and `kind`. A row of JSON lines without `kind` is a token; any other
+    column is in every row or in none.
+
+    Raises:
+        InputError: the file cannot be read, or a row breaks the rules of the table.
+    """
+    path = Path(path)
+    last, reach = -1, 0
+    documents: dict[object, int] = {}
+    for rows in _read_rows(path):
+        batch = _from_arrow(rows, path, last, reach)
+        if "document" in rows.schema.names:
+            numbers = _numbered(rows["document"], documents, path)
+            batch = replace(batch, extra={**batch.extra, "document": numbers})
+            here = batch.documents()
+            if here is not None and not np.array_equal(np.repeat(here, batch.segment_events), numbers):
+                at = int(np.argmax(np.repeat(here, batch.segment_events) != numbers))
+                raise InputError(f"{path}: segment {batch.row_segments()[at]} is in several documents; a segment is in one")
+        if len(batch.segments) and (np.any(np.diff(batch.segments) < 0) or batch.segments[0] < last):
+            raise InputError(
+                f"{path}: column 'segment' must not fall: the rows of a segment stand together, in reading order"
+            )
+        last = int(batch.segments[-1]) if len(batch.segments) else last
+        reach = int(batch.ends[-1]) if len(batch.ends) else reach
+        yield batch
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """What a table stored by lmgauge tells of its origin; empty for any other."""
+    if _is_json(Path(path)):
+        return {}
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
+        found = json.loads(stored)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _is_json(path: Path) -> bool:
+    return path.name.endswith((".jsonl", ".ndjson", ".json"))
+
+
+def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if _is_json(path):
+            yield from _read_json_lines(path)
+        else:
+            yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 18)
+    except (pa.ArrowException, OSError, OverflowError, UnicodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{path}: cannot be read as a score table (Parquet or JSON lines): {reason}") from error
+
+
+def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
+    """JSON lines, so many at a time; a logprob of "-inf" (JSON has no infinities) is one."""
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    first, names = 0, frozenset[str]()
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise ValueError(f"a row is an object, not {type(row).__name__}")
+                if row.get("logprob") == "-inf":
+                    row["logprob"] = -float("inf")
+            except (ValueError, AttributeError, RecursionError) as error:
+                raise InputError(f"{path}, line {number}: cannot be read as a row of a score table: {error}") from error
+            if not first:
+                _require_columns(path, list(row))
+            row.setdefault("kind", KINDS[TOKEN])  # some programs write it only where it is not this
+            here = _COLUMNS & row.keys()
+            if not first:
+                first, names = number, here
+            if here != names:
+                name = min(here ^ names)
+                has, lacks = (first, number) if name in names else (number, first)
+                raise InputError(
+                    f"{path}, line {lacks}: no {name!r}, which line {has} has; write it in every row, or in none"
+                )
+            rows.append(row)
+            if len(rows) == _JSON_ROWS:
+                yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
+                rows = []
+    if rows:
+        yield pa.RecordBatch.from_pydict({name: [row[name] for row in rows] for name in sorted(names)})
+
+
+_INTEGERS = ("segment", "start", "end", "context", "rank")
+_COLUMNS = frozenset((*_INTEGERS, "logprob", "token", "kind", "entropy", "document"))
+_ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
+
+
+def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> ScoreBatch:
+    """Checks the rows of a table that follow one of segment `last`, whose span ended at byte `reach`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = rows.schema.names
+    _require_columns(path, names)
+    for name in sorted(_COLUMNS & set(names)):
+        if names.count(name) > 1:
+            raise InputError(f"{path}: the score table has {names.count(name)} columns called {name!r}; leave one")
+        if rows[name].null_count:
+            raise InputError(f"{path}: column {name!r} of the score table has rows without a value")
+    try:
+        logprob = np.array(rows["logprob"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+        kind = _kinds(rows["kind"]) if "kind" in names else np.full(len(logprob), TOKEN, np.uint8)
+        token = pc.dictionary_encode(rows["token"].cast(pa.string())) if "token" in names else None
+        integers = {name: rows[name].cast(pa.int64()).to_numpy(zero_copy_only=False) for name in _INTEGERS if name in names}
+        extra = {name: integers[name] for name in ("context", "rank") if name in names}
+        if "entropy" in names:
+            extra["entropy"] = rows["entropy"].cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(f"{path}: the score table holds a value of the wrong type: {str(error).splitlines()[0]}") from error
+    row_segments, ends = integers["segment"], integers.get("end", np.zeros(0, np.int64))
+    if np.isnan(logprob).any() or (logprob > 0).any():
+        row = int(np.flatnonzero(np.isnan(logprob) | (logprob > 0))[0])
+        raise InputError(
+            f"{path}: logprob is {logprob[row]} in segment {row_segments[row]}; it must be the natural log of a probability"
+        )
+    entropy = extra.get("entropy", np.zeros(0))
+    impossible = np.flatnonzero(~((entropy >= -_ROUNDING) & (entropy < np.inf)))
+    if len(impossible):
+        raise InputError(
+            f"{path}: entropy is {entropy[impossible[0]]} in segment {row_segments[impossible[0]]}; "
+            "an entropy is 0 or more and finite, in nats"
+        )
+    for name, lowest in (("segment", 0), ("start", 0), ("end", 0), ("context", 0), ("rank", 1)):
+        if name in integers and len(logprob) and integers[name].min() < lowest:
+            raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
+    segments, counts = distinct_neighbors(row_segments)
+    ids = (
+        np.zeros(len(logprob), np.uint32)
+        if token is None
+        else token.indices.to_numpy(zero_copy_only=False).astype(np.uint32)
+    )
+    strings = Strings([""] if token is None else token.dictionary.to_pylist())
+    batch = ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
+    if len(ends):
+        expected = batch.starts()
+        if row_segments[0] == last:
+            expected[0] = reach
+        starts = integers.get("start", expected)
+        apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
+        batch = replace(batch, spans_apart=apart)
+    return batch
+
+
+def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray[np.int64]:
+    """Return the documents of rows as numbers by first appearance in the table; `known` has those met before, and grows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if not any(fits(column.type) for fits in (pa.types.is_integer, pa.types.is_dictionary, *texts)):
+        raise InputError(f"{path}: column 'document' of the score table holds {column.type}, not whole numbers or strings")
+    encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    numbers = np.array([known.setdefault(name, len(known)) for name in encoded.dictionary.to_pylist()], np.int64)
+    of_row: NDArray[np.int64] = numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    return of_row
+
+
+def _require_columns(path: Path, names: Sequence[str]) -> None:
+    for name in ("segment", "logprob"):
+        if name not in names:
+            raise InputError(f"{path}: no column {name!r} in the score table; it has {', '.join(names) or 'none'}")
+
+
+def _kinds(column: pa.Array) -> NDArray[np.uint8]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    encoded = pc.dictionary_encode(column.cast(pa.string()))
+    names = encoded.dictionary.to_pylist()
+    unknown = [name for name in names if name not in KINDS]
+    if unknown:
+        raise ValueError(f"kind {unknown[0]!r} is none of {', '.join(KINDS)}")
+    codes = np.array([KINDS.index(name) for name in names], np.uint8)
+    kinds: NDArray[np.uint8] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
+    return kinds

@@ -1,0 +1,345 @@
+"""The score table in memory: batches of rows, whole or segment by segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KINDS = ("token", "oov", "eos")
+TOKEN, OOV, EOS_KIND = range(3)
+
+
+class TokenStrings(Protocol):
+    """Token strings by id: a vocabulary, as far as a table needs it."""
+
+    @property
+    def tokens(self) -> list[str]:
+        """All token strings by id."""
+        ...
+
+
+@dataclass(frozen=True)
+class Strings:
+    """Token strings that came with a table from elsewhere."""
+
+    tokens: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBatch:
+    """Consecutive rows of a score table.
+
+    Attributes:
+        segments: int64 [s], indices of the segments the rows belong to, ascending.
+        segment_events: int64 [s], rows of each.
+        token_ids: uint32 [n], index into `strings`.
+        strings: the token strings.
+        logprob: float64 [n], nats.
+        kind: uint8 [n], index into `KINDS`.
+        ends: int64 [n] or empty, where the span ends; it starts where the one before ended (0 for the first).
+        extra: optional columns by name, each [n].
+        lossy: bool [s] or empty, True where the tokens do not spell the segment exactly.
+        spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
+    """
+
+    segments: NDArray[np.int64]
+    segment_events: NDArray[np.int64]
+    token_ids: NDArray[np.uint32]
+    strings: TokenStrings
+    logprob: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    lossy: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    spans_apart: int = 0
+
+    def __len__(self) -> int:
+        return len(self.logprob)
+
+    @property
+    def lossy_segments(self) -> int:
+        """The number of segments that the tokens do not spell exactly."""
+        return int(np.count_nonzero(self.lossy))
+
+    def documents(self) -> NDArray[np.int64] | None:
+        """Return the document number of each segment, int64 [s], 0 for one without rows; None if the table has none."""
+        numbers = self.extra.get("document")
+        if numbers is None:
+            return None
+        documents = np.zeros(len(self.segments), np.int64)
+        scored = np.flatnonzero(self.segment_events)
+        documents[scored] = numbers[(np.cumsum(self.segment_events) - self.segment_events)[scored]]
+        return documents
+
+    def with_documents(self, documents: NDArray[np.int64]) -> ScoreBatch:
+        """Return the batch with a column `document`.
+
+        Args:
+            documents: int64 [s], the document number of each segment.
+        """
+        return replace(self, extra={**self.extra, "document": np.repeat(documents, self.segment_events)})
+
+    def row_segments(self) -> NDArray[np.int64]:
+        """Return the segment of each row, int64 [n]."""
+        return np.repeat(self.segments, self.segment_events)
+
+    def starts(self) -> NDArray[np.int64]:
+        """Return where each span starts, int64 [n], bytes."""
+        starts = np.empty_like(self.ends)
+        starts[1:] = self.ends[:-1]
+        firsts = np.cumsum(self.segment_events)[:-1]
+        starts[:1] = 0
+        starts[firsts[firsts < len(starts)]] = 0
+        return starts
+
+    def reach(self) -> NDArray[np.int64]:
+        """Return the furthest byte at which a span of each segment ends, int64 [s]; 0 without rows or spans."""
+        reach = np.zeros(len(self.segments), np.int64)
+        scored = self.segment_events > 0
+        if len(self.ends):
+            reach[scored] = np.maximum.reduceat(self.ends, (np.cumsum(self.segment_events) - self.segment_events)[scored])
+        return reach
+
+    def of_segments(self, begin: int, end: int) -> ScoreBatch:
+        """Return the rows of some segments.
+
+        Args:
+            begin: place in `segments` of the first.
+            end: place behind the last.
+        """
+        bounds = np.concatenate(([0], np.cumsum(self.segment_events)))
+        rows = slice(int(bounds[begin]), int(bounds[end]))
+        return replace(
+            self,
+            segments=self.segments[begin:end],
+            segment_events=self.segment_events[begin:end],
+            token_ids=self.token_ids[rows],
+            logprob=self.logprob[rows],
+            kind=self.kind[rows],
+            ends=self.ends[rows],
+            extra={name: values[rows] for name, values in self.extra.items()},
+            lossy=self.lossy[begin:end],
+            spans_apart=0,
+        )
+
+    def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
+        """Return the batch as an Arrow record batch.
+
+        Args:
+            dictionary: the token strings as an Arrow array, where they were made before.
+        """
+        import pyarrow as pa
+
+        tokens = pa.array(self.strings.tokens, pa.string()) if dictionary is None else dictionary
+        columns: dict[str, pa.Array] = {
+            "segment": pa.array(self.row_segments()),
+            "start": pa.array(self.starts()),
+            "end": pa.array(self.ends),
+            "token": pa.DictionaryArray.from_arrays(pa.array(self.token_ids.astype(np.int32)), tokens),
+            "logprob": pa.array(self.logprob),
+            "kind": pa.DictionaryArray.from_arrays(pa.array(self.kind.astype(np.int8)), pa.array(KINDS)),
+        }
+        columns.update({name: pa.array(values) for name, values in self.extra.items()})
+        return pa.RecordBatch.from_pydict(columns)
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Return the Arrow PyCapsules of the batch: pandas, polars and DuckDB read it as it is."""
+        capsules: tuple[object, object] = self.to_arrow().__arrow_c_array__(requested_schema)
+        return capsules
+
+
+def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
+    """Return consecutive batches of one table as one; a segment whose rows came in two of them is listed once.
+
+    Args:
+        batches: at least one.
+
+    Raises:
+        InputError: they do not have the same columns.
+    """
+    if len(batches) == 1:
+        return batches[0]
+    first = batches[0]
+    if any(b.extra.keys() != first.extra.keys() or bool(len(b.ends)) != bool(len(first.ends)) for b in batches if len(b)):
+        raise InputError("the parts of the score table do not have the same columns")
+    row_segments = np.concatenate([b.row_segments() for b in batches])
+    segments, events = distinct_neighbors(row_segments)
+    same = all(b.strings is first.strings for b in batches)
+    offsets = np.cumsum([0] + [0 if same else len(b.strings.tokens) for b in batches])
+    ids = [b.token_ids + np.uint32(offset) for b, offset in zip(batches, offsets.tolist(), strict=False)]
+    return ScoreBatch(
+        segments,
+        events,
+        np.concatenate(ids),
+        first.strings if same else Strings([token for b in batches for token in b.strings.tokens]),
+        np.concatenate([b.logprob for b in batches]),
+        np.concatenate([b.kind for b in batches]),
+        np.concatenate([b.ends for b in batches]),
+        {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
+        spans_apart=sum(b.spans_apart for b in batches),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRows:
+    """The rows of one segment.
+
+    Attributes:
+        segment: its index.
+        strings: token strings by id.
+        token_ids: uint32 [n], index into `strings`.
+        logprob: float64 [n], nats.
+        kind: uint8 [n], index into `KINDS`.
+        ends: int64 [n] or empty, where each span ends, bytes.
+    """
+
+    segment: int
+    strings: Sequence[str]
+    token_ids: NDArray[np.uint32]
+    logprob: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.logprob)
+
+    def tokens(self) -> list[str]:
+        """Return the token strings, [n]."""
+        return [self.strings[i] for i in self.token_ids.tolist()]
+
+    def followed_by(self, more: SegmentRows) -> SegmentRows:
+        """Return these rows and further ones of the same segment, whose ids may belong to other strings."""
+        same = more.strings is self.strings
+        return SegmentRows(
+            self.segment,
+            self.strings if same else [*self.strings, *more.strings],
+            np.concatenate((self.token_ids, more.token_ids if same else more.token_ids + np.uint32(len(self.strings)))),
+            np.concatenate((self.logprob, more.logprob)),
+            np.concatenate((self.kind, more.kind)),
+            np.concatenate((self.ends, more.ends)),
+        )
+
+
+def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
+    """Yield the rows of each segment in the order of the table; those that came in several batches are joined.
+
+    A segment that is listed without rows is yielded without rows. Nothing is checked: a segment that comes back after
+    another is yielded twice.
+
+    Args:
+        batches: of one table.
+
+    Example:
+        >>> def batch(segments, events, *tokens):
+        ...     n, ids = len(tokens), np.arange(len(tokens), dtype=np.uint32)
+        ...     columns = np.zeros(n), np.zeros(n, np.uint8), np.zeros(0, np.int64)
+        ...     return ScoreBatch(np.array(segments), np.array(events), ids, Strings(list(tokens)), *columns)
+        >>> batches = [batch([0, 1], [2, 1], "the", "cat", "it"), batch([1], [1], "sat")]
+        >>> [(rows.segment, rows.tokens()) for rows in iter_segments(batches)]
+        [(0, ['the', 'cat']), (1, ['it', 'sat'])]
+    """
+    for _, parts in groupby(_segment_parts(batches), key=attrgetter("segment")):
+        yield reduce(SegmentRows.followed_by, parts)
+
+
+def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
+    """Yield what each batch has of each of its segments."""
+    for batch in batches:
+        strings, begin = batch.strings.tokens, 0
+        for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
+            rows = slice(begin, end)
+            yield SegmentRows(
+                segment, strings, batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
+            )
+            begin = end
+
+
+class SegmentReader:
+    """Hands out the rows of a table by ranges of segments.
+
+    Args:
+        batches: of the table.
+        name: of the table, for messages.
+
+    Raises:
+        InputError: the table has no rows.
+    """
+
+    def __init__(self, batches: Iterable[ScoreBatch], name: str) -> None:
+        self._source = (batch for batch in batches if len(batch))
+        first = next(self._source, None)
+        if first is None:
+            raise InputError(f"{name}: the score table has no rows")
+        self._waiting: ScoreBatch | None = first
+        self._no_rows = first.of_segments(0, 0)
+
+    @property
+    def exhausted(self) -> bool:
+        """True when all rows were taken."""
+        return self._waiting is None
+
+    @property
+    def next_segment(self) -> int:
+        """The first segment that was not taken; 0 when all were."""
+        return int(self._waiting.segments[0]) if self._waiting is not None else 0
+
+    def take(self, begin: int, end: int) -> ScoreBatch:
+        """Return the rows of a range of segments, each of which is listed, also those without rows.
+
+        Args:
+            begin: the first segment; not before the end of the range that was taken last.
+            end: the segment behind the last.
+
+        Raises:
+            InputError: the batches do not have the same columns.
+        """
+        parts: list[ScoreBatch] = []
+        while self._waiting is not None:
+            batch = self._waiting
+            cut = int(np.searchsorted(batch.segments, end))
+            if cut:
+                parts.append(batch.of_segments(0, cut) if cut < len(batch.segments) else batch)
+            if cut < len(batch.segments):
+                self._waiting = batch.of_segments(cut, len(batch.segments))
+                break
+            self._waiting = next(self._source, None)
+        rows = join_batches(parts or [self._no_rows])
+        if len(rows.segments) == end - begin:
+            return rows
+        events = np.zeros(end - begin, np.int64)
+        events[rows.segments - begin] = rows.segment_events
+        lossy = np.zeros(end - begin if len(rows.lossy) else 0, bool)
+        if len(lossy):
+            lossy[rows.segments - begin] = rows.lossy
+        return replace(rows, segments=np.arange(begin, end, dtype=np.int64), segment_events=events, lossy=lossy)
+
+
+def distinct_neighbors(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return each value that differs from the one before it, and how often it is repeated in a row.
+
+    Args:
+        values: int64 [n].
+
+    Returns:
+        The values and their counts, int64 [m] each.
+
+    Example:
+        >>> [column.tolist() for column in distinct_neighbors(np.array([4, 4, 7, 4]))]
+        [[4, 7, 4], [2, 1, 1]]
+    """
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    begins = np.concatenate(([0], np.flatnonzero(np.diff(values)) + 1))
+    return values[begins].astype(np.int64), np.diff(np.concatenate((begins, [len(values)]))).astype(np.int64)

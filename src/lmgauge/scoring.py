@@ -1,0 +1,82 @@
+"""Several models over one text, block by block."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from lmgauge.errors import InputError
+from lmgauge.threads import map_in_order, thread_count
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.scores import ScoreBatch
+    from lmgauge.text.segments import Segments
+
+_Made = TypeVar("_Made")
+
+
+def score_together(
+    models: Sequence[LanguageModel],
+    blocks: Iterable[Segments],
+    work: Callable[[Segments, list[ScoreBatch]], _Made],
+    *,
+    spans: bool = False,
+    threads: int | None = None,
+) -> Iterator[_Made]:
+    """Score each block with all models and yield what `work` makes of it, in order; all that can be is done in threads.
+
+    Args:
+        models: the models.
+        blocks: the text, e.g. a `Corpus`.
+        work: takes a block and the batch of each model; `with_same_events` where rows are to be laid side by side.
+        spans: whether batches carry byte spans.
+        threads: how many; the result does not depend on it.
+    """
+    if all(model.blocks_are_independent for model in models):
+
+        def score(block: Segments) -> _Made:
+            return work(block, [model.score_block(block, spans=spans) for model in models])
+
+        yield from map_in_order(score, blocks, thread_count(threads))
+        return
+    own, *copies = itertools.tee(blocks, len(models) + 1)
+    tables = [model.score(copy, spans=spans, threads=threads) for model, copy in zip(models, copies, strict=True)]
+    for block, *batches in zip(own, *tables, strict=True):
+        yield work(block, batches)
+
+
+def with_same_events(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[ScoreBatch]]:
+    """Return a block and its batches, once they are known to have the same events.
+
+    Args:
+        block: the segments.
+        batches: of each model, with the same ids for the same tokens.
+
+    Raises:
+        InputError: the models cut the text into different events.
+    """
+    first = batches[0]
+    for batch in batches[1:]:
+        if not (
+            np.array_equal(batch.segment_events, first.segment_events)
+            and np.array_equal(batch.token_ids, first.token_ids)
+            and np.array_equal(batch.kind, first.kind)
+        ):
+            segment = _first_difference(first, batch) + 1
+            raise InputError(
+                f"the models cut the text into different events, near segment {segment:,}: their tokenizers differ, or they "
+                "read unseen or reserved words differently; give all of them the same --tokenizer and --reserved"
+            )
+    return block, batches
+
+
+def _first_difference(one: ScoreBatch, other: ScoreBatch) -> int:
+    """The segment of the first row that is not the same."""
+    size = min(len(one), len(other))
+    differs = np.flatnonzero((one.token_ids[:size] != other.token_ids[:size]) | (one.kind[:size] != other.kind[:size]))
+    row = int(differs[0]) if len(differs) else size - 1
+    return int(one.row_segments()[row]) if size else 0

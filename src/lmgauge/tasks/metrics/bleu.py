@@ -1,0 +1,410 @@
+"""BLEU: a weighted geometric mean of n-gram precisions, times a penalty for brevity; the digits are sacreBLEU's.
+
+A row of statistics holds: words of the hypothesis, length of the reference, matching n-grams of order 1 to N, n-grams of the
+hypothesis of order 1 to N. The formulas take many rows of sums at a time (segments, groups, resamples).
+
+Sources: Papineni et al. (2002), "BLEU: a method for automatic evaluation of machine translation", section 2.3; Post (2018),
+"A call for clarity in reporting BLEU scores"; the smoothing methods: Chen & Cherry (2014), "A systematic comparison of
+smoothing techniques for sentence-level BLEU", methods 1 (floor), 2 (add-k; Lin & Och 2004) and 3 (exp; mteval-v13a). What
+the papers leave open (no match at all, no n-grams of an order, the effective order) is as in sacreBLEU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS
+from lmgauge.errors import UsageError
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
+from lmgauge.version import __version__
+
+__all__ = ["BLEU", "BleuScore", "bleu_scores", "brevity_penalties", "ngram_precisions"]
+
+LARGEST_VALUE = 1e6
+LARGEST_ORDER = 64
+# Weights written with as many digits as people write.
+WEIGHT_TOLERANCE = 1e-6
+
+
+def bleu_scores(sums: ArrayLike, metric: BLEU) -> Floats:
+    """Return BLEU times 100 of each row of sums (Papineni et al. 2002, section 2.3).
+
+    Args:
+        sums: [rows, 2 + 2 N]: words of the hypotheses, length of the references, matches of order 1 to N, n-grams of the
+            hypotheses of order 1 to N.
+        metric: order, smoothing and weights.
+
+    Returns:
+        float64 [rows], 0 to 100; exactly 100 where everything matches.
+
+    Raises:
+        UsageError: the number of columns does not belong to the order.
+
+    Example:
+        "The cat sat on the mat" against "The cat sits on the mat", up to trigrams: the cube root of 5/6 x 3/5 x 1/4.
+
+        >>> bleu_scores([[6, 6, 5, 3, 1, 6, 5, 4]], BLEU(order=3))
+        array([50.])
+    """
+    rows = _checked(sums, metric.order)
+    hits, total, exists = _smoothed(rows, metric)
+    ratios = np.divide(hits, total, out=np.zeros(total.shape), where=exists)
+    counted = _orders_counted(exists, metric)
+    means = _uniform_means(ratios, counted) if metric.uniform_weights else _weighted_means(ratios, counted, metric)
+    return 100.0 * brevity_penalties(rows[:, 0], rows[:, 1]) * means
+
+
+def ngram_precisions(sums: ArrayLike, metric: BLEU) -> Floats:
+    """Return the precisions, smoothed, that `bleu_scores` takes the mean of.
+
+    Args:
+        sums: [rows, 2 + 2 N], as in `bleu_scores`.
+        metric: order and smoothing.
+
+    Returns:
+        float64 [rows, N], in per cent; all 0 where nothing matches.
+
+    Raises:
+        UsageError: the number of columns does not belong to the order.
+    """
+    hits, total, exists = _smoothed(_checked(sums, metric.order), metric)
+    return np.divide(100.0 * hits, total, out=np.zeros(total.shape), where=exists)
+
+
+def brevity_penalties(hypothesis: ArrayLike, reference: ArrayLike) -> Floats:
+    """Return 1 for hypotheses at least as long as their references, else exp(1 - r / h) (Papineni et al. 2002, 2.2.2).
+
+    Args:
+        hypothesis: [rows], length of the hypotheses in words.
+        reference: [rows], length of the references in words.
+
+    Returns:
+        float64 [rows], 0 to 1.
+
+    >>> brevity_penalties([10, 5], [8, 10]).round(4).tolist()
+    [1.0, 0.3679]
+    """
+    h, r = np.asarray(hypothesis, dtype=np.float64), np.asarray(reference, dtype=np.float64)
+    ratio = np.divide(r, h, out=np.full(np.broadcast(h, r).shape, np.inf), where=h > 0)
+    return np.where(h < r, np.exp(1.0 - np.maximum(ratio, 1.0)), 1.0)
+
+
+def _checked(sums: ArrayLike, order: int) -> Floats:
+    rows = np.asarray(sums, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 2 + 2 * order:
+        raise UsageError(f"sums of shape {rows.shape} are not BLEU statistics of order {order}: [rows, {2 + 2 * order}]")
+    return rows
+
+
+def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Matches and n-grams after smoothing, and which orders have a precision, [rows, N] each.
+
+    Without any match none has; otherwise those before the first order without n-grams.
+    """
+    order, value = metric.order, metric.value
+    correct, total = rows[:, 2 : 2 + order], rows[:, 2 + order :]
+    matched = np.any(correct != 0, axis=1, keepdims=True)
+    if metric.smoothing == "add-k":
+        added = np.where(np.arange(order) > 0, value, 0.0)
+        correct, total = correct + added, total + added
+    exists = np.logical_and.accumulate(total != 0, axis=1) & matched
+    hits = correct
+    if metric.smoothing == "exp":
+        hits = np.where(correct == 0, 0.5 ** np.cumsum((correct == 0) & exists, axis=1), correct)
+    elif metric.smoothing == "floor":
+        hits = np.where(correct == 0, value, correct)
+    return hits, total, exists
+
+
+def _orders_counted(exists: NDArray[np.bool_], metric: BLEU) -> Floats:
+    """How many orders the mean of each row is over, float64 [rows]; 0 where nothing matched, and the score is 0."""
+    counted: Floats = exists.astype(np.float64).sum(axis=1)
+    return counted if metric.effective_order else np.where(counted > 0, float(metric.order), 0.0)
+
+
+def _uniform_means(ratios: Floats, counted: Floats) -> Floats:
+    """The geometric mean of the first `counted` precisions of each row.
+
+    By their product and not by logarithms, so that 1 and 1/2 come out as they are; exponents apart, against underflow.
+    """
+    product = np.ones(len(ratios))
+    exponent = np.zeros(len(ratios))
+    for n in range(ratios.shape[1]):
+        factor, power = np.frexp(np.where(n < counted, ratios[:, n], 1.0))
+        product, carried = np.frexp(product * factor)
+        exponent += power + carried
+    roots = np.maximum(counted, 1.0)
+    whole = np.floor(exponent / roots)
+    means = np.ldexp(np.ldexp(product, (exponent - whole * roots).astype(np.int64)) ** (1.0 / roots), whole.astype(np.int64))
+    return np.where(counted > 0, means, 0.0)
+
+
+def _weighted_means(ratios: Floats, counted: Floats, metric: BLEU) -> Floats:
+    weights = np.where(np.arange(metric.order) < counted[:, None], np.array(metric.weights), 0.0)
+    used = weights.sum(axis=1)
+    logs = np.log(ratios, out=np.full(ratios.shape, -np.inf), where=ratios > 0)
+    # An order of weight 0 has no say, also where nothing of it matched.
+    terms = np.multiply(weights, logs, out=np.zeros(ratios.shape), where=weights > 0)
+    return np.where(used > 0, np.exp(terms.sum(axis=1) / np.where(used > 0, used, 1.0)), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class BleuScore:
+    """A BLEU score and the parts it was made of.
+
+    Attributes:
+        score: 0 to 100.
+        counts: matching n-grams of order 1 to N, as counted (smoothing adds nothing to them here).
+        totals: n-grams of the hypotheses of order 1 to N, as counted.
+        precisions: of order 1 to N, in per cent, smoothed.
+        brevity_penalty: 0 to 1.
+        hypothesis_length: words of the hypotheses.
+        reference_length: of the references, in words; no whole number where it is an average.
+        signature: all choices that move the score.
+    """
+
+    score: float
+    counts: tuple[int, ...]
+    totals: tuple[int, ...]
+    precisions: tuple[float, ...]
+    brevity_penalty: float
+    hypothesis_length: int
+    reference_length: float
+    signature: str
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return "BLEU"
+
+    @property
+    def order(self) -> int:
+        """The longest n-grams."""
+        return len(self.counts)
+
+    @property
+    def ratio(self) -> float:
+        """Length of the hypotheses by that of the references; 0 without references."""
+        return self.hypothesis_length / self.reference_length if self.reference_length else 0.0
+
+    def line(self, decimals: int = 1) -> str:
+        """Return the line people paste, as sacreBLEU prints it.
+
+        Args:
+            decimals: of the score.
+        """
+        precisions = "/".join(f"{p:.1f}" for p in self.precisions)
+        whole = self.reference_length == int(self.reference_length)
+        reference = f"{int(self.reference_length):d}" if whole else f"{self.reference_length:.2f}"
+        return (
+            f"BLEU|{self.signature} = {self.score:.{decimals}f} {precisions} (BP = {self.brevity_penalty:.3f} "
+            f"ratio = {self.ratio:.3f} hyp_len = {self.hypothesis_length:d} ref_len = {reference})"
+        )
+
+    def __str__(self) -> str:
+        """Return the line people paste, with one decimal as sacreBLEU's command has it."""
+        return self.line()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ... (per cent)."""
+        parts: dict[str, Any] = {
+            "metric": self.metric,
+            "score": self.score,
+            "brevity_penalty": self.brevity_penalty,
+            "ratio": self.ratio,
+            "hypothesis_length": self.hypothesis_length,
+            "reference_length": self.reference_length,
+            "order": self.order,
+        }
+        for name, values in (("precision", self.precisions), ("count", self.counts), ("total", self.totals)):
+            parts |= {f"{name}_{n}": value for n, value in enumerate(values, 1)}
+        return parts | {"signature": self.signature}
+
+
+@dataclass(frozen=True)
+class BLEU(CompiledMetric):
+    """BLEU and its options; the defaults are sacreBLEU's (Papineni et al. 2002; Post 2018).
+
+    Attributes:
+        order: N, the longest n-grams, 1 to 64.
+        weights: of orders 1 to N, not negative, their sum is 1; None: 1/N each. With `effective_order` those of the orders
+            that count are divided by their sum.
+        smoothing: what a precision of zero is replaced by. "exp": 1/2, 1/4, ... of a match for the first, second, ... order
+            without one; "floor": `smoothing_value` of a match; "add-k": `smoothing_value` more matches and n-grams for
+            all orders from 2; "none": it stays zero, and so does the score.
+        smoothing_value: for "floor" (default 0.1) and "add-k" (default 1), at least 0.
+        effective_order: only orders of which a hypothesis has n-grams count: for single sentences.
+        lowercase: compare in lower case.
+        tokenizer: "13a", "intl", "zh", "char", "none", or one of those with models: see `tasks.tokenizers`.
+        reference_length: which of several references the length is compared with: the "closest" (of two equally close the
+            shorter), the "shortest", or their "average".
+    """
+
+    order: int = 4
+    weights: tuple[float, ...] | None = None
+    smoothing: str = "exp"
+    smoothing_value: float | None = None
+    effective_order: bool = False
+    lowercase: bool = False
+    tokenizer: str = "13a"
+    reference_length: str = "closest"
+
+    reference_columns: ClassVar[slice] = slice(1, 2)
+    zero_means: ClassVar[str] = NO_MATCH
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+            UsageError: one is out of range, or two contradict each other.
+            MissingExtraError: the tokenizer needs a library that is not installed.
+            InputError: the tokenizer's model is missing.
+        """
+        if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= LARGEST_ORDER:
+            raise UsageError(f"order: {self.order!r} is not a longest n-gram; give 1 to {LARGEST_ORDER}")
+        if self.smoothing not in BLEU_SMOOTHING_VALUES:
+            raise UsageError(f"smoothing: {self.smoothing!r} is not known; give one of {', '.join(BLEU_SMOOTHING_VALUES)}")
+        if self.smoothing_value is not None:
+            if BLEU_SMOOTHING_VALUES[self.smoothing] is None:
+                raise UsageError(f"smoothing_value: {self.smoothing} takes no value; leave it out, or choose floor or add-k")
+            number = isinstance(self.smoothing_value, Real) and math.isfinite(self.smoothing_value)
+            if not number or not 0 <= self.smoothing_value <= LARGEST_VALUE:
+                raise UsageError(f"smoothing_value: {self.smoothing_value!r} is not a number from 0 to {LARGEST_VALUE:,.0f}")
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _checked_weights(self.weights, self.order))
+        if self.reference_length not in REFERENCE_LENGTHS:
+            known = ", ".join(REFERENCE_LENGTHS)
+            raise UsageError(f"reference_length: {self.reference_length!r} is not known; give one of {known}")
+        check_tokenizer(self.tokenizer)
+
+    @property
+    def value(self) -> float:
+        """The value of the smoothing method; 0 where it takes none."""
+        default = BLEU_SMOOTHING_VALUES[self.smoothing]
+        return float((default if self.smoothing_value is None else self.smoothing_value) or 0.0)
+
+    @property
+    def uniform_weights(self) -> bool:
+        """Whether all orders weigh the same."""
+        return self.weights is None or min(self.weights) == max(self.weights)
+
+    @property
+    def averages_lengths(self) -> bool:
+        """Whether the reference length of a segment is the average over its references."""
+        return self.reference_length == "average"
+
+    @property
+    def name(self) -> str:
+        """What signatures and tables call it."""
+        return "BLEU"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the statistics: lengths, matches and n-grams by order."""
+        orders = range(1, self.order + 1)
+        scaled = "reference_length_x720720" if self.averages_lengths else "reference_length"
+        return ("hypothesis_length", scaled, *(f"count_{n}" for n in orders), *(f"total_{n}" for n in orders))
+
+    def prepared(self, texts: Texts, threads: int = 1) -> Texts:
+        """Return texts in lower case, if asked for, and with white space between tokens.
+
+        Args:
+            texts: as they were written.
+            threads: to share them among.
+        """
+        return tokenized(texts.lowered() if self.lowercase else texts, self.tokenizer, threads)
+
+    def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
+        """Return what counts lengths, matches and n-grams; an average reference length in parts of 1/720720 of a word."""
+        length = REFERENCE_LENGTHS.index(self.reference_length)
+
+        def count(begin: int, end: int, out: Statistics) -> None:
+            _native.bleu_statistics(
+                hypotheses.arrays,
+                references.texts.arrays,
+                *(references.offsets, self.order, length, begin, end, out.reshape(-1)),
+            )
+
+        return count
+
+    def scores(self, sums: Floats) -> Floats:
+        """Return BLEU of each row of sums, float64 [rows, 2 + 2 N] -> float64 [rows], 0 to 100."""
+        return bleu_scores(self._in_words(sums), self)
+
+    def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> BleuScore:
+        """Return BLEU and its parts from one sum of statistics, int64 [2 + 2 N]; see `ScoredSums.score`."""
+        row = self._in_words(np.asarray(sums)[None, :])
+        counts, totals = np.split(np.asarray(sums)[2:], 2)
+        length = float(row[0, 1])
+        return BleuScore(
+            score=float(bleu_scores(row, self)[0]),
+            counts=tuple(counts.tolist()),
+            totals=tuple(totals.tolist()),
+            precisions=tuple(ngram_precisions(row, self)[0].tolist()),
+            brevity_penalty=float(brevity_penalties(row[:, 0], row[:, 1])[0]),
+            hypothesis_length=int(sums[0]),
+            reference_length=length if self.averages_lengths else int(length),
+            signature=self.signature(references, choices),
+        )
+
+    def _in_words(self, sums: NDArray[Any]) -> Floats:
+        rows = np.array(sums, dtype=np.float64)
+        if self.averages_lengths:
+            rows[:, 1] /= LENGTH_SCALE
+        return rows
+
+    def signature(self, references: int | None, choices: dict[str, str] | None = None) -> str:
+        """Return all choices that move the score, in sacreBLEU's format; keys it lacks only where they change something.
+
+        Args:
+            references: how many each segment has, None where the number varies.
+            choices: further keys and their values, which come behind the number of references.
+        """
+        keys = reference_key(references) | (choices or {})
+        keys["case"] = "lc" if self.lowercase else "mixed"
+        keys["eff"] = "yes" if self.effective_order else "no"
+        keys["tok"] = tokenizer_signature(self.tokenizer)
+        keys["smooth"] = self._smoothing_name()
+        if self.order != BLEU.order:
+            keys["order"] = str(self.order)
+        if self.weights is not None and not self.uniform_weights:
+            keys["weights"] = ",".join(f"{w!r}" for w in self.weights)
+        if self.reference_length != BLEU.reference_length:
+            keys["reflen"] = self.reference_length
+        if self.tokenizer == "intl":
+            keys["unicode"] = regex_unicode_version()
+        keys |= {"version": SACREBLEU_VERSION, "lmgauge": __version__}
+        return signature_of(keys)
+
+    def _smoothing_name(self) -> str:
+        if self.smoothing not in ("floor", "add-k"):
+            return self.smoothing
+        value = self.value
+        # sacreBLEU prints two decimals, which would hide the rest of 0.001.
+        printed = f"{value:.2f}" if float(f"{value:.2f}") == value else repr(value)
+        return f"{self.smoothing}[{printed}]"
+
+
+def _checked_weights(weights: Sequence[float], order: int) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(w) for w in weights)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"weights: {weights!r} are not numbers; give one for each order") from error
+    if len(numbers) != order:
+        raise UsageError(f"weights: {len(numbers)} given for order {order}; give one for each order")
+    if not all(math.isfinite(w) and w >= 0 for w in numbers):
+        raise UsageError(f"weights: {', '.join(f'{w:g}' for w in numbers)} are not all finite and at least 0")
+    if abs(math.fsum(numbers) - 1) > WEIGHT_TOLERANCE:
+        raise UsageError(f"weights: their sum is {math.fsum(numbers):g}, not 1; divide each by it")
+    return numbers

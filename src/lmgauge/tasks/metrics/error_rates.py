@@ -1,0 +1,293 @@
+"""Word and character error rates of transcripts, with the counts behind them, as jiwer 4 has them.
+
+Each segment is aligned with its reference by an optimal sequence of edits; of several optimal ones the one jiwer (that is,
+rapidfuzz) takes, which settles how many edits are substitutions, deletions and insertions.
+
+The formulas take float64 [rows, 4], a row for each text (or resample): hits H, substitutions S, deletions D and insertions
+I, summed over the segments; so a rate is always that of the sum, never a mean of rates. The reference has H + S + D units
+(words or characters), the hypothesis H + S + I.
+
+Source: Morris, Maier & Green (2004), "From WER and RIL to MER and WIL: improved evaluation measures for connected speech
+recognition", Interspeech.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from lmgauge._kernels import _native
+from lmgauge.choices import UnicodeForm
+from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.protocol import Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.normalization import STANDARD, Normalization, check_unicode_form
+from lmgauge.tasks.texts import References, Texts
+from lmgauge.version import __version__
+
+__all__ = [
+    "CER",
+    "WER",
+    "EditRate",
+    "ErrorRates",
+    "error_rates",
+    "information_lost",
+    "information_preserved",
+    "match_error_rates",
+]
+
+UNITS = {"word": 0, "character": 1}
+
+
+def error_rates(counts: Floats) -> Floats:
+    """Return errors for each unit of the reference, (S + D + I) / (H + S + D): the word or character error rate.
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 or more, and more than 1 where there are many insertions; against an empty reference the number of
+        insertions, as jiwer has it.
+
+    >>> error_rates(np.array([[3.0, 1.0, 0.0, 1.0]])).tolist()
+    [0.5]
+    """
+    hits, substitutions, deletions, insertions = counts.T
+    errors, length = substitutions + deletions + insertions, hits + substitutions + deletions
+    return _divided(errors, length, insertions)
+
+
+def match_error_rates(counts: Floats) -> Floats:
+    """Return the share of errors among all matches and errors, (S + D + I) / (H + S + D + I).
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 to 1; 0 where both texts are empty.
+
+    >>> match_error_rates(np.array([[3.0, 1.0, 0.0, 1.0]])).tolist()
+    [0.4]
+    """
+    hits, substitutions, deletions, insertions = counts.T
+    errors = substitutions + deletions + insertions
+    return _divided(errors, hits + errors, np.zeros(len(counts)))
+
+
+def information_preserved(counts: Floats) -> Floats:
+    """Return word information preserved: hits by reference length times hits by hypothesis length.
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 to 1; 1 where both texts are empty, 0 where one is.
+
+    >>> information_preserved(np.array([[3.0, 1.0, 0.0, 0.0]])).tolist()
+    [0.5625]
+    """
+    hits, substitutions, deletions, insertions = counts.T
+    reference, hypothesis = hits + substitutions + deletions, hits + substitutions + insertions
+    both_empty = (reference + hypothesis == 0).astype(np.float64)
+    return _divided(hits, reference, both_empty) * _divided(hits, hypothesis, both_empty)
+
+
+def information_lost(counts: Floats) -> Floats:
+    """Return word information lost: 1 less what is preserved.
+
+    Args:
+        counts: float64 [rows, 4].
+
+    Returns:
+        float64 [rows], 0 to 1.
+
+    >>> information_lost(np.array([[3.0, 1.0, 0.0, 0.0]])).tolist()
+    [0.4375]
+    """
+    return np.asarray(1.0 - information_preserved(counts), dtype=np.float64)
+
+
+def _divided(numerator: Floats, denominator: Floats, otherwise: Floats) -> Floats:
+    """Return the quotient; `otherwise` where the denominator is 0."""
+    nonzero = denominator != 0
+    return np.where(nonzero, numerator / np.where(nonzero, denominator, 1.0), otherwise)
+
+
+@dataclass(frozen=True)
+class ErrorRates:
+    """A word or character error rate and its parts; all rates are ratios, of counts summed over the segments.
+
+    Attributes:
+        metric: "WER" or "CER".
+        score: errors by units of the reference; more than 1 is possible. Against nothing but empty references the number
+            of insertions.
+        mer: match error rate, errors by all matches and errors.
+        wil: word information lost.
+        wip: word information preserved, 1 - wil.
+        hits: units that are the same in both.
+        substitutions: units of the reference with another one in their place.
+        deletions: units of the reference with none in their place.
+        insertions: units of the hypothesis that stand for none of the reference.
+        reference_length: units of the references.
+        hypothesis_length: units of the hypotheses.
+        signature: all choices that move the number.
+    """
+
+    metric: str
+    score: float
+    mer: float
+    wil: float
+    wip: float
+    hits: int
+    substitutions: int
+    deletions: int
+    insertions: int
+    reference_length: int
+    hypothesis_length: int
+    signature: str
+
+    @property
+    def errors(self) -> int:
+        """Substitutions, deletions and insertions together."""
+        return self.substitutions + self.deletions + self.insertions
+
+    def __str__(self) -> str:
+        """Return one line: name, signature, per cent, and what it is made of."""
+        return (
+            f"{self.metric}|{self.signature} = {100 * self.score:.2f}% "
+            f"(S = {self.substitutions} D = {self.deletions} I = {self.insertions} of {self.reference_length}; "
+            f"MER = {100 * self.mer:.2f}% WIL = {100 * self.wil:.2f}%)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes, flat, and the number of errors."""
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"errors": self.errors}
+
+
+@dataclass(frozen=True)
+class EditRate(CompiledMetric):
+    """What `WER` and `CER` share: the options, which say what is done to references and hypotheses alike.
+
+    Attributes:
+        lowercase: compare lower-case texts.
+        remove_punctuation: leave out characters of the Unicode categories P.
+        expand_contractions: spell out common English contractions, see `normalization.CONTRACTIONS`.
+        remove_nonwords: leave out what stands in [] or <>: [laugh], <unk>.
+        collapse_spaces: white space becomes one blank; moves the character error rate only.
+        unicode_form: "NFC" or "NFKC", or None: as it is.
+        standardize: what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space.
+    """
+
+    lowercase: bool = False
+    remove_punctuation: bool = False
+    expand_contractions: bool = False
+    remove_nonwords: bool = False
+    collapse_spaces: bool = False
+    unicode_form: UnicodeForm | None = None
+    standardize: bool = False
+
+    unit: ClassVar[Literal["word", "character"]]
+    percent: ClassVar[bool] = True
+    higher_is_better: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    is_error_rate: ClassVar[bool] = True
+    reference_columns: ClassVar[slice] = slice(0, 3)
+    columns: ClassVar[tuple[str, ...]] = ("hits", "substitutions", "deletions", "insertions")
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+            UsageError: `unicode_form` is unknown.
+        """
+        check_unicode_form(self.unicode_form)
+
+    @property
+    def name(self) -> str:
+        """ "WER" or "CER"."""
+        return type(self).__name__
+
+    @property
+    def normalization(self) -> Normalization:
+        """The steps that the options stand for."""
+        return Normalization(
+            unicode_form=self.unicode_form,
+            lowercase=self.lowercase or (self.standardize and STANDARD.lowercase),
+            expand_contractions=self.expand_contractions or (self.standardize and STANDARD.expand_contractions),
+            remove_nonwords=self.remove_nonwords or (self.standardize and STANDARD.remove_nonwords),
+            remove_punctuation=self.remove_punctuation or (self.standardize and STANDARD.remove_punctuation),
+            # Words are the same without, so that signatures need not tell them apart.
+            collapse_spaces=self.unit == "character"
+            and (self.collapse_spaces or (self.standardize and STANDARD.collapse_spaces)),
+        )
+
+    def prepared(self, texts: Texts) -> Texts:
+        """Return the texts after normalization; the same object if nothing is asked for."""
+        return self.normalization.applied(texts)
+
+    def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
+        """Return what counts hits, substitutions, deletions and insertions.
+
+        Of several references the one with the fewest edits counts, the first of equals. Time grows with the product of the
+        lengths (a million characters against as many unrelated ones: some minutes), memory with their sum.
+        """
+
+        def count(begin: int, end: int, out: Statistics) -> None:
+            _native.edit_counts(
+                *(references.texts.arrays, references.offsets, hypotheses.arrays, UNITS[self.unit]),
+                *(begin, end, out.reshape(-1), stop),
+            )
+
+        return count
+
+    def scores(self, sums: Floats) -> Floats:
+        """Return the error rate, a ratio, for each row of sums; float64 [rows, 4] -> float64 [rows]."""
+        return error_rates(sums)
+
+    def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> ErrorRates:
+        """Return the rate and its parts from one sum of statistics, int64 [4]; see `ScoredSums.score`."""
+        hits, substitutions, deletions, insertions = (int(count) for count in sums)
+        row = np.asarray(sums, dtype=np.float64)[None]
+        return ErrorRates(
+            metric=self.name,
+            score=float(error_rates(row)[0]),
+            mer=float(match_error_rates(row)[0]),
+            wil=float(information_lost(row)[0]),
+            wip=float(information_preserved(row)[0]),
+            hits=hits,
+            substitutions=substitutions,
+            deletions=deletions,
+            insertions=insertions,
+            reference_length=hits + substitutions + deletions,
+            hypothesis_length=hits + substitutions + insertions,
+            signature=signature_of(
+                reference_key(references)
+                | (choices or {})
+                | {"unit": self.unit}
+                | self.normalization.signature()
+                | {"lmgauge": __version__}
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class WER(EditRate):
+    """Word error rate: edits of words by words of the reference.
+
+    Words are what `str.split()` makes of a text: white space of any kind splits them. (jiwer splits them at blanks only, so
+    that "a<TAB>b", or "a b" with a no-break space, is one word there.)
+    """
+
+    unit: ClassVar[Literal["word", "character"]] = "word"
+
+
+@dataclass(frozen=True)
+class CER(EditRate):
+    """Character error rate: edits of code points by code points of the reference.
+
+    White space at both ends is left out; between words it counts, each character of it.
+    """
+
+    unit: ClassVar[Literal["word", "character"]] = "character"

@@ -1,0 +1,336 @@
+"""Precision, recall and F1 of labelled outputs: the figures through scikit-learn, and counts per segment for resampling.
+
+Source: van Rijsbergen (1979), "Information Retrieval", 2nd ed., chapter 7; the digits, and what stands for a quotient
+without a denominator, are scikit-learn's `precision_recall_fscore_support`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from lmgauge.choices import Average
+from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
+from lmgauge.version import __version__
+
+__all__ = ["F1", "F1Score", "LabelScores", "f1_scores", "label_scores"]
+
+LARGEST_TABLE = 1 << 30
+"""Bytes of statistics that are made at once."""
+
+NAMED = 5
+"""Labels that a note names; of more it tells the number."""
+
+
+def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.0) -> Floats:
+    """Return the mean of the labels' F1 = 2 TP / (predicted + gold), 0 to 1.
+
+    Args:
+        sums: float64 [rows, 3 * labels]: true positives, times predicted and times gold, of each label.
+        weighted: each label counts as often as it is gold; otherwise all count alike.
+        zero_division: the F1 of a label that is neither gold nor predicted; NaN leaves it out of the mean.
+
+    Returns:
+        float64 [rows]; NaN where `zero_division` is NaN and no label has an F1.
+
+    >>> float(f1_scores(np.array([[1.0, 1.0, 2.0, 1.0, 2.0, 1.0]]))[0]) == 2 / 3
+    True
+    """
+    right, predicted, gold = sums[:, 0::3], sums[:, 1::3], sums[:, 2::3]
+    below = predicted + gold
+    f1 = np.divide(2 * right, below, out=np.full(below.shape, zero_division), where=below > 0)
+    there = ~np.isnan(f1)
+    weights = np.where(there, gold if weighted else 1.0, 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    weights = np.where(total > 0, weights, there)  # nothing is gold: as scikit-learn, all alike
+    count = weights.sum(axis=1)
+    summed = (weights * np.where(there, f1, 0.0)).sum(axis=1)
+    mean: Floats = np.divide(summed, count, out=np.full(len(sums), np.nan), where=count > 0)
+    return mean
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """Precision, recall and F1 of each label and over all, 0 to 1, as scikit-learn has them.
+
+    Attributes:
+        labels: that count, in this order in what follows.
+        precision: of each label: how often it is right where it is predicted.
+        recall: of each label: how often it is predicted where it is right.
+        f1: of each label: their harmonic mean.
+        support: how often each label is gold.
+        predicted: how often each label is predicted.
+        macro: precision, recall and F1 averaged over labels, all alike.
+        micro: the same of the sums over labels.
+        weighted: averaged over labels, each as often as it is gold.
+        accuracy: share of segments whose label is right, whatever `labels` counts.
+        segments: how many there are.
+        notes: where a quotient had no denominator and what stands for it.
+        signature: all choices that move the numbers.
+    """
+
+    labels: tuple[str, ...]
+    precision: tuple[float, ...]
+    recall: tuple[float, ...]
+    f1: tuple[float, ...]
+    support: tuple[int, ...]
+    predicted: tuple[int, ...]
+    macro: tuple[float, float, float]
+    micro: tuple[float, float, float]
+    weighted: tuple[float, float, float]
+    accuracy: float
+    segments: int
+    notes: tuple[str, ...]
+    signature: str
+
+    def __str__(self) -> str:
+        """Return the averages in one line, with the notes if there are any."""
+        line = f"F1|{self.signature} = {self.macro[2]:.4f} macro, {self.micro[2]:.4f} micro, {self.weighted[2]:.4f} weighted"
+        return "; ".join((f"{line}, accuracy {self.accuracy:.4f}", *self.notes))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each label: label, precision, recall, f1, support, predicted."""
+        columns = ("label", "precision", "recall", "f1", "support", "predicted")
+        parts = (self.labels, self.precision, self.recall, self.f1, self.support, self.predicted)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, the averages flat ("macro_f1"), the labels as rows."""
+        averages = {"macro": self.macro, "micro": self.micro, "weighted": self.weighted}
+        flat = {
+            f"{average}_{name}": value
+            for average, values in averages.items()
+            for name, value in zip(("precision", "recall", "f1"), values, strict=True)
+        }
+        told = {"notes": list(self.notes), "signature": self.signature, "labels": self.rows()}
+        return {**flat, "accuracy": self.accuracy, "segments": self.segments, **told}
+
+
+def label_scores(
+    gold: Sequence[str], predicted: Sequence[str], *, labels: Sequence[str] | None = None, zero_division: float = 0.0
+) -> LabelScores:
+    """Return precision, recall and F1 through scikit-learn.
+
+    Args:
+        gold: the right label of each segment.
+        predicted: a system's label of each segment.
+        labels: that count (others are then neither right nor wrong, such as "O" of tagged words); None: all there are.
+        zero_division: what stands for a quotient without a denominator: 0, 1, or NaN, which averages leave out.
+
+    Raises:
+        InputError: the lists differ in length, are empty, or hold what is no string.
+        UsageError: labels are repeated or none, or `zero_division` is another number.
+        MissingExtraError: scikit-learn is not installed.
+    """
+    check_labels(gold, predicted)
+    chosen = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)
+    _check_options(chosen, zero_division)
+    try:
+        from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+    except ImportError as error:
+        raise MissingExtraError("scikit-learn", extra="labels") from error
+    # An array of objects: scikit-learn would make one of fixed width, which cuts off U+0000 and pads to the longest.
+    right, given = np.array(gold, dtype=object), np.array(predicted, dtype=object)
+
+    def scored(average: str | None) -> Any:
+        return precision_recall_fscore_support(
+            right, given, labels=list(chosen), average=average, zero_division=zero_division
+        )
+
+    def averaged(average: Average) -> tuple[float, float, float]:
+        precision, recall, f1, _ = scored(average)
+        return float(precision), float(recall), float(f1)
+
+    precision, recall, f1, support = scored(None)
+    counts = Counter(predicted)
+    return LabelScores(
+        labels=chosen,
+        precision=tuple(precision.tolist()),
+        recall=tuple(recall.tolist()),
+        f1=tuple(f1.tolist()),
+        support=tuple(int(count) for count in support),
+        predicted=tuple(counts[label] for label in chosen),
+        macro=averaged("macro"),
+        micro=averaged("micro"),
+        weighted=averaged("weighted"),
+        accuracy=float(accuracy_score(right, given)),
+        segments=len(gold),
+        notes=_notes(chosen, Counter(gold), counts, zero_division),
+        signature=_signature(chosen, zero_division),
+    )
+
+
+@dataclass(frozen=True)
+class F1Score:
+    """One F1 of one system, with all figures of its labels where they were made.
+
+    Attributes:
+        metric: F1 and the kind of average.
+        score: 0 to 1.
+        signature: all choices that move the number.
+        report: precision, recall and F1 of each label, and all averages.
+    """
+
+    metric: str
+    score: float
+    signature: str
+    report: LabelScores | None = None
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return f"{self.metric}|{self.signature} = {self.score:.4f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the score, and the figures of the report, flat."""
+        told = {} if self.report is None else self.report.to_dict()
+        return told | {"metric": self.metric, "score": self.score, "signature": self.signature}
+
+
+@dataclass(frozen=True)
+class F1(ScoredSums):
+    """F1 of labelled outputs as counts that add up, for intervals and tests of several systems from the same resamples.
+
+    Attributes:
+        labels: that count.
+        average: "macro" (all labels alike), "weighted" (each as often as it is gold) or "micro" (of the sums over labels).
+        zero_division: the F1 of a label that is neither gold nor predicted: 0, 1, or NaN, which the average leaves out.
+    """
+
+    labels: tuple[str, ...]
+    average: Average = "macro"
+    zero_division: float = 0.0
+
+    percent: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    reference_columns: ClassVar[slice] = slice(2, None, 3)
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+            UsageError: one of them is out of range.
+        """
+        if self.average not in get_args(Average):
+            raise UsageError(f"average {self.average!r}: give macro, micro or weighted")
+        _check_options(self.labels, self.zero_division)
+
+    @property
+    def name(self) -> str:
+        """F1 and the kind of average."""
+        return f"{self.average} F1"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the statistics: three of each label, or three in all for micro."""
+        of = [""] if self.average == "micro" else [f"{label}: " for label in self.labels]
+        return tuple(f"{label}{count}" for label in of for count in ("true positives", "predicted", "gold"))
+
+    def signature(self, choices: Mapping[str, str] | None = None) -> str:
+        """Return all choices that move the number, after those of the caller."""
+        keys = "".join(f"{key}:{value}|" for key, value in (choices or {}).items())
+        return f"{keys}average:{self.average}|{_signature(self.labels, self.zero_division)}"
+
+    def statistics_of(self, gold: Sequence[str], predicted: Sequence[str]) -> Statistics:
+        """Count true positives, times predicted and times gold, of each label in each segment.
+
+        Args:
+            gold: the right label of each segment.
+            predicted: a system's label of each segment.
+
+        Returns:
+            int64 [segments, columns], columns as `columns`.
+
+        Raises:
+            InputError: the lists differ in length, are empty, or hold what is no string.
+            UsageError: the table would have more than a gigabyte.
+        """
+        check_labels(gold, predicted)
+        columns = len(self.columns)
+        if 8 * len(gold) * columns > LARGEST_TABLE:
+            raise UsageError(
+                f"{self.average} F1 of {len(self.labels):,} labels over {len(gold):,} segments needs a table of "
+                f"{8 * len(gold) * columns / 2**30:,.1f} GiB: count fewer labels, take the micro average, which needs three "
+                "columns, or `label_scores`, which has no interval"
+            )
+        codes = {label: code for code, label in enumerate(self.labels)}
+        right = np.fromiter((codes.get(label, -1) for label in gold), dtype=np.int64, count=len(gold))
+        given = np.fromiter((codes.get(label, -1) for label in predicted), dtype=np.int64, count=len(gold))
+        out = np.zeros((len(gold), columns), dtype=np.int64)
+        for column, found in ((0, np.where(right == given, right, -1)), (1, given), (2, right)):
+            at = np.flatnonzero(found >= 0)
+            label = np.zeros_like(at) if self.average == "micro" else found[at]
+            out[at, 3 * label + column] = 1
+        return out
+
+    def scores(self, sums: Floats) -> Floats:
+        """Return F1 of each row of sums, float64 [rows, columns] -> float64 [rows], 0 to 1."""
+        return f1_scores(sums, weighted=self.average == "weighted", zero_division=self.zero_division)
+
+    def score(self, sums: Statistics, references: int | None = 1, choices: Mapping[str, str] | None = None) -> F1Score:
+        """Return the number from one sum of statistics, int64 [columns]; see `ScoredSums.score`."""
+        value = float(self.scores(np.asarray(sums, dtype=np.float64)[None])[0])
+        return F1Score(self.name, value, self.signature(choices))
+
+
+def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
+    """Refuse what are not two lists of labels, as many in both.
+
+    Raises:
+        InputError: says what is wrong, and where.
+    """
+    for name, given in (("gold", gold), ("predicted", predicted)):
+        if isinstance(given, str):
+            raise InputError(f"{name} is one string: give a list with a label for each segment")
+        odd = next((i for i, label in enumerate(given) if not isinstance(label, str)), None)
+        if odd is not None:
+            kind = type(given[odd]).__name__
+            raise InputError(f"{name} label {odd + 1} is {given[odd]!r} ({kind}), not a string: convert labels with str()")
+    if len(gold) != len(predicted):
+        raise InputError(
+            f"{len(gold):,} gold labels and {len(predicted):,} predicted ones: there must be one of each a segment"
+        )
+    if not len(gold):
+        raise InputError("there are no labels: nothing can be measured")
+
+
+def _check_options(labels: tuple[str, ...], zero_division: float) -> None:
+    if isinstance(labels, str) or not labels:
+        raise UsageError(f"labels {labels!r}: give a list of one label or more")
+    repeated = [label for label, count in Counter(labels).items() if count > 1]
+    if repeated:
+        raise UsageError(f"label {repeated[0]!r} is given twice; give each once")
+    if not (zero_division in (0, 1) or math.isnan(zero_division)):
+        raise UsageError(f"zero_division {zero_division!r}: give 0, 1 or NaN")
+
+
+def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str], zero_division: float) -> tuple[str, ...]:
+    def named(found: list[str]) -> str:
+        rest = len(found) - NAMED
+        return ", ".join(map(repr, found[:NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
+
+    value = "left out of averages" if math.isnan(zero_division) else f"set to {zero_division:g}"
+    unpredicted = [label for label in labels if not predicted[label]]
+    absent = [label for label in labels if not gold[label]]
+    neither = [label for label in absent if not predicted[label]]
+    ignored = sorted((gold.keys() | predicted.keys()) - set(labels))
+    told = [
+        (unpredicted, f"never predicted, precision {value}"),
+        (absent, f"never gold, recall {value}"),
+        (neither, f"neither gold nor predicted, F1 {value}"),
+        (ignored, "not counted"),
+    ]
+    notes = [f"{what}: {named(found)}" for found, what in told if found]
+    if gold[""] or predicted[""]:
+        notes.append(f"nothing is a label too: gold {gold['']:,} times, predicted {predicted['']:,} times")
+    return tuple(notes)
+
+
+def _signature(labels: tuple[str, ...], zero_division: float) -> str:
+    value = "nan" if math.isnan(zero_division) else f"{zero_division:g}"
+    return f"labels:{len(labels)}|zero:{value}|lmgauge:{__version__}"

@@ -1,0 +1,142 @@
+"""What every task metric is: statistics per segment that add up, and a number from their sum."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.tasks.texts import References, Texts
+
+SACREBLEU_VERSION = "2.6.0"
+"""The sacreBLEU whose digits BLEU, chrF and TER are."""
+
+Statistics = NDArray[np.int64]
+"""int64 [segments, columns]: the sufficient statistics; any rows may be added up."""
+
+Floats = NDArray[np.float64]
+
+
+class TaskScore(Protocol):
+    """A number with the parts it was made of."""
+
+    @property
+    def metric(self) -> str:
+        """The metric's name, such as "BLEU" or "chrF2++"."""
+
+    @property
+    def score(self) -> float:
+        """The number in the metric's own unit: BLEU, chrF and TER times 100, error rates as a ratio."""
+
+    @property
+    def signature(self) -> str:
+        """All choices that move the number, in sacreBLEU's format."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the score and its parts, flat, for JSON and data frames."""
+
+
+class ScoredSums(Protocol):
+    """What turns sums of statistics into a number. Classes that inherit from it get the defaults below.
+
+    Attributes:
+        percent: the number is a ratio, printed in per cent (error rates, F1).
+        higher_is_better: a higher number is the better one: BLEU, chrF; not error rates.
+        bounds: the lowest and the highest number there can be; intervals end there.
+        reference_columns: the statistics whose sum says how much reference a segment has.
+    """
+
+    percent: ClassVar[bool] = False
+    higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 100.0)
+    reference_columns: ClassVar[slice]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the statistics."""
+
+    @property
+    def name(self) -> str:
+        """What signatures and tables call it."""
+
+    def scores(self, sums: Floats) -> Floats:
+        """Return the number for each row of sums of statistics.
+
+        Args:
+            sums: float64 [rows, columns].
+
+        Returns:
+            float64 [rows], in the metric's unit.
+        """
+
+    def score(self, sums: Any, references: int | None, choices: dict[str, str] | None = None) -> TaskScore:
+        """Return the number and its parts from one sum of statistics.
+
+        Args:
+            sums: int64 [columns], or float64 if the statistics are; the sum over the segments in question.
+            references: references per segment, None where the number varies; for the signature.
+            choices: further keys of the signature: {"bs": "1000", "seed": "12345"}.
+        """
+
+
+class TaskMetric(ScoredSums, Protocol):
+    """A metric of texts, and its options.
+
+    A metric that a model computes (such as COMET) fits as well: its statistics are floats, for example the model's score
+    of a segment and 1, and it may need the source texts.
+
+    Attributes:
+        is_error_rate: a blank hypothesis or reference is a valid text (all is deleted, or inserted), so that texts that
+            are all blank have a score.
+        needs_sources: statistics are also of the texts that were translated.
+        float_statistics: statistics are float64. They are rounded to multiples of 2^-32 before they are added up, so that
+            sums do not depend on order, parts or threads.
+        zero_means: why a score may be 0, for a note; "" if there is nothing to say.
+    """
+
+    is_error_rate: ClassVar[bool] = False
+    needs_sources: ClassVar[bool] = False
+    float_statistics: ClassVar[bool] = False
+    zero_means: ClassVar[str] = ""
+
+    def prepared(self, texts: Texts) -> Texts:
+        """Return hypotheses as the statistics need them: lower case, tokens."""
+        return texts
+
+    def prepared_references(self, texts: Texts) -> Texts:
+        """Return references as the statistics need them; worth keeping for further systems."""
+        return self.prepared(texts)
+
+    def statistics(
+        self, hypotheses: Texts, references: References, threads: int | None = None, sources: Texts | None = None
+    ) -> NDArray[Any]:
+        """Return the statistics of each segment, from prepared texts of equal number.
+
+        Args:
+            hypotheses: one for each segment, prepared.
+            references: one or more for each segment, prepared.
+            threads: how many to use, all cores if None; the result does not depend on it.
+            sources: one for each segment, as they were written; only if the metric `needs_sources`.
+
+        Returns:
+            int64 [segments, columns], or float64 with `float_statistics`.
+        """
+
+
+def signature_of(keys: dict[str, str]) -> str:
+    """Return the signature that keys and their values make.
+
+    >>> signature_of({"nrefs": "1", "case": "lc"})
+    'nrefs:1|case:lc'
+    """
+    return "|".join(f"{key}:{value}" for key, value in keys.items())
+
+
+def reference_key(references: int | None) -> dict[str, str]:
+    """Return the signature's key for a number of references per segment; None where the number varies.
+
+    >>> reference_key(None)
+    {'nrefs': 'var'}
+    """
+    return {"nrefs": "var" if references is None else str(references)}

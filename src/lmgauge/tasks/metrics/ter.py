@@ -1,0 +1,137 @@
+"""Translation edit rate: edits and shifts by words of the reference; the digits are Tercom's and sacreBLEU's.
+
+Source: Snover, Dorr, Schwartz, Micciulla & Makhoul (2006), "A study of translation edit rate with targeted human
+annotation": TER = edits / average number of reference words.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lmgauge._kernels import _native
+from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, CompiledMetric, Kernel, Stop
+from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.tercom import Tercom
+from lmgauge.tasks.texts import References, Texts
+from lmgauge.version import __version__
+
+__all__ = ["TER", "TerScore", "ter_scores"]
+
+
+def ter_scores(sums: Floats) -> Floats:
+    """Return TER times 100: edits for each 100 words of reference, which may be more than 100.
+
+    Without reference words it is 100 where there are edits and 0 where there are none.
+
+    Args:
+        sums: float64 [rows, 2]: edits, and reference words times `LENGTH_SCALE`.
+
+    Returns:
+        float64 [rows].
+
+    >>> ter_scores(np.array([[2.0, 5 * LENGTH_SCALE], [3.0, 0.0]])).tolist()
+    [40.0, 100.0]
+    """
+    edits, length = sums[:, 0], sums[:, 1] / LENGTH_SCALE
+    return 100 * np.divide(edits, length, out=np.where(edits > 0, 1.0, 0.0), where=length > 0)
+
+
+@dataclass(frozen=True)
+class TerScore:
+    """TER of a text and what it was made of.
+
+    Attributes:
+        metric: "TER".
+        score: edits for each 100 words of reference; less is better, and it may exceed 100.
+        num_edits: insertions, deletions, substitutions and shifts, of each segment against the reference that needs fewest.
+        ref_length: words of the references, of several the average.
+        signature: all choices that move the number, in sacreBLEU's format.
+    """
+
+    metric: str
+    score: float
+    num_edits: int
+    ref_length: float
+    signature: str
+
+    def __str__(self) -> str:
+        """Return sacreBLEU's line, with one decimal."""
+        return f"{self.metric}|{self.signature} = {self.score:.1f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the score and its parts."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TER(CompiledMetric):
+    """The options of translation edit rate (Snover et al. 2006), as Tercom and sacreBLEU compute it.
+
+    The edits are those of a greedy search for shifts of up to 10 words over up to 50, with an edit distance that leaves the
+    diagonal by at most 25 words; a segment gets no further shift after 1,000 were tried.
+
+    Attributes:
+        normalized: undo XML entities and set punctuation apart, as Tercom's normalizer does.
+        no_punct: remove punctuation.
+        asian_support: with one of these, treat Chinese and Japanese too.
+        case_sensitive: tell upper from lower case.
+    """
+
+    normalized: bool = False
+    no_punct: bool = False
+    asian_support: bool = False
+    case_sensitive: bool = False
+
+    averages_lengths: ClassVar[bool] = True
+    higher_is_better: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    reference_columns: ClassVar[slice] = slice(1, 2)
+
+    @property
+    def name(self) -> str:
+        """ "TER"."""
+        return "TER"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the statistics; the length is in words times `LENGTH_SCALE`."""
+        return ("edits", "reference_length")
+
+    def prepared(self, texts: Texts) -> Texts:
+        """Return the texts in lower case and normalized, as the options say."""
+        return Tercom(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)(texts)
+
+    def prepared_references(self, texts: Texts) -> Texts:
+        """Return the references after the same, twice if normalized, as in sacreBLEU: "it's," comes apart once more."""
+        once = self.prepared(texts)
+        return self.prepared(once) if self.normalized else once
+
+    def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
+        """Return what counts edits against the reference that needs fewest, and the average length of the references."""
+
+        def count(begin: int, end: int, out: Statistics) -> None:
+            _native.ter_statistics(hypotheses.arrays, references.texts.arrays, references.offsets, begin, end, out)
+
+        return count
+
+    def scores(self, sums: Floats) -> Floats:
+        """Return TER of each row of sums, float64 [rows, 2] -> float64 [rows]."""
+        return ter_scores(sums)
+
+    def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> TerScore:
+        """Return the score and its parts from one sum of statistics, int64 [2]; see `ScoredSums.score`."""
+        flags = {"norm": self.normalized, "punct": not self.no_punct, "asian": self.asian_support}
+        keys = reference_key(references) | (choices or {})
+        keys |= {"case": "mixed" if self.case_sensitive else "lc", "tok": "tercom"}
+        keys |= {name: "yes" if on else "no" for name, on in flags.items()}
+        return TerScore(
+            metric=self.name,
+            score=float(self.scores(np.asarray(sums, dtype=np.float64)[None])[0]),
+            num_edits=int(sums[0]),
+            ref_length=int(sums[1]) / LENGTH_SCALE,
+            signature=signature_of(keys | {"version": SACREBLEU_VERSION, "lmgauge": __version__}),
+        )

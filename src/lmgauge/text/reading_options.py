@@ -1,0 +1,48 @@
+"""How text is read, as one object: made where a user chooses, and handed on whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from lmgauge.choices import ErrorPolicy, Format, Unit
+
+STORED = ("unit", "field", "group", "document", "id", "format", "errors")
+"""What decides which text is read: it is written into run folders, in this order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingOptions:
+    """How a `Corpus` reads its files; `Corpus.from_files` explains each field, with the same names and defaults.
+
+    Attributes:
+        unit: a segment of a text file is a "line" or the whole "document".
+        field: the JSONL field or the column that holds the text.
+        group: "file", the field that names the group of a record, or None for no groups.
+        document: what makes up a document, or the field that names it; None for the rule by the number of files.
+        id: the field that names a record.
+        format: "text", "jsonl", "tsv" or "parquet" for all files; None to go by their names.
+        errors: "fail", "replace" or "skip" where bytes are not valid text.
+        block_bytes: bytes to hold at a time, about; the result does not depend on it.
+        lists: a JSONL field may hold a list of strings.
+        keep_bom: a byte order mark at the start of a text file is text.
+
+    Example:
+        >>> ReadingOptions(unit="document").stored()["unit"]
+        'document'
+    """
+
+    unit: Unit = "line"
+    field: str = "text"
+    group: str | None = "file"
+    document: str | None = None
+    id: str | None = None
+    format: Format | None = None
+    errors: ErrorPolicy = "fail"
+    block_bytes: int = 1 << 20
+    lists: bool = False
+    keep_bom: bool = False
+
+    def stored(self) -> dict[str, Any]:
+        """Return the fields that decide which text is read, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in STORED}
