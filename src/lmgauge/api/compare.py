@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, says_documents, text_of
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.compare import compare as _compare
 from lmgauge.evaluation.comparison.judge import ComparisonSettings
@@ -14,8 +15,7 @@ from lmgauge.evaluation.comparison.pair_sums import WordCounts
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
-from lmgauge.numerics.significance import DEFAULT_RESAMPLES
+from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.text.documents import Corpus
 from lmgauge.text.training_coverage import seen_in_training
 
@@ -26,7 +26,7 @@ def compare(
     text: Text | None = None,
     document: str | None = None,
     train: Text | None = None,
-    resamples: int = DEFAULT_RESAMPLES,
+    resamples: int = DEFAULT_TRIALS,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
     examples: int = 5,

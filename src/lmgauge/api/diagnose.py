@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
 from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, TrainingWords
 from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import remembered
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 
 from lmgauge.api.inputs import PATHS, Model, Text, corpus_of, load_models
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence, DivergenceSettings
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.registry import model_names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lmgauge.api.inputs import Model, loaded
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample as _sample
 

@@ -107,7 +107,8 @@ def compare(
     """
     from lmgauge.api.compare import compare as run
     from lmgauge.json_text import to_json
-    from lmgauge.report.compare import print_comparisons
+    from lmgauge.report import comparison
+    from lmgauge.report.terminal import show
 
     if recipes:
         if runs:
@@ -123,7 +124,7 @@ def compare(
     if shown.as_json:
         click.echo(to_json(found.to_dict()))
     else:
-        print_comparisons(found, details=len(found) == 1 if shown.details is None else shown.details)
+        show(comparison.blocks(found, details=len(found) == 1 if shown.details is None else shown.details))
     _fail_where_not_comparable(found, shown, text_named=bool(texts))
 
 
@@ -150,7 +151,8 @@ def _fail_where_not_comparable(found: Comparisons, shown: _Shown, *, text_named:
 def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, *, as_json: bool) -> None:
     from lmgauge.api.compare import compare_recipes
     from lmgauge.json_text import to_json
-    from lmgauge.report.compare import print_recipes
+    from lmgauge.report import recipes as report
+    from lmgauge.report.terminal import show
 
     of_recipe: dict[str, list[str]] = {}
     for recipe in recipes:
@@ -165,4 +167,4 @@ def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document:
     if as_json:
         click.echo(to_json([item.to_dict() for item in found]))
     else:
-        print_recipes(found)
+        show(report.blocks(found))

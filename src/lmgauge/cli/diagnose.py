@@ -91,7 +91,8 @@ def diagnose(
     """
     from lmgauge.api.diagnose import diagnose as run_diagnosis
     from lmgauge.json_text import to_json
-    from lmgauge.report.diagnose import print_diagnosis
+    from lmgauge.report import diagnosis as report
+    from lmgauge.report.terminal import show
 
     if model is None:
         of_model = ("contexts", "exhaustive", "sample_tokens")
@@ -108,4 +109,4 @@ def diagnose(
     if as_json:
         click.echo(to_json(found.to_dict()))
     else:
-        print_diagnosis(found)
+        show(report.blocks(found))

@@ -95,7 +95,8 @@ def divergence(
     """
     from lmgauge.api.divergence import divergence as run
     from lmgauge.json_text import to_json
-    from lmgauge.report.divergence import print_divergence
+    from lmgauge.report import divergence as report
+    from lmgauge.report.terminal import show
 
     model = next((text for text in texts if Path(text, "config.json").is_file()), None)
     if model is not None:
@@ -115,4 +116,4 @@ def divergence(
     if as_json:
         click.echo(to_json(result.to_dict()))
     else:
-        print_divergence(result)
+        show(report.blocks(result))

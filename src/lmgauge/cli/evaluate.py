@@ -112,7 +112,8 @@ def evaluate(
     lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
     """
     from lmgauge.json_text import to_json
-    from lmgauge.report.terminal import print_evaluations
+    from lmgauge.report import evaluations
+    from lmgauge.report.terminal import show
 
     if [outputs.per_segment, outputs.per_token, "-" if as_json else None].count("-") > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
@@ -129,7 +130,7 @@ def evaluate(
     if as_json:
         click.echo(to_json(results.to_dict()))
     elif "-" not in (outputs.per_segment, outputs.per_token):
-        print_evaluations(results)
+        show(evaluations.blocks(results))
     else:  # rows say nothing of what was changed or left out
         for note in dict.fromkeys(note for result in results for note in result.notes):
             click.echo(f"note: {note}", err=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,8 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lmgauge.models.mixture.model import MixtureModel
 
 
@@ -80,8 +82,8 @@ def mix(
 
 def _print(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
     from lmgauge.json_text import to_json
-    from lmgauge.report.mixture import print_mixture
-    from lmgauge.report.terminal import number
+    from lmgauge.report import mixture as report
+    from lmgauge.report.terminal import show
 
     if as_json:
         content = mixture.to_dict() | {"path": output, "label": mixture.label, "fingerprint": mixture.fingerprint}
@@ -91,13 +93,18 @@ def _print(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_js
         return
     fit = mixture.estimation  # infinities in it are the string "inf"
     own = [float(value) for value in fit["component_perplexities"]] if fit else [None] * len(models)
-    print_mixture(output, list(zip(models, mixture.weights, own, strict=True)), float(fit["perplexity"]) if fit else None)
-    if not fit:
-        return
+    components = list(zip(models, mixture.weights, own, strict=True))
+    show(report.blocks(output, components, float(fit["perplexity"]) if fit else None, _notes(fit) if fit else []))
+
+
+def _notes(fit: Mapping[str, Any]) -> list[str]:
+    from lmgauge.report.formats import number
+
     how = "weights given" if fit["given"] else f"weights by EM in {fit['iterations']} iterations"
     gap = float(fit["gap"])
     gain = number(gap) if gap else "0"
-    click.echo(f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event")
+    notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event"]
     if fit["skipped"]:
         without = number(float(fit["perplexities"][-1]), 3)
-        click.echo(f"{fit['skipped']:,} held-out events are impossible to this mixture; perplexity without them {without}")
+        notes.append(f"{fit['skipped']:,} held-out events are impossible to this mixture; perplexity without them {without}")
+    return notes
