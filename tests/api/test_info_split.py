@@ -31,7 +31,7 @@ def test_both_doors_show_the_same(folder: Path, name: str) -> None:
     assert found.kind == name
     assert ok("info", folder / name, "--json").stdout == to_json(found.to_dict()) + "\n"
     assert ok("info", folder / name).stdout
-    assert f"fingerprint: {found['fingerprint']}" in str(found) or name == "run"
+    assert f"path: {folder / name}" in str(found)
 
 
 def test_a_run_folder_shows_its_numbers_and_whether_it_was_changed(folder: Path, tmp_path: Path) -> None:
@@ -73,10 +73,8 @@ def test_both_doors_split_the_same(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [["--document", "blank-line"], ["--by", "document", "--document", "blank-line"]])
 def test_documents_stay_together(folder: Path, tmp_path: Path, given: list[str]) -> None:
     ok("split", folder / "poems.txt", *given, "--fractions", "0.5,0.25,0.25", "-o", tmp_path / "parts")
-    numbers = [
-        {line.split()[1] for line in path.read_text().splitlines() if line}
-        for path in sorted((tmp_path / "parts").iterdir())
-    ]
+    texts = [path.read_text().splitlines() for path in sorted((tmp_path / "parts").iterdir())]
+    numbers = [{line.split()[1] for line in lines if line} for lines in texts]
     assert sum(map(len, numbers)) == 20
     assert set.union(*numbers) == {str(i) for i in range(20)}
     assert "one group only" in refused("split", folder / "poems.txt", "--by", "group", "-o", tmp_path / "other")
