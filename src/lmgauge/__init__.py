@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lmgauge.api.train import train, train_neural
     from lmgauge.api.verdicts import compare, compare_recipes, diagnose, divergence, mix
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
-    from lmgauge.evaluation.audit import Audit
+    from lmgauge.evaluation.audit.results import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
     from lmgauge.evaluation.diagnosis.results import Diagnosis
     from lmgauge.evaluation.divergence.divergence import Divergence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 _HOMES = {
-    "Audit": "lmgauge.evaluation.audit",
+    "Audit": "lmgauge.evaluation.audit.results",
     "CheckFailedError": "lmgauge.errors",
     "Comparison": "lmgauge.evaluation.comparison.results",
     "Comparisons": "lmgauge.evaluation.comparison.results",

@@ -48,6 +48,7 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
+DEFAULT_SEED = 12345
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]

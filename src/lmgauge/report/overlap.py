@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED, SplitEvaluation
+from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED
 from lmgauge.report.terminal import console, print_evaluations, print_pairs, readable, sign
 
 if TYPE_CHECKING:
-    from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.overlap.results import Overlap, RunParts
 
 _LONGEST_TEXT = 240
 _MOST_GROUPS = 40
 
 
-def print_overlap(overlap: Overlap, split: SplitEvaluation | None = None) -> None:
-    """Prints everything.
+def print_overlap(overlap: Overlap) -> None:
+    """Print everything.
 
     Args:
-        overlap: what was found.
-        split: the run's numbers on the clean and on the contaminated part, if a run was given.
+        overlap: of a test with its training text.
     """
     print_pairs(list(_headline(overlap)))
     for note in overlap.notes:
@@ -29,8 +28,8 @@ def print_overlap(overlap: Overlap, split: SplitEvaluation | None = None) -> Non
         _print_groups(overlap)
     _print_passages(overlap)
     _print_near(overlap)
-    if split is not None:
-        _print_split(split)
+    if overlap.run is not None:
+        _print_split(overlap.run)
 
 
 def _count(count: int, what: str) -> str:
@@ -140,7 +139,7 @@ def _print_text(text: str, skipped: int = 0) -> None:
     console().print(Padding(Text(readable(flat), style="dim"), (0, 0, 0, 4), expand=False))
 
 
-def _print_split(split: SplitEvaluation) -> None:
+def _print_split(split: RunParts) -> None:
     console().print()
     print_evaluations([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
     for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
