@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+DEFAULT_SEED = 12345
+"""Of everything that is drawn."""
+
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -30,6 +33,17 @@ SmoothingKind = Literal[
     "modified-kneser-ney",
     "good-turing",
 ]
+SMOOTHINGS: dict[SmoothingKind, tuple[str, str]] = {
+    "modified-kneser-ney": ("mkn", "three discounts for each order; the best general choice"),
+    "kneser-ney": ("kn", "one discount; lower orders count contexts"),
+    "absolute-discounting": ("ad", "one discount; all orders count occurrences"),
+    "witten-bell": ("wb", "no parameters; for small or artificial texts"),
+    "good-turing": ("gt", "Katz back-off with Good-Turing discounts"),
+    "laplace": ("laplace", "add one"),
+    "lidstone": ("lidstone", "add k, see --k"),
+    "mle": ("mle", "relative frequencies; unseen events are impossible"),
+}
+"""For each smoothing the short name in signatures, and a line for the help page."""
 SMOOTHING_KINDS: tuple[SmoothingKind, ...] = get_args(SmoothingKind)
 VocabularyKind = Literal["open", "closed"]
 VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)
@@ -48,7 +62,6 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
-DEFAULT_SEED = 12345
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------
 TaskErrorPolicy = Literal["fail", "replace"]

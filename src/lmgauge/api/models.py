@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -117,7 +117,7 @@ def evaluate(
         names = model_names(given, models)
         filled = [DistributionColumns(m, columns) for m in models] if columns else []
         with RunFolders(Path(output), names) as folders:
-            folders.keep_finished(models)
+            folders.keep_journal(models)
             results = _evaluate(
                 models,
                 corpus,

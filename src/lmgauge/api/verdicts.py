@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.comparison.compare import ComparisonSettings, WordCounts
 from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
+from lmgauge.evaluation.comparison.pair_sums import WordCounts
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
@@ -23,14 +25,13 @@ from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence, DivergenceSettings
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, open_run, remembered
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.mixture.weights import measure_weights
 from lmgauge.models.mixture.weights import mix as _mix
 from lmgauge.models.sampling import sample_ids
-from lmgauge.numerics.significance import DEFAULT_RESAMPLES as COMPARE_RESAMPLES
+from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.training_coverage import seen_in_training
@@ -42,7 +43,7 @@ def compare(
     text: Text | None = None,
     document: str | None = None,
     train: Text | None = None,
-    resamples: int = COMPARE_RESAMPLES,
+    resamples: int = DEFAULT_TRIALS,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
     examples: int = 5,
@@ -70,23 +71,18 @@ def compare(
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs or more")
     corpus = None if text is None and document is None else _text_of(opened, text, document)
-    counts: WordCounts | None = None
-    if train is not None:
-        scored = corpus or remembered(*opened)
-        if scored is None:
-            raise UsageError("occurrences in training need the text that was scored: name it (--text)")
-        seen = seen_in_training(corpus_of(train), scored, max_order=1, threads=threads)
-
-        def counts(block: Segments) -> NDArray[np.int64]:
-            return seen.of(block)[0]
-
     return _compare(
         opened,
         settings,
         corpus=corpus,
         documents_of_text=_says_documents(text, document),
-        counts=counts,
+        training=None if train is None else partial(_word_counts, corpus_of(train), threads),
     )
+
+
+def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
+    seen = seen_in_training(train, scored, max_order=1, threads=threads)
+    return lambda block: seen.of(block)[0]
 
 
 def compare_recipes(

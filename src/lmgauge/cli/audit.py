@@ -118,8 +118,8 @@ def audit(
     from lmgauge.api.audit import audit_run
     from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.json_text import to_json
-    from lmgauge.report.audit import print_audit
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import audit as report
+    from lmgauge.report.terminal import progress, show
 
     is_run = len(what) == 1 and (Path(what[0]) / EVALUATION_FILE).exists()
     if model is None:
@@ -159,6 +159,6 @@ def audit(
     if as_json:
         click.echo(to_json(result.to_dict()))
     else:
-        print_audit(result)
+        show(report.blocks(result))
     if not result.passed:
         ctx.exit(1)

@@ -101,8 +101,8 @@ def overlap(
     """
     from lmgauge.api.overlap import overlap as find
     from lmgauge.json_text import to_json
-    from lmgauge.report.overlap import print_overlap
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import overlap as report
+    from lmgauge.report.terminal import progress, show
 
     if not tests and len(texts) > 1:
         texts, tests = texts[:-1], texts[-1:]
@@ -120,7 +120,7 @@ def overlap(
     if as_json:
         click.echo(to_json(result.to_dict()))
     else:
-        print_overlap(result)
+        show(report.blocks(result))
         if write_clean is not None:
             say(f"{write_clean}: {result.clean_segments:,} of {result.segments:,} segments")
     if max_overlap is not None:
