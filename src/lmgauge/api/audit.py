@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
-from lmgauge.api.verdicts import _opened, _text_of
-from lmgauge.choices import AUDIT_LEVELS, OverlapUnit, ReservedPolicy
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, text_of
+from lmgauge.choices import AUDIT_LEVELS, OverlapUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
 from lmgauge.evaluation.audit.levels import audit as _audit
 from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.audit.runs import audit_run as _audit_run
 from lmgauge.evaluation.audit.runs import check_model_of_run
-from lmgauge.evaluation.audit.settings import AuditSettings, Progress, silent
-from lmgauge.models.mixture.model import with_reserved
+from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.find import find_overlap
 from lmgauge.text.overlap.results import Overlap
@@ -41,10 +40,8 @@ def audit(
     max_overlap: float = AuditSettings.max_overlap,
     overlap_unit: OverlapUnit = "word",
     sum_tolerance: float = AuditSettings.sum_tolerance,
-    reserved: ReservedPolicy | None = None,
     scoring: ScoringOptions | None = None,
     threads: int | None = None,
-    progress: Progress = silent,
 ) -> Audit:
     """Audit a model on a text: coverage, normalization, causality, contamination and compression.
 
@@ -62,10 +59,8 @@ def audit(
             segments.
         overlap_unit: unit of those runs, 13 words or 25 characters; characters for scripts without spaces between words.
         sum_tolerance: how far from 1 the probabilities after a context may sum; at most 0.001.
-        reserved: what a `<unk>`, `<s>` or `</s>` in the text is; see `evaluate`.
-        scoring: how a model that is named by its path scores.
+        scoring: how a model that is named by its path scores (context, device, reserved tokens ...).
         threads: number of threads; no verdict depends on it.
-        progress: called with a few words on what is being done.
 
     Returns:
         The checks with their evidence; `.require()` raises `CheckFailedError` where one failed.
@@ -83,30 +78,28 @@ def audit(
         max_overlap=max_overlap,
         sum_tolerance=sum_tolerance,
     )
-    stored = None if run is None else _opened(run, check_seal=False)
-    progress("loading")
+    stored = None if run is None else opened(run, check_seal=False)
     subject = loaded(model, scoring)
     if stored is not None:
-        corpus = stored.corpus() if text is None else _text_of([stored], text)
+        corpus = stored.corpus() if text is None else text_of([stored], text)
     else:
         corpus = None if text is None else corpus_of(text)
     if corpus is None:
         raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
     overlap = _contamination(train, corpus, settings, overlap_unit, threads)
-    path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
+    path = os.fspath(model) if isinstance(model, PATHS) else None
     result = _audit(
-        subject if reserved is None else with_reserved([subject], reserved)[0],
+        subject,
         corpus,
         settings,
         overlap=overlap,
         threads=threads,
         name=None if path is None else Path(path).name or path,
         untouched=None if path is None else lambda: loaded(path, scoring),
-        progress=progress,
     )
     if stored is None or "coverage" not in settings.levels:
         return result
-    progress("comparing with the run")
+    say_progress("comparing with the run")
     of_run = _audit_run(stored, corpus, AuditSettings(levels=["coverage"])).checks
     checks = [check for check in of_run if check.name in _CHECKS_OF_RUN]
     checks += check_model_of_run(stored, corpus, subject, threads)
@@ -122,7 +115,6 @@ def audit_run(
     max_overlap: float = AuditSettings.max_overlap,
     overlap_unit: OverlapUnit = "word",
     threads: int | None = None,
-    progress: Progress = silent,
 ) -> Audit:
     """Audit what can be seen of a run, or a score table, without its model: seal, coverage, sums and contamination.
 
@@ -134,17 +126,16 @@ def audit_run(
         max_overlap: as for `audit`, a share from 0 to 1.
         overlap_unit: as for `audit`.
         threads: number of threads; no verdict depends on it.
-        progress: called with a few words on what is being done.
 
     Raises:
         InputError: the table cannot be read.
         UsageError: a number out of range, or an unknown level.
     """
     settings = AuditSettings(levels=_listed(levels), max_overlap=max_overlap)
-    stored = _opened(run, check_seal=False)
-    corpus = stored.corpus() if text is None else _text_of([stored], text)
+    stored = opened(run, check_seal=False)
+    corpus = stored.corpus() if text is None else text_of([stored], text)
     overlap = None if corpus is None else _contamination(train, corpus, settings, overlap_unit, threads)
-    return _audit_run(stored, corpus, settings, overlap=overlap, progress=progress)
+    return _audit_run(stored, corpus, settings, overlap=overlap)
 
 
 def _listed(levels: Sequence[str]) -> Sequence[str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
-from lmgauge.api.models import PathLike, Text, corpus_of
-from lmgauge.api.verdicts import _opened, _text_of
+from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, text_of
 from lmgauge.choices import OverlapUnit
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.audit.settings import Progress, silent
 from lmgauge.evaluation.clean_subset import split_by_segments
 from lmgauge.evaluation.runs import about, remembered
 from lmgauge.files import refuse_replacing
@@ -36,7 +34,6 @@ def overlap(
     run: PathLike | None = None,
     write_clean: PathLike | None = None,
     threads: int | None = None,
-    progress: Progress = silent,
     **options: Unpack[OverlapOptions],
 ) -> Overlap:
     """Find test text inside training text, exactly, with both places.
@@ -47,7 +44,6 @@ def overlap(
         run: a stored run of the test: `Overlap.run` then has its numbers on the clean segments and on the others.
         write_clean: file to write the test to, without contaminated segments and near duplicates.
         threads: number of threads; no result depends on it.
-        progress: called with a few words on what is being done.
         options: `overlap_unit` ("word" or "character", for scripts without spaces between words), `n` (tokens of the
             shortest run that counts; 13 words or 25 characters), `near` (Jaccard index from which segments are near
             duplicates, 0 to 1; 0 skips the search), `fold` (ignore case and punctuation), `passages` (how many to keep).
@@ -58,10 +54,10 @@ def overlap(
         OutputError: the clean test cannot be written.
     """
     settings = OverlapSettings(**options)
-    stored = None if run is None else _opened(run)
+    stored = None if run is None else opened(run)
     training = corpus_of(train)
     if test is not None:
-        corpus = corpus_of(test) if stored is None else _text_of([stored], test)
+        corpus = corpus_of(test) if stored is None else text_of([stored], test)
     elif stored is None:
         raise UsageError("an overlap needs a test text beside the training text, or a run of the test (--run)")
     else:
@@ -76,13 +72,7 @@ def overlap(
         if not corpus.rereadable:
             raise UsageError("--run reads the test twice, and standard input can be read only once: save it in a file first")
         stored = about(stored, corpus)
-    result = find_overlap(
-        training,
-        corpus,
-        settings,
-        threads=threads,
-        progress=lambda done: progress(f"read {done / 1e6:,.0f} MB of training text"),
-    )
+    result = find_overlap(training, corpus, settings, threads=threads)
     if stored is not None:
         result = replace(result, run=split_by_segments(stored, result.segment_excluded, corpus))
     if write_clean is not None:

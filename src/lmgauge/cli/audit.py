@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS, OverlapUnit, ReservedPolicy
+from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS, OverlapUnit
 from lmgauge.cli.command import Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     json_option,
@@ -19,11 +19,12 @@ from lmgauge.cli.options import (
     seed_option,
     threads_option,
 )
+from lmgauge.cli.say import showing_progress
 from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
-_OF_MODEL = ("reserved", "contexts", "sum_tolerance", "compression_bytes", "exhaustive")
+_OF_MODEL = ("contexts", "sum_tolerance", "compression_bytes", "exhaustive")
 
 
 def _levels(ctx: click.Context, param: click.Parameter, value: str) -> list[str]:
@@ -86,8 +87,7 @@ def _levels(ctx: click.Context, param: click.Parameter, value: str) -> list[str]
 )
 @under("Output", threads_option, json_option)
 @reading_settings()
-@scoring_settings()
-@reserved_option
+@scoring_settings(reserved_option)
 @click.pass_context
 def audit(
     ctx: click.Context,
@@ -99,7 +99,6 @@ def audit(
     checks: AuditSettings,
     reading: ReadingOptions,
     scoring: ScoringOptions,
-    reserved: ReservedPolicy | None,
     threads: int | None,
     as_json: bool,
 ) -> None:
@@ -119,7 +118,7 @@ def audit(
     from lmgauge.evaluation.runs import EVALUATION_FILE
     from lmgauge.json_text import to_json
     from lmgauge.report import audit as report
-    from lmgauge.report.terminal import progress, show
+    from lmgauge.report.terminal import show
 
     is_run = len(what) == 1 and (Path(what[0]) / EVALUATION_FILE).exists()
     if model is None:
@@ -131,7 +130,7 @@ def audit(
     corpus = None if is_run or model is None else read_texts(what, reading, alone=False)
     training = read_texts(train, reading, alone=False) if train else None
     refuse_field(training, corpus)
-    with progress() as status:
+    with showing_progress():
         if model is None:
             result = audit_run(
                 what[0],
@@ -141,7 +140,6 @@ def audit(
                 max_overlap=checks.max_overlap,
                 overlap_unit=overlap_unit,
                 threads=threads,
-                progress=status.update,
             )
         else:
             result = audit_model(
@@ -150,10 +148,8 @@ def audit(
                 run=what[0] if is_run else None,
                 train=training,
                 overlap_unit=overlap_unit,
-                reserved=reserved,
                 scoring=scoring,
                 threads=threads,
-                progress=status.update,
                 **vars(checks),
             )
     if as_json:

@@ -9,7 +9,7 @@ import click
 from lmgauge.choices import OVERLAP_UNITS
 from lmgauge.cli.command import Command, settings, under
 from lmgauge.cli.options import json_option, read_texts, reading_settings, refuse_field, threads_option
-from lmgauge.cli.say import say
+from lmgauge.cli.say import say, showing_progress
 from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -102,7 +102,7 @@ def overlap(
     from lmgauge.api.overlap import overlap as find
     from lmgauge.json_text import to_json
     from lmgauge.report import overlap as report
-    from lmgauge.report.terminal import progress, show
+    from lmgauge.report.terminal import show
 
     if not tests and len(texts) > 1:
         texts, tests = texts[:-1], texts[-1:]
@@ -115,8 +115,8 @@ def overlap(
     train = read_texts(texts, replace(reading, group=None), alone=False)
     test = read_texts(tests, reading, alone=False) if tests else None
     refuse_field(train, test)
-    with progress() as status:
-        result = find(train, test, run=run, write_clean=write_clean, threads=threads, progress=status.update, **vars(search))
+    with showing_progress():
+        result = find(train, test, run=run, write_clean=write_clean, threads=threads, **vars(search))
     if as_json:
         click.echo(to_json(result.to_dict()))
     else:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled
-from lmgauge.evaluation.audit.settings import Progress
 from lmgauge.evaluation.audit.spelling import byte_named
+from lmgauge.progress import say_progress
 from lmgauge.scores import TOKEN
 
 LEVEL = "causality"
@@ -98,7 +98,7 @@ class _Differences:
         )
 
 
-def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhaustive: bool, progress: Progress) -> list[Check]:
+def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhaustive: bool) -> list[Check]:
     """Replace later text, the token itself and the neighbours in the batch, and compare the rows.
 
     Args:
@@ -106,16 +106,15 @@ def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhausti
         contexts: segments of the text as `score` scored them; of a stream its beginning.
         seed: of the draws.
         exhaustive: take all segments.
-        progress: called with a few words on what is being done.
     """
     generator = np.random.default_rng(seed)
     if not len(contexts):
         return [judge(LEVEL, name, skipped="the text has no event") for name in ("later text", "target", "batches")]
-    progress("replacing later text")
+    say_progress("replacing later text")
     later = _later_text(subject, contexts, generator, exhaustive)
-    progress("replacing targets")
+    say_progress("replacing targets")
     target = _target(subject, contexts, generator, exhaustive)
-    progress("scoring in other batches")
+    say_progress("scoring in other batches")
     return [later, target, _batches(subject, contexts, generator)]
 
 

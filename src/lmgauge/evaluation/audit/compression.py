@@ -28,9 +28,9 @@ from lmgauge.errors import MissingExtraError
 from lmgauge.evaluation.audit.results import Check, counted, judge
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
-from lmgauge.evaluation.audit.settings import Progress, silent
 from lmgauge.evaluation.slicing.ranges import unescaped
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.progress import listener
 from lmgauge.scores import OOV
 from lmgauge.threads import map_in_order, thread_count
 
@@ -143,11 +143,10 @@ class _Work:
         subject: the model.
         what: the work, in a word.
         events: of all lanes.
-        progress: called with a few words on how far the work is.
     """
 
-    def __init__(self, subject: Subject, what: str, events: int, progress: Progress) -> None:
-        self.subject, self._what, self._events, self._progress = subject, what, events, progress
+    def __init__(self, subject: Subject, what: str, events: int) -> None:
+        self.subject, self._what, self._events, self._say = subject, what, events, listener()
         self._done = 0
         self._stop = threading.Event()
 
@@ -161,7 +160,7 @@ class _Work:
             raise NoCodeError("the work was stopped")
         if self._done % _SHOWN_EVERY == 0:
             percent = 100 * self._done // max(1, self._events)
-            self._progress(f"{LEVEL}: {self._what} event {self._done:,} of {self._events:,} ({percent} %)")
+            self._say(f"{LEVEL}: {self._what} event {self._done:,} of {self._events:,} ({percent} %)")
         self._done += 1
 
     def run(self, work: Callable[[_Lane], _Result], lanes: Sequence[_Lane]) -> list[_Result]:
@@ -190,19 +189,18 @@ class Lane:
     words: NDArray[np.uint32]
 
 
-def encode_segments(subject: Subject, segments: Sequence[Rows], progress: Progress = silent) -> list[Lane]:
+def encode_segments(subject: Subject, segments: Sequence[Rows]) -> list[Lane]:
     """Return the code of the events of segments.
 
     Args:
         subject: the model.
         segments: rows of consecutive segments.
-        progress: called with a few words on how far the work is.
 
     Raises:
         NoCodeError: an event has no probability.
         MissingExtraError: constriction is not installed.
     """
-    work = _Work(subject, "coding", sum(map(len, segments)), progress)
+    work = _Work(subject, "coding", sum(map(len, segments)))
     return work.run(lambda part: _encode_lane(work, part), _divided(segments, subject.running))
 
 
@@ -230,19 +228,18 @@ def _encode_lane(work: _Work, segments: Sequence[Rows]) -> Lane:
     return Lane(len(segments), sum(lengths), [] if closed else lengths, encoder.get_compressed())
 
 
-def decode_segments(subject: Subject, code: Sequence[Lane], progress: Progress = silent) -> list[list[int]]:
+def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[list[int]]:
     """Return the tokens of the segments behind a code, from model and code alone.
 
     Args:
         subject: the model.
         code: as `encode_segments` returns it.
-        progress: called with a few words on how far the work is.
 
     Raises:
         NoCodeError: the code is not one of this model.
         MissingExtraError: constriction is not installed.
     """
-    work = _Work(subject, "decoding", sum(lane.events for lane in code), progress)
+    work = _Work(subject, "decoding", sum(lane.events for lane in code))
     return [tokens for segments in work.run(lambda lane: _decode_lane(work, lane), code) for tokens in segments]
 
 
@@ -299,16 +296,13 @@ class _Chosen:
         return nats_to_bits(-math.fsum(value for rows in self.segments for value in rows.logprob.tolist()))
 
 
-def check_compression(
-    subject: Subject, segments: Sequence[Rows], whole: Extent | None = None, progress: Progress = silent
-) -> list[Check]:
+def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent | None = None) -> list[Check]:
     """Code segments with the model's distributions and decode them again.
 
     Args:
         subject: the model.
         segments: as `score` scored them, in order; of a stream from its beginning.
         whole: size of the text that they were drawn from, if they are not all of it.
-        progress: called with a few words on how far the work is.
     """
     if any(not (rows.logprob <= 0).all() for rows in segments):
         return [judge(LEVEL, LENGTH, bad="a log-probability is NaN or above 0: that claims no number of bits")]
@@ -318,7 +312,7 @@ def check_compression(
         which = "the first segment has" if subject.running else "every segment has"
         skipped = f"{which} an event of probability zero: infinitely many bits are claimed, and no code is so long"
     try:
-        code = [] if skipped else encode_segments(subject, chosen.segments, progress)
+        code = [] if skipped else encode_segments(subject, chosen.segments)
     except MissingExtraError as error:
         skipped = str(error)
     except NoCodeError as error:
@@ -327,7 +321,7 @@ def check_compression(
         return [judge(LEVEL, name, skipped=skipped) for name in (LENGTH, DECODING)]
     length = _length_check(chosen, code, whole)
     try:
-        decoded = decode_segments(subject, code, progress)
+        decoded = decode_segments(subject, code)
     except NoCodeError as error:
         return [length, judge(LEVEL, DECODING, bad=f"The code cannot be decoded: {error}.")]
     return [length, _decoding_check(subject, chosen, decoded)]

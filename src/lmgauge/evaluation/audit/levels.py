@@ -16,7 +16,8 @@ from lmgauge.evaluation.audit.normalization import check_normalization
 from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Sample
-from lmgauge.evaluation.audit.settings import AuditSettings, Progress, silent
+from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.progress import say_progress
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -38,7 +39,6 @@ def audit(
     threads: int | None = None,
     name: str | None = None,
     untouched: Callable[[], LanguageModel] | None = None,
-    progress: Progress = silent,
 ) -> Audit:
     """Audit a model on a text; the text is read once.
 
@@ -53,7 +53,6 @@ def audit(
         name: name of the model in the result.
         untouched: returns the model as it was before it saw the text, e.g. by loading it again; if not given, a deep
             copy is made.
-        progress: called with a few words on what is being done.
 
     Returns:
         The checks of all levels; those not asked for are NOT CHECKED.
@@ -71,23 +70,23 @@ def audit(
     headline = Headline()
     memory: Memory | None = None
     if set(levels) - {"contamination"}:
-        coverage, memory = _walk(subject, sample, corpus, progress, remember="causality" in levels)
+        coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
         headline = coverage.headline()
         checks += coverage.checks() if "coverage" in levels else []
     if "normalization" in levels:
         wanted = None if exhaustive else settings.contexts
-        checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed, progress=progress)
+        checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed)
     if "causality" in levels:
         few = sample.beginning(None if exhaustive else _BATCH_BYTES)
-        checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive, progress=progress)
+        checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive)
     if "contamination" in levels:
-        progress("looking for training text")
+        say_progress("looking for training text")
         checks.append(check_contamination(overlap, settings.max_overlap))
     if "compression" in levels:
         compressed = sample.segments(None if exhaustive else settings.compression_bytes)
-        checks += check_compression(subject, compressed, sample.whole, progress)
+        checks += check_compression(subject, compressed, sample.whole)
     if memory is not None:
-        progress("asking again what was asked before the text was shown")
+        say_progress("asking again what was asked before the text was shown")
         copy = untouched() if untouched is not None else copied
         other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
         wanted = min(settings.contexts, _COMPARED_WITH_COPY)
@@ -98,7 +97,7 @@ def audit(
 
 
 def _walk(
-    subject: Subject, sample: Sample, corpus: Corpus | Sequence[Segments], progress: Progress, *, remember: bool
+    subject: Subject, sample: Sample, corpus: Corpus | Sequence[Segments], *, remember: bool
 ) -> tuple[Coverage, Memory | None]:
     """Score the text and read every row; `remember` asks the model at some contexts before it is shown any of it.
 
@@ -114,7 +113,7 @@ def _walk(
         if memory is not None:
             memory.watch(rows)
         if coverage.segments_scored % _SHOWN_EVERY == 0:
-            progress(f"reading rows, {coverage.bytes / 1e6:,.1f} MB")
+            say_progress(f"reading rows, {coverage.bytes / 1e6:,.1f} MB")
     if not coverage.counted.segments:
         raise InputError("there is nothing to audit: the text has no segment")
     return coverage, memory

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled, sampled_events
-from lmgauge.evaluation.audit.settings import Progress, silent
+from lmgauge.progress import say_progress
 
 LEVEL = "normalization"
 _ROUNDED = 1e-5
@@ -143,9 +143,7 @@ class _Agreement:
         )
 
 
-def check_normalization(
-    subject: Subject, contexts: Contexts, *, wanted: int | None, seed: int, progress: Progress = silent
-) -> list[Check]:
+def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | None, seed: int) -> list[Check]:
     """Sum the distribution after sampled contexts of the text, and compare the scored event with it.
 
     Args:
@@ -153,7 +151,6 @@ def check_normalization(
         contexts: the events to draw from, as `score` scored them.
         wanted: how many events to draw; None takes all.
         seed: of the draw.
-        progress: called with a few words on what is being done.
     """
     numbers = sampled_events(len(contexts), wanted, seed)
     if not numbers:
@@ -163,7 +160,7 @@ def check_normalization(
     impossible = [np.flatnonzero(rows.logprob == -np.inf)[:1] for rows in contexts.rows]
     for done, number in enumerate(numbers):
         if done % _SHOWN_EVERY == 0:
-            progress(f"summing distributions, {done:,} of {len(numbers):,}")
+            say_progress(f"summing distributions, {done:,} of {len(numbers):,}")
         index, position = contexts.event(number)
         context = contexts.of(index, position)
         logprob = subject.distribution(context)

@@ -12,10 +12,11 @@ from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamin
 from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
 from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, counted, judge
 from lmgauge.evaluation.audit.rows import Subject
-from lmgauge.evaluation.audit.settings import AuditSettings, Progress, silent
+from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
+from lmgauge.progress import say_progress
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, SegmentRows, iter_segments
 from lmgauge.text.documents import Corpus
 
@@ -35,7 +36,6 @@ def audit_run(
     settings: AuditSettings | None = None,
     *,
     overlap: OverlapSource | None = None,
-    progress: Progress = silent,
 ) -> Audit:
     """Audit what can be seen of a run without its model: its seal, coverage, denominators, sums, and contamination.
 
@@ -44,7 +44,6 @@ def audit_run(
         corpus: the text it scored; None leaves only the sums to be checked.
         settings: `levels` and `max_overlap` of them.
         overlap: the overlap with the training text, or the function that finds it.
-        progress: called with a few words on what is being done.
 
     Raises:
         InputError: the table cannot be read at all.
@@ -53,11 +52,11 @@ def audit_run(
     checks: list[Check] = []
     headline = Headline()
     if "coverage" in settings.levels:
-        progress("reading the table")
+        say_progress("reading the table")
         checks, headline = _coverage(run, corpus)
         checks.insert(0, _seal(run))
     if "contamination" in settings.levels:
-        progress("looking for training text")
+        say_progress("looking for training text")
         no_text = _NO_TEXT if corpus is None and overlap is None else ""
         checks.append(check_contamination(overlap, settings.max_overlap, no_text))
     reasons = {level: _NEEDS_MODEL if level in settings.levels else NOT_ASKED_FOR for level in LEVELS}

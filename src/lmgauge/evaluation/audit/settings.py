@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,13 +11,6 @@ from lmgauge.errors import UsageError
 
 _LARGEST_SUM_TOLERANCE = 1e-3
 DEFAULT_SUM_TOLERANCE = 1e-6
-
-Progress = Callable[[str], None]
-"""Called with a few words on what is being done."""
-
-
-def silent(text: str) -> None:
-    """Show no progress."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing, writing
+from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
 from lmgauge.text.overlap.near_duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair
@@ -40,7 +40,6 @@ def find_overlap(
     settings: OverlapSettings | None = None,
     *,
     threads: int | None = None,
-    progress: Callable[[int], None] = lambda done: None,
 ) -> Overlap:
     """Find what of a test text is in a training text.
 
@@ -52,7 +51,6 @@ def find_overlap(
         test: the test text.
         settings: what counts as overlap.
         threads: number of threads; no result depends on it.
-        progress: called with the bytes of training text read so far.
 
     Raises:
         InputError: the test is empty, the training text has no token, or a text cannot be read.
@@ -80,7 +78,7 @@ def find_overlap(
         done += original.byte_count()
         segments += len(original)
         tokens += len(block.ids) - len(original)
-        progress(done)
+        say_progress(f"read {done / 1e6:,.0f} MB of training text")
     if not tokens:
         raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
     pairs = near.finish() if near else []
