@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lmgauge.api.split import SplitText, split
     from lmgauge.api.train import train, train_neural
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
-    from lmgauge.evaluation.audit import Audit
+    from lmgauge.evaluation.audit.results import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
     from lmgauge.evaluation.diagnosis.results import Diagnosis
     from lmgauge.evaluation.divergence.divergence import Divergence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 _HOMES = {
-    "Audit": "lmgauge.evaluation.audit",
+    "Audit": "lmgauge.evaluation.audit.results",
     "CheckFailedError": "lmgauge.errors",
     "Comparison": "lmgauge.evaluation.comparison.results",
     "Comparisons": "lmgauge.evaluation.comparison.results",
