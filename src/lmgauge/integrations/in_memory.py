@@ -13,6 +13,7 @@ import numpy as np
 from lmgauge.api.models import Text, corpus_of, evaluate
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
+from lmgauge.figures import FIGURES
 from lmgauge.models.network.options import ScoringOptions
 
 try:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from lmgauge.models.network.tokens import TokenMap
 
 _logger = logging.getLogger("lmgauge.integrations")
-_FIGURES = ("perplexity", "bits_per_byte", "bits_per_token", "word_perplexity", "cross_entropy")
+_FIGURES = tuple(figure.name for figure in FIGURES if figure.logged)
 # Shown beside the figures where they are not zero, as they say how to read them.
 _WARNINGS = ("zero_probability_events", "oov_rate", "lossy_segments")
 
