@@ -9,6 +9,9 @@ from typing import Literal, get_args
 
 from lmgauge.figures import COMPARED
 
+DEFAULT_SEED = 12345
+"""Of everything that is drawn."""
+
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
