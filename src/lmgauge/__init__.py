@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.torch.model import NeuralModel
-    from lmgauge.models.ngram.arpa import read_arpa, write_arpa
+    from lmgauge.models.ngram.arpa_reader import read_arpa
+    from lmgauge.models.ngram.arpa_writer import write_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.models.registry import load_model
@@ -78,12 +79,12 @@ _HOMES = {
     "load_model": "lmgauge.models.registry",
     "mix": "lmgauge.api.verdicts",
     "overlap": "lmgauge.api.overlap",
-    "read_arpa": "lmgauge.models.ngram.arpa",
+    "read_arpa": "lmgauge.models.ngram.arpa_reader",
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api.models",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
-    "write_arpa": "lmgauge.models.ngram.arpa",
+    "write_arpa": "lmgauge.models.ngram.arpa_writer",
 }
 
 _NAMESPACES = ("information", "tasks")

@@ -200,7 +200,7 @@ class NgramModel:
             UsageError: the model has no ARPA form.
         """
         if str(path).endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
-            from lmgauge.models.ngram.arpa import write_arpa
+            from lmgauge.models.ngram.arpa_writer import write_arpa
 
             write_arpa(self, path)
             return
