@@ -76,8 +76,8 @@ def compare(
     from lmgauge.api.verdicts import compare as run
     from lmgauge.errors import CheckFailedError, InputError
     from lmgauge.json_text import to_json
-    from lmgauge.report.compare import print_comparisons
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import comparison
+    from lmgauge.report.terminal import progress, show
 
     if recipes:
         if runs:
@@ -102,7 +102,7 @@ def compare(
     if as_json:
         click.echo(to_json(found.to_dict()))
     else:
-        print_comparisons(found, details=len(found) == 1 if details is None else details)
+        show(comparison.blocks(found, details=len(found) == 1 if details is None else details))
     apart = [item for item in found if not item.differences]
     failed = [item for item in found if not item.verdict(metric).comparable]
     if strict and failed:
@@ -124,8 +124,8 @@ def compare(
 def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, *, as_json: bool) -> None:
     from lmgauge.api.verdicts import compare_recipes
     from lmgauge.json_text import to_json
-    from lmgauge.report.compare import print_recipes
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import recipes as report
+    from lmgauge.report.terminal import progress, show
 
     of_recipe: dict[str, list[str]] = {}
     for recipe in recipes:
@@ -141,4 +141,4 @@ def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document:
     if as_json:
         click.echo(to_json([item.to_dict() for item in found]))
     else:
-        print_recipes(found)
+        show(report.blocks(found))

@@ -77,8 +77,8 @@ def diagnose(
     from lmgauge.api.verdicts import diagnose as run_diagnosis
     from lmgauge.json_text import to_json
     from lmgauge.models.registry import load_model
-    from lmgauge.report.diagnose import print_diagnosis
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import diagnosis as report
+    from lmgauge.report.terminal import progress, show
 
     if model is None:
         refuse_given((*NEURAL_OPTIONS, *_OF_MODEL), "needs the model: name it with -m")
@@ -99,4 +99,4 @@ def diagnose(
     if as_json:
         click.echo(to_json(found.to_dict()))
     else:
-        print_diagnosis(found)
+        show(report.blocks(found))

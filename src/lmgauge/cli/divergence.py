@@ -75,8 +75,8 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     from lmgauge.models.mixture.model import with_reserved
     from lmgauge.models.mixture.vocabulary_alignment import aligned
     from lmgauge.models.registry import load_model, model_names
-    from lmgauge.report.divergence import print_divergence
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import divergence as report
+    from lmgauge.report.terminal import progress, show
 
     model = next((text for text in texts if Path(text, "config.json").is_file()), None)
     if model is not None:
@@ -107,4 +107,4 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     if as_json:
         click.echo(to_json(result.to_dict()))
     else:
-        print_divergence(result)
+        show(report.blocks(result))

@@ -100,7 +100,8 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
     lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
     """
     from lmgauge.json_text import to_json
-    from lmgauge.report.terminal import print_evaluations
+    from lmgauge.report import evaluations
+    from lmgauge.report.terminal import show
 
     if len(set(models)) < len(models):
         raise click.UsageError("the same model is named twice")
@@ -112,7 +113,7 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
     if as_json:
         click.echo(to_json(results.to_dict()))
     elif "-" not in (options["per_segment"], options["per_token"]):
-        print_evaluations(results)
+        show(evaluations.blocks(results))
     else:  # rows say nothing of what was changed or left out
         for note in dict.fromkeys(note for result in results for note in result.notes):
             click.echo(f"note: {note}", err=True)

@@ -110,8 +110,8 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def _print(mixture: MixtureModel, fit: MixtureFit | None, models: tuple[str, ...], output: str, as_json: bool) -> None:
     from lmgauge.json_text import to_json
-    from lmgauge.report.mixture import print_mixture
-    from lmgauge.report.terminal import number
+    from lmgauge.report import mixture as report
+    from lmgauge.report.terminal import show
 
     if as_json:
         content = mixture.to_dict() | {"path": output, "label": mixture.label, "fingerprint": mixture.fingerprint}
@@ -120,12 +120,17 @@ def _print(mixture: MixtureModel, fit: MixtureFit | None, models: tuple[str, ...
         click.echo(to_json(content))
         return
     own: tuple[float | None, ...] = (None,) * len(models) if fit is None else fit.component_perplexities
-    print_mixture(output, list(zip(models, mixture.weights, own, strict=True)), None if fit is None else fit.perplexity)
-    if fit is None:
-        return
+    components = list(zip(models, mixture.weights, own, strict=True))
+    show(report.blocks(output, components, None if fit is None else fit.perplexity, [] if fit is None else _notes(fit)))
+
+
+def _notes(fit: MixtureFit) -> list[str]:
+    from lmgauge.report.formats import number
+
     how = "weights given" if fit.given else f"weights by EM in {fit.iterations} iterations"
     gain = number(fit.gap) if fit.gap else "0"
-    click.echo(f"{how}; {fit.events:,} held-out events; other weights could gain at most {gain} nats an event")
+    notes = [f"{how}; {fit.events:,} held-out events; other weights could gain at most {gain} nats an event"]
     if fit.skipped:
         without = number(fit.perplexity_without_zeros, 3)
-        click.echo(f"{fit.skipped:,} held-out events are impossible to this mixture; perplexity without them {without}")
+        notes.append(f"{fit.skipped:,} held-out events are impossible to this mixture; perplexity without them {without}")
+    return notes
