@@ -27,12 +27,12 @@ from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
-_GIVEN_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: tokens found here, no name is special
+_READY_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: the tokens are cut already, and no name is special
 _CAPITAL_UNK = "<UNK>"  # what other toolkits, KenLM among them, read as <unk>
 
 
 def is_arpa(path: Path) -> bool:
-    """Whether a file looks like an ARPA model: `\\data\\` within its first lines."""
+    """Return True if a file looks like an ARPA model: `\\data\\` within its first 4096 bytes."""
     try:
         with opened(path) as file:
             return b"\\data\\" in file.read(4096)
@@ -41,14 +41,18 @@ def is_arpa(path: Path) -> bool:
 
 
 def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") -> NgramModel:
-    """Reads an ARPA file, plain or gzipped.
+    """Read an ARPA file, plain or gzipped.
 
     N-grams that a longer one needs as its beginning or end and that the file leaves out (SRILM does) are added as blanks,
     with the probability that backing off gives them: nothing the file says changes.
 
+    Args:
+        path: the file; its log10 probabilities become float32 [n].
+        tokenizer: how text was cut into the words of the file.
+
     Raises:
-        ModelFileError: sections or counts do not fit, a number is NaN, positive or unreadable, a word is unknown or comes
-            twice, or the file ends early.
+        ModelFileError: sections or counts do not fit, a number is NaN, positive or unreadable, a word is unknown or
+            listed twice, or the file ends early.
     """
     path = Path(path)
     chosen = make_tokenizer(tokenizer)
@@ -67,7 +71,7 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
         expect_end(reader)
         if abs(total - 1) > 1e-3:
             builder.notes.append(
-                f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its numbers are no measure"
+                f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its perplexities mean nothing"
             )
     tables = builder.finish()
     settings = NgramSettings("arpa", interpolate=False, reserved="unk")
@@ -81,10 +85,10 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
     for p, b, data, starts, ends in read_pieces(reader, 1, count):
         whole = data.tobytes()
         try:
-            found = [whole[s:e].decode() for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
+            words = [whole[s:e].decode() for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
         except UnicodeDecodeError as error:
             raise reader.fail(f"a word is not valid UTF-8 ({error.reason})") from error
-        tokens += found
+        tokens += words
         values.append(np.stack((linear(p, reader), linear(b, reader)), axis=1))
     if not values:
         raise reader.fail("there are no unigrams")
@@ -114,7 +118,7 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
 
 
 class _TableBuilder:
-    """Tables made from sections, order after order, closed under beginnings and ends."""
+    """Make tables of sections, order after order, so that the beginning and the end of each n-gram are n-grams, too."""
 
     def __init__(
         self, reader: ArpaReader, vocabulary: Vocabulary, unigrams: NDArray[np.float32], spellings: dict[str, str]
@@ -125,7 +129,16 @@ class _TableBuilder:
         self.notes: list[str] = []
 
     def add_order(self, order: int, count: int, *, last: bool) -> None:
-        """Reads the lines of a section."""
+        """Read the lines of a section.
+
+        Args:
+            order: words of each n-gram, from 2.
+            count: lines, by the header.
+            last: True for the highest order, which has no back-off weights.
+
+        Raises:
+            ModelFileError: a line is damaged, or has a word that is not a unigram of the file.
+        """
         words = [np.zeros((0, order), np.uint32)]
         values = [np.zeros((0, 2), np.float32)]
         for p, b, data, starts, ends in read_pieces(self.reader, order, count):
@@ -141,12 +154,12 @@ class _TableBuilder:
         state = np.array([0, -1, 0, 0, 0, -1, 0], np.int64)
         ids = np.empty(len(starts) + 1, np.uint32)
         zero = np.zeros(1, np.int64)
-        given = (data, starts, ends, np.array([len(starts)]), ends)
+        tokens = (data, starts, ends, np.array([len(starts)]), ends)
         _native.encode_segments(
             (data, zero, zero),
-            given,
+            tokens,
             self.vocabulary.arrays,
-            (_GIVEN_TOKENS, _ORDINARY, False, False),
+            (_READY_TOKENS, _ORDINARY, False, False),
             state,
             ids,
             np.zeros(0, np.int64),
@@ -158,12 +171,12 @@ class _TableBuilder:
             token = self.spellings.get(token, token)
             if token not in self.vocabulary:
                 line = self.reader.line + 1 + j // order
-                raise self.reader.fail(f"an n-gram holds the word {token!r}, which is no unigram of the file", line)
+                raise self.reader.fail(f"an n-gram holds the word {token!r}, which is not a unigram of the file", line)
             ids[j] = self.vocabulary.id(token)
         return ids
 
     def finish(self) -> NgramTables:
-        """Builds the tables from the longest order's needs downwards, then their contents upwards."""
+        """Return the tables: first add what the longest orders need, downwards; then fill them, upwards."""
         order = len(self.words) + 1
         added = 0
         for k in range(order, 2, -1):
@@ -220,6 +233,6 @@ class _TableBuilder:
 
 
 def _row_keys(rows: NDArray[np.uint32]) -> NDArray[np.void]:
-    """Rows as single values that compare."""
+    """Return rows [n, k] as single values [n] that can be compared and sorted."""
     rows = np.ascontiguousarray(rows)
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)

@@ -1,4 +1,4 @@
-"""What the config.json of an n-gram model may hold: the one place where its types are checked."""
+"""The types and values that the config.json of an n-gram model may hold: the one place where they are checked."""
 
 from __future__ import annotations
 
@@ -87,16 +87,21 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
     Args:
         path: the model's folder, for messages.
-        config: what the file holds.
+        config: the content of the file.
 
     Raises:
-        ModelFileError: names the setting, and what it must be.
+        ModelFileError: a setting is missing or wrong; the message names it, and what it must be.
+
+    Example:
+        >>> check_config(Path("m"), {"order": 3})
+        Traceback (most recent call last):
+        lmgauge.errors.ModelFileError: m: config.json has no 'kind'; the model is damaged
     """
     for name, (check, what) in (_NEEDED | _OPTIONAL).items():
         if name not in config:
             if name in _NEEDED:
                 raise ModelFileError(f"{path}: config.json has no {name!r}; the model is damaged")
         elif not check(config[name]):
-            found = repr(config[name])
-            shown = found if len(found) <= 60 else found[:60] + "..."
+            value = repr(config[name])
+            shown = value if len(value) <= 60 else value[:60] + "..."
             raise ModelFileError(f"{path}: config.json: {name!r} must be {what}; got {shown}; the model is damaged")

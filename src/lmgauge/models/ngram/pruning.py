@@ -27,7 +27,7 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 
 class _Level:
-    """One order's occupied slots as columns: parent and suffix are slots of the order below."""
+    """The occupied slots of one order as columns [n]; parent and suffix are slots of the order below."""
 
     def __init__(self, table: Table, lower: Table | None, lower_longest: int, lower_suffixes: NDArray[np.uint32]) -> None:
         self.slots = len(table)
@@ -46,10 +46,20 @@ class _Level:
 
 
 def prune_model(model: NgramModel, threshold: float) -> NgramModel:
-    """The model without the n-grams whose loss raises its perplexity by less than `threshold` (relative).
+    """Return the model without the n-grams whose loss raises its perplexity by less than `threshold` (relative).
 
-    Unigrams stay. What is dropped but begins or ends a longer n-gram that stays is held on as a blank: it is no event of
-    the model any more and has the probability that backing off gives it.
+    Unigrams stay. A dropped n-gram that begins or ends a longer one that stays becomes a blank: it is held, but it is not an
+    n-gram of the model any more, and has the probability that backing off gives it.
+
+    Args:
+        model: a model that backs off or interpolates.
+        threshold: ratio of perplexities less one, such as 1e-8.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b c", "a b", "b a c"]), order=2)
+        >>> model.types, prune_model(model, 0.05).types
+        ([5, 8], [5, 4])
     """
     tables = model.tables
     unigrams = tables.unigrams.astype(np.float64)
@@ -71,7 +81,7 @@ def prune_model(model: NgramModel, threshold: float) -> NgramModel:
 
 
 def _history_probabilities(unigrams: NDArray[np.float64], levels: list[_Level]) -> list[NDArray[np.float64]]:
-    """p(h) of each context slot, by the chain rule over its own words; `<s>` is given, so it counts as one."""
+    """Return p(h) for each context slot, by the chain rule over its own words; `<s>` is certain."""
     chain = unigrams[:, 0].copy()
     chain[BOS] = 1.0
     histories = [chain]
@@ -99,14 +109,14 @@ def _prune_level(
     threshold: float,
     needed: NDArray[np.bool_] | None,
 ) -> NDArray[np.bool_]:
-    """Which entries of a level stay events of the model."""
+    """Return bool [n]: the entries of a level that stay n-grams of the model."""
     level = levels[i]
     contexts = len(history)
     lower = _lower_probability(levels, i, unigrams)
     listed = ~level.blank
     left = 1 - np.bincount(level.parent[listed], level.probability[listed], contexts)
     lower_left = 1 - np.bincount(level.parent[listed], lower[listed], contexts)
-    # With everything listed there is nothing to share out, and rounding decides: such contexts are left alone.
+    # Where every word is listed there is no mass to share, and rounding decides: such contexts stay as they are.
     p, q, a, b = level.probability, lower, left[level.parent], lower_left[level.parent]
     open_ended = listed & (a > 1e-9) & (b > 1e-9)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -124,7 +134,7 @@ def _prune_level(
 
 
 def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.bool_]], threshold: float) -> NgramModel:
-    """Fresh tables with what stays and the blanks it needs; the back-off weights are those of the pruned lower orders."""
+    """Return a model of what stays and the blanks it needs; its back-off weights are those of the pruned lower orders."""
     held = [keep.copy() for keep in keeps]
     for i in range(len(levels) - 1, 0, -1):
         for links in (levels[i].parent, levels[i].suffix):
@@ -173,7 +183,7 @@ def _renewed(
     lower: NDArray[np.float64],
     lower_total: float,
 ) -> NDArray[np.float64]:
-    """Back-off weights, by slot, of the contexts of a level, from what is kept after them and the pruned lower orders."""
+    """Return back-off weights, by slot, of the contexts of a level, from what stays after them and the pruned orders below."""
     contexts = len(backoff)
     parent = level.parent[keep]
     left = 1 - np.bincount(parent, level.probability[keep], contexts)
