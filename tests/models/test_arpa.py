@@ -366,8 +366,8 @@ def test_an_empty_order_and_a_missing_beginning_of_sentence(tmp_path: Path) -> N
 # -- damage -------------------------------------------------------------------------------------------------------------
 
 DAMAGE: list[tuple[str, Callable[[str], str], str]] = [
-    ("empty", lambda t: "", "no ARPA file"),
-    ("no data", lambda t: t.replace("\\data\\", "data"), "no ARPA file"),
+    ("empty", lambda t: "", "not an ARPA file"),
+    ("no data", lambda t: t.replace("\\data\\", "data"), "not an ARPA file"),
     ("no header", lambda t: t.split("ngram 1")[0], "header|ends"),
     ("count too small", lambda t: t.replace("ngram 1=6", "ngram 1=5"), r"line \d+"),
     ("count too large", lambda t: t.replace("ngram 1=6", "ngram 1=7"), r"line \d+.*header promises"),

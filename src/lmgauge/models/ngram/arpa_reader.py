@@ -11,8 +11,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.models.ngram.arpa_sections import (
     ArpaReader,
-    expect_end,
-    expect_section,
+    expect,
     linear,
     opened,
     read_header,
@@ -66,9 +65,9 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
         if _CAPITAL_UNK in spellings:
             builder.notes.append(f"the file calls the unknown word {_CAPITAL_UNK}; here it is <unk>")
         for order, count in enumerate(counts[1:], 2):
-            expect_section(reader, order)
+            expect(reader, f"\\{order}-grams:")
             builder.add_order(order, count, last=order == len(counts))
-        expect_end(reader)
+        expect(reader, "\\end\\", " (or the section is longer than the header says)")
         if abs(total - 1) > 1e-3:
             builder.notes.append(
                 f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its perplexities mean nothing"

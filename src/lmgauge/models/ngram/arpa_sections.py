@@ -138,30 +138,24 @@ def read_header(reader: ArpaReader) -> list[int]:
     return counts
 
 
-def expect_section(reader: ArpaReader, order: int) -> None:
-    """Read the line that begins the section of an order.
+def expect(reader: ArpaReader, expected: str, hint: str = "") -> None:
+    """Read the line that begins a section or ends the file.
+
+    Args:
+        reader: after the section before.
+        expected: the line.
+        hint: what is probably wrong where another line is there, in words.
 
     Raises:
         ModelFileError: another line is there.
+
+    Example:
+        >>> import io
+        >>> expect(ArpaReader(io.BytesIO(b"\\n\\\\2-grams:\\n"), Path("model.arpa")), "\\\\2-grams:")
     """
-    line = reader.next_text()
-    if line != f"\\{order}-grams:".encode():
-        raise reader.fail(
-            f"expected \\{order}-grams:, got {(line or b'the end of the file')[:60].decode('utf-8', 'replace')!r}"
-        )
-
-
-def expect_end(reader: ArpaReader) -> None:
-    """Read the line that ends the file.
-
-    Raises:
-        ModelFileError: another line is there.
-    """
-    line = reader.next_text()
-    if line != b"\\end\\":
-        raise reader.fail(
-            "there is no \\end\\ after the last section: it is longer than the header says, or the file was cut off"
-        )
+    line = reader.next_text() or b"the end of the file"
+    if line != expected.encode():
+        raise reader.fail(f"expected {expected}{hint}, got {line[:60].decode('utf-8', 'replace')!r}")
 
 
 _Section = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]

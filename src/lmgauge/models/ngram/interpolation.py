@@ -230,9 +230,8 @@ def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> ND
         used = np.flatnonzero(sums[:, 0])
         left = sums[used, 1] / sums[used, 0].astype(np.float64)
         unseen = lower_totals[lower_contexts[used]] - lower_sums[used] * _LOWER_UNIT
-        # Where every word was seen nothing is left, and rounding alone decides what the rest would be.
-        alpha = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
-        weights[first + used] = alpha
+        # alpha(h); where every word was seen nothing is left, and rounding alone decides what the rest would be.
+        weights[first + used] = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
         totals[first + used] = seen_sums[used] * _LOWER_UNIT + left
     return totals
 

@@ -72,7 +72,9 @@ def prune_model(model: NgramModel, threshold: float) -> NgramModel:
     needed: NDArray[np.bool_] | None = None  # entries that are the beginning of a longer one that stays
     keeps: list[NDArray[np.bool_]] = []
     for i in range(len(levels) - 1, -1, -1):
-        keep = _prune_level(levels, i, unigrams, histories[i], threshold, needed)
+        suffix = levels[i].suffix
+        lower = levels[i - 1].probability[levels[i - 1].index[suffix]] if i else unigrams[suffix, 0]
+        keep = _prune_level(levels[i], lower, histories[i], threshold, needed)
         keeps.insert(0, keep)
         if i:
             needed = np.zeros(len(levels[i - 1].used), bool)
@@ -92,27 +94,15 @@ def _history_probabilities(unigrams: NDArray[np.float64], levels: list[_Level]) 
     return histories
 
 
-def _lower_probability(levels: list[_Level], i: int, unigrams: NDArray[np.float64]) -> NDArray[np.float64]:
-    if i == 0:
-        first: NDArray[np.float64] = unigrams[levels[0].suffix, 0]
-        return first
-    lower = levels[i - 1]
-    result: NDArray[np.float64] = lower.probability[lower.index[levels[i].suffix]]
-    return result
-
-
 def _prune_level(
-    levels: list[_Level],
-    i: int,
-    unigrams: NDArray[np.float64],
+    level: _Level,
+    lower: NDArray[np.float64],
     history: NDArray[np.float64],
     threshold: float,
     needed: NDArray[np.bool_] | None,
 ) -> NDArray[np.bool_]:
-    """Return bool [n]: the entries of a level that stay n-grams of the model."""
-    level = levels[i]
+    """Return bool [n]: the entries of a level that stay n-grams of the model; `lower` is p(w|h') of each, float64 [n]."""
     contexts = len(history)
-    lower = _lower_probability(levels, i, unigrams)
     listed = ~level.blank
     left = 1 - np.bincount(level.parent[listed], level.probability[listed], contexts)
     lower_left = 1 - np.bincount(level.parent[listed], lower[listed], contexts)
@@ -183,7 +173,7 @@ def _renewed(
     lower: NDArray[np.float64],
     lower_total: float,
 ) -> NDArray[np.float64]:
-    """Return back-off weights, by slot, of the contexts of a level, from what stays after them and the pruned orders below."""
+    """Return back-off weights, by slot, of the contexts of a level, from what stays after them and pruned lower orders."""
     contexts = len(backoff)
     parent = level.parent[keep]
     left = 1 - np.bincount(parent, level.probability[keep], contexts)
