@@ -118,7 +118,7 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def room(module: str) -> str:
-    """The room a module belongs to: `lmgauge.models.ngram.arpa` -> `models`."""
+    """The room a module belongs to: `lmgauge.models.ngram.arpa_reader` -> `models`."""
     first = module.split(".")[1] if "." in module else ""
     return first if first in ALLOWED else ""
 

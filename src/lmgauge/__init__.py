@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.network.options import ScoringOptions
     from lmgauge.models.network.torch.model import NeuralModel
-    from lmgauge.models.ngram.arpa import read_arpa, write_arpa
+    from lmgauge.models.ngram.arpa_reader import read_arpa
+    from lmgauge.models.ngram.arpa_writer import write_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.models.registry import load_model
@@ -96,14 +97,14 @@ _HOMES = {
     "mix": "lmgauge.api.mix",
     "overlap": "lmgauge.api.overlap",
     "perplexity": "lmgauge.api.sentences",
-    "read_arpa": "lmgauge.models.ngram.arpa",
+    "read_arpa": "lmgauge.models.ngram.arpa_reader",
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api.sample",
     "score_text": "lmgauge.api.sentences",
     "split": "lmgauge.api.split",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
-    "write_arpa": "lmgauge.models.ngram.arpa",
+    "write_arpa": "lmgauge.models.ngram.arpa_writer",
 }
 
 _NAMESPACES = ("information", "tasks")

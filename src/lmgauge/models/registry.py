@@ -92,7 +92,7 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
         from lmgauge.models.network.gguf.model import load_gguf
 
         return load_gguf(path, options)
-    from lmgauge.models.ngram.arpa import is_arpa, read_arpa
+    from lmgauge.models.ngram.arpa_reader import is_arpa, read_arpa
 
     if is_arpa(path):
         return read_arpa(path)
