@@ -18,7 +18,7 @@ from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.mixture.model import with_reserved
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import load_model, model_names
+from lmgauge.models.registry import model_names, not_a_model, open_model
 from lmgauge.models.sampling import sample as _sample
 from lmgauge.scores import ScoreBatch, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
@@ -171,9 +171,11 @@ def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel
     Raises:
         UsageError: it is neither.
     """
-    if not isinstance(model, (str, os.PathLike)) and not hasattr(model, "score"):
-        raise UsageError(f"a model is an object with score and log_distribution, or a path, not {type(model).__name__}")
-    return load_model(os.fspath(model), scoring) if isinstance(model, (str, os.PathLike)) else model
+    if isinstance(model, (str, os.PathLike)):
+        return open_model(model, scoring or ScoringOptions())
+    if not hasattr(model, "score"):
+        raise not_a_model(model)
+    return model
 
 
 def corpus_of(text: Text, *, document: str | None = None) -> Corpus:

@@ -132,14 +132,14 @@ def _audit_model(
     from lmgauge.evaluation.audit import audit as audit_model
     from lmgauge.evaluation.audit import audit_run, check_model_of_run
     from lmgauge.models.mixture.model import with_reserved
-    from lmgauge.models.registry import load_model
+    from lmgauge.models.registry import open_model
 
     run = _run_named(what)
     if options["texts"] and run is None:
         raise click.UsageError("--text belongs to a RUN; with -m the texts stand alone: lmgauge audit -m MODEL TEXT")
     say("loading")
     scoring = scoring_options(options)
-    model = load_model(path, scoring)
+    model = open_model(path, scoring)
     refuse_unused(options, [model])
     corpus = corpus_of(what, options, alone=False) if run is None else run.corpus(list(options["texts"]) or None)
     if corpus is None:
@@ -161,7 +161,7 @@ def _audit_model(
         sum_tolerance=options["sum_tolerance"],
         threads=options["threads"],
         name=Path(path).name or path,
-        untouched=lambda: load_model(path, scoring),
+        untouched=lambda: open_model(path, scoring),
         progress=say,
     )
     if run is None or "coverage" not in levels:

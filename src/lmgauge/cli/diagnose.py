@@ -76,7 +76,7 @@ def diagnose(
     """
     from lmgauge.api.verdicts import diagnose as run_diagnosis
     from lmgauge.json_text import to_json
-    from lmgauge.models.registry import load_model
+    from lmgauge.models.registry import open_model
     from lmgauge.report.diagnose import print_diagnosis
     from lmgauge.report.terminal import progress
 
@@ -84,7 +84,7 @@ def diagnose(
         refuse_given((*NEURAL_OPTIONS, *_OF_MODEL), "needs the model: name it with -m")
     scoring = scoring_options(options)
     with progress() as status:
-        loaded = None if model is None else load_model(model, scoring)
+        loaded = None if model is None else open_model(model, scoring)
         if loaded is not None:
             refuse_unused(options, [loaded])
         found = run_diagnosis(

@@ -74,7 +74,7 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     from lmgauge.json_text import to_json
     from lmgauge.models.mixture.model import with_reserved
     from lmgauge.models.mixture.vocabulary_alignment import aligned
-    from lmgauge.models.registry import load_model, model_names
+    from lmgauge.models.registry import model_names, open_model
     from lmgauge.report.divergence import print_divergence
     from lmgauge.report.terminal import progress
 
@@ -84,7 +84,7 @@ def divergence(a: str, b: str, texts: tuple[str, ...], as_json: bool, **options:
     corpus = corpus_of(texts, options)
     with progress() as status:
         status.update("loading")
-        models = [load_model(path, scoring_options(options)) for path in (a, b)]
+        models = [open_model(path, scoring_options(options)) for path in (a, b)]
         refuse_unused(options, models)
         if options["reserved"]:
             models = with_reserved(models, options["reserved"])

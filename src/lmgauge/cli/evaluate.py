@@ -140,7 +140,7 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
     from lmgauge.evaluation.evaluate import evaluate as run
-    from lmgauge.models.registry import load_model, model_names
+    from lmgauge.models.registry import model_names, open_model
     from lmgauge.report.terminal import progress
 
     corpus = corpus_of(texts, options)
@@ -152,7 +152,7 @@ def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: di
     with ExitStack() as stack:
         status = stack.enter_context(progress())
         status.update("loading")
-        models = [load_model(path, scoring) for path in paths]
+        models = [open_model(path, scoring) for path in paths]
         refuse_unused(options, models)
         if options["reserved"]:
             from lmgauge.models.mixture.model import with_reserved

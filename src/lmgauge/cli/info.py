@@ -20,10 +20,10 @@ def info(model: str, as_json: bool, **neural: Any) -> None:
     """Show what is in a model."""
     from lmgauge.json_text import to_json
     from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.registry import load_model
+    from lmgauge.models.registry import open_model
     from lmgauge.report.terminal import print_pairs
 
-    loaded = load_model(model, scoring_options(neural))
+    loaded = open_model(model, scoring_options(neural))
     path = Path(model)
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
     size = sum(file.stat().st_size for file in files)

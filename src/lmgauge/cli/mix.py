@@ -67,7 +67,7 @@ def mix(
     """
     from lmgauge.models.mixture.model import MixtureModel, with_reserved
     from lmgauge.models.mixture.weights import estimate_weights, measure_weights
-    from lmgauge.models.registry import load_model
+    from lmgauge.models.registry import open_model
     from lmgauge.report.terminal import progress
 
     if len(models) < 2:
@@ -81,7 +81,7 @@ def mix(
     refuse_replacing({"-o": output}, [*models, *(source.path for source in (held_out.sources if held_out else ()))])
     with progress() as status:
         status.update("loading")
-        components = [load_model(path, scoring_options(options)) for path in models]
+        components = [open_model(path, scoring_options(options)) for path in models]
         refuse_unused(options, components)
         if reserved is not None:
             components = with_reserved(components, reserved)  # type: ignore[arg-type]
