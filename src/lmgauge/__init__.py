@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lmgauge.models.custom import CustomModel
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.architectures import register_architectures
     from lmgauge.models.network.torch.model import NeuralModel
     from lmgauge.models.ngram.arpa import read_arpa, write_arpa
     from lmgauge.models.ngram.model import NgramModel
@@ -80,6 +81,7 @@ _HOMES = {
     "overlap": "lmgauge.api.overlap",
     "read_arpa": "lmgauge.models.ngram.arpa",
     "read_scores": "lmgauge.scores",
+    "register_architectures": "lmgauge.models.network.torch.architectures",
     "sample": "lmgauge.api.models",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
@@ -128,6 +130,7 @@ __all__ = [
     "overlap",
     "read_arpa",
     "read_scores",
+    "register_architectures",
     "sample",
     "tasks",
     "train",
