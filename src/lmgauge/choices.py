@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+DEFAULT_SEED = 12345
+"""Of everything that is drawn."""
+
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -54,6 +57,9 @@ SegmentEnd = Literal["eos", "newline", "none"]
 SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 Precision = Literal["auto", "float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
+"""A model written under such a name is an ARPA file."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")

@@ -13,11 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.laws.task_texts import PLAIN, Segment, few, metrics, of, rows, segment, segments
 
-from lmgauge import BLEU, TER, WER, Accumulator, ChrF, correlate, score_systems
+from lmgauge.numerics.grouped_sums import UnitSums
+from lmgauge.numerics.resampling import bootstrap_sums, randomized_sums
+from lmgauge.tasks import BLEU, TER, WER, Accumulator, ChrF, correlate, score_systems
 from lmgauge.tasks.comparison import SystemResult, Systems, compare_systems
 from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.segment_scoring import measure
-from lmgauge.tasks.significance import UnitSums, bootstrap_sums, randomized_sums
 from lmgauge.tasks.texts import References, Texts
 
 DRAWS = 60

@@ -51,7 +51,7 @@ def test_what_is_not_a_model(value: Any) -> None:
     for call in (load_model, lambda model: lmgauge.evaluate(model, Corpus.from_strings(["a"]))):
         if isinstance(value, list) and call is not load_model:
             continue
-        with pytest.raises(UsageError, match=r"a model is the path of one .* or an object with score .*, not "):
+        with pytest.raises(UsageError, match=r"a model is an object with score and log_distribution, or a path, not "):
             call(value)
 
 

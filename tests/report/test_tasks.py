@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.tasks.share import ErrorShare, Share
 
-from lmgauge.report import terminal
-from lmgauge.report.tasks import print_systems
+from lmgauge.report.tasks import blocks
+from lmgauge.report.terminal import as_text, show
 from lmgauge.tasks.comparison import Groups, compare_systems
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.texts import References, Texts
@@ -20,9 +20,8 @@ NAMES = ("Online-B", "evil\x1b[31m\nname")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *statistics: np.ndarray, metric: Any = None, **options: Any) -> str:
-    print_systems(
-        compare_systems(metric or Share(), NAMES[: len(statistics)], statistics, 1, **({"test": "bootstrap"} | options))
-    )
+    options = {"test": "bootstrap"} | options
+    show(blocks(compare_systems(metric or Share(), NAMES[: len(statistics)], statistics, 1, **options)))
     return capsys.readouterr().out
 
 
@@ -42,7 +41,7 @@ def test_scores_intervals_and_verdicts(capsys: pytest.CaptureFixture[str]) -> No
 def test_equal_systems_get_no_mark_and_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, GOOD, GOOD, test="randomization", resamples=50)
     assert "*" not in out
-    assert "none differs from Online-B at 5 % (approximate randomisation, 50 trials)." in out
+    assert "none differs from Online-B at 5 % (approximate randomization, 50 trials)." in out
     assert "the same counts as Online-B in every segment" in out
 
 
@@ -93,18 +92,9 @@ def bleu_systems() -> Any:
         (40, ("ratio", "precisions", "BP", "interval")),
     ],
 )
-def test_narrow_terminals_lose_the_least_telling(
-    width: int, gone: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rich.console import Console
-
-    import lmgauge.report.slices
-    import lmgauge.report.tasks
-
-    for module in (terminal, lmgauge.report.slices, lmgauge.report.tasks):
-        monkeypatch.setattr(module, "console", lambda: Console(width=width, highlight=False, markup=False))
-    print_systems(bleu_systems())
-    table, _, note = capsys.readouterr().out.split("\n\n")[0].partition("no room for: ")
+def test_narrow_terminals_lose_the_least_telling(width: int, gone: tuple[str, ...]) -> None:
+    shown = as_text(blocks(bleu_systems()), width).split("\n\n")[0]
+    table, _, note = shown.partition("not shown at this width: ")
     assert [word for word in ("ratio", "precisions", "BP", "interval") if word not in table] == list(gone)
     assert all(word in note for word in gone)
     assert "BLEU" in table
@@ -113,5 +103,5 @@ def test_narrow_terminals_lose_the_least_telling(
 
 
 def test_digits_are_the_caller_s(capsys: pytest.CaptureFixture[str]) -> None:
-    print_systems(compare_systems(Share(), ["x"], [GOOD], 1, test=None), width=4)
+    show(blocks(compare_systems(Share(), ["x"], [GOOD], 1, test=None), width=4))
     assert "82.7586" in capsys.readouterr().out

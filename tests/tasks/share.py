@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -28,6 +29,7 @@ class Share:
     lowercase: bool = False
     percent: ClassVar[bool] = False
     higher_is_better: ClassVar[bool] = True
+    bounds: ClassVar[tuple[float, float]] = (0.0, 100.0)
     reference_columns: ClassVar[slice] = slice(1, 2)
     columns: ClassVar[tuple[str, ...]] = ("hits", "words")
 
@@ -68,6 +70,7 @@ class ErrorShare(Share):
 
     percent: ClassVar[bool] = True
     higher_is_better: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
 
     def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return 1 - super().scores(sums) / 100

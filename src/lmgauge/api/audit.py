@@ -6,15 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
-from lmgauge.api.verdicts import _opened, _text_of
+from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit import DEFAULT_COMPRESSION_BYTES, DEFAULT_CONTEXTS, DEFAULT_MAX_OVERLAP, LEVELS, Audit
 from lmgauge.evaluation.audit import audit as _audit
 from lmgauge.evaluation.audit import audit_run as _audit_run
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
 from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.find import find_overlap
 from lmgauge.text.overlap.results import Overlap
@@ -101,13 +100,13 @@ def audit_run(
     Raises:
         InputError: the table cannot be read.
     """
-    opened = _opened(run, check_seal=False)
-    corpus = opened.corpus() if text is None else _text_of([opened], text)
+    examined = opened(run, check_seal=False)
+    corpus = examined.corpus() if text is None else text_of([examined], text)
     contamination = None
     if train is not None and corpus is not None:
         contamination = contamination_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
     chosen = [levels] if isinstance(levels, str) else levels
-    return _audit_run(opened, corpus, levels=chosen, overlap=contamination, max_overlap=max_overlap)
+    return _audit_run(examined, corpus, levels=chosen, overlap=contamination, max_overlap=max_overlap)
 
 
 def contamination_source(

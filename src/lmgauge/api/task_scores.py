@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
@@ -23,7 +24,6 @@ from lmgauge.tasks.comparison import RANDOMIZATION_TEST, Systems, compare_system
 from lmgauge.tasks.metrics.protocol import TaskMetric, TaskScore
 from lmgauge.tasks.parallel import Block, ParallelFiles, Reading, paths_of
 from lmgauge.tasks.segment_scoring import Rows, SegmentScores, measure, segment_scores
-from lmgauge.tasks.significance import DEFAULT_SEED
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.labels import BY_NAMES
 
@@ -405,7 +405,7 @@ def _by_system(rows: list[dict[str, Any]], system: str) -> list[dict[str, Any]]:
 
 
 def _perplexities(model: Path, outputs: list[str], system: str, threads: int | None) -> list[dict[str, Any]]:
-    from lmgauge.api.models import evaluate
+    from lmgauge.api.evaluate import evaluate
     from lmgauge.models.mixture.model import with_reserved
     from lmgauge.models.registry import load_model
     from lmgauge.text.streams import find_sources

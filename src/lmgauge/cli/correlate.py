@@ -58,7 +58,8 @@ def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
     from lmgauge.api.task_scores import correlate_tables
     from lmgauge.evaluation.row_files import RowWriter
     from lmgauge.json_text import to_json
-    from lmgauge.report.correlation import CORRELATION_COLUMNS, print_correlation
+    from lmgauge.report import correlation as report
+    from lmgauge.report.terminal import show
 
     if bool(options["model"]) != bool(options["outputs"]):
         raise click.UsageError("-m and --output belong together: a model, and the outputs to measure under it")
@@ -82,12 +83,12 @@ def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
     )
     if options["rows"]:
         rows = found.rows()
-        with RowWriter(options["rows"], CORRELATION_COLUMNS) as writer:
-            writer.write({name: [row[name] for row in rows] for name in CORRELATION_COLUMNS})
+        with RowWriter(options["rows"], report.CORRELATION_COLUMNS) as writer:
+            writer.write({name: [row[name] for row in rows] for name in report.CORRELATION_COLUMNS})
     if options["as_json"]:
         click.echo(to_json(found.to_dict()))
     elif options["rows"] != "-":
-        print_correlation(found)
+        show(report.blocks(found))
 
 
 def _files(outputs: Sequence[str]) -> list[str]:

@@ -144,9 +144,10 @@ def _print(systems: Systems, options: dict[str, Any]) -> None:
         for note in systems.notes:
             _note(note)
     else:
-        from lmgauge.report.tasks import print_systems
+        from lmgauge.report import tasks
+        from lmgauge.report.terminal import show
 
-        print_systems(systems, width=options["width"])
+        show(tasks.blocks(systems, width=options["width"]))
 
 
 def run_label_scores(average: str, labels: list[str] | None, options: dict[str, Any]) -> None:
@@ -163,10 +164,6 @@ def run_label_scores(average: str, labels: list[str] | None, options: dict[str, 
         **{name: options[name] for name in _READING_NAMES},
     )
     _print(systems, options)
-    if not options["as_json"] and not options["score_only"]:
-        from lmgauge.report.tasks import print_labels
-
-        print_labels(systems)
 
 
 def _files(options: dict[str, Any]) -> dict[str, Any]:
@@ -199,6 +196,6 @@ def aligned(metric: EditRate, options: dict[str, Any], *, notes: bool = False) -
 
 def _note(note: str) -> None:
     """Say what a reader must know where standard output is for rows or numbers alone."""
-    from lmgauge.report.terminal import readable
+    from lmgauge.readable import readable
 
     click.echo(f"lmgauge: {readable(note)}", err=True)

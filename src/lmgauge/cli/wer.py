@@ -83,19 +83,30 @@ def _run(metric: Any, align: bool, top: int, options: dict[str, Any]) -> None:
     if align:
         if options["sentence"] or options["score_only"] or top:
             raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only and --top")
-        from lmgauge.report.alignments import print_alignments
+        segments = aligned(metric, options, notes=True)
+        if options["as_json"]:
+            from lmgauge.json_text import to_json
 
-        print_alignments(aligned(metric, options, notes=True), as_json=options["as_json"])
+            for segment in segments:
+                click.echo(to_json(segment.to_dict(), indent=None))
+        else:
+            from lmgauge.report import alignments
+            from lmgauge.report.terminal import show
+
+            show(alignments.blocks(segments))
         return
     if top and (options["sentence"] or options["score_only"] or options["as_json"]):
         raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")
     if not top:
         run_metric(metric, options)
         return
-    from lmgauge.report.alignments import errors_by_system, print_error_counts
+    from lmgauge.report import alignments
+    from lmgauge.report.terminal import show
+    from lmgauge.tasks.alignment import errors_by_system
 
     if "-" in (options["reference"], *options["hypotheses"], options["by"], options["document"]):
         raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
     errors = errors_by_system(aligned(metric, options))  # first, for what it refuses to come before any output
     run_metric(metric, options)
-    print_error_counts(errors, top)
+    click.echo()
+    show(alignments.error_blocks(errors, top))

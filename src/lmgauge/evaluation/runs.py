@@ -181,8 +181,7 @@ def about(run: Run, corpus: Corpus) -> Run:
         InputError: it is about another.
     """
     if not corpus.report.sha256:
-        for _ in corpus:
-            pass
+        _read_whole(corpus)
     sha256 = corpus.report.sha256
     if run.text_sha256 and run.text_sha256 != sha256:
         raise InputError(
@@ -193,24 +192,32 @@ def about(run: Run, corpus: Corpus) -> Run:
 
 
 def remembered(*runs: Run) -> Corpus | None:
-    """The text that runs remember, where it is still there and still what was scored; that of the first if they differ."""
+    """Return the text that runs remember, where it is still there and unchanged; that of the first if they differ.
+
+    Args:
+        runs: one or more; the text that each names is read whole, to see that it is what was scored.
+    """
     if len({run.text_sha256 for run in runs}) > 1:
         runs = runs[:1]
     for run in runs:
-        corpus = run.corpus()
-        if corpus is not None and run.text_sha256 and _fingerprint(corpus) == run.text_sha256:
+        corpus = run.corpus() if run.text_sha256 else None
+        if corpus is not None and _fingerprint(corpus) == run.text_sha256:
             return corpus
     return None
 
 
 def _fingerprint(corpus: Corpus) -> str:
-    """Reads a text that is remembered; empty if it is not text any more."""
+    """Read a text that is remembered; empty if it is not text any more."""
     try:
-        for _ in corpus:
-            pass
+        _read_whole(corpus)
     except InputError:
         return ""
     return corpus.report.sha256
+
+
+def _read_whole(corpus: Corpus) -> None:
+    for _ in corpus:
+        pass
 
 
 def lockstep(

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from lmgauge.choices import FirstToken, Precision, SegmentEnd
+from lmgauge.choices import FirstToken, Precision, ReservedPolicy, SegmentEnd
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageModel, UnknownKindError, read_config
@@ -50,6 +49,7 @@ class ScoringKeywords(TypedDict, total=False):
     batch_tokens: int | None
     trust_remote_code: bool
     bos: str | None
+    reserved: ReservedPolicy | None
 
 
 def load_model(
@@ -107,15 +107,10 @@ def not_a_model(value: object) -> UsageError:
     Args:
         value: what was given.
     """
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.nn.Module):
-        return UsageError(
-            f"a {type(value).__name__} is a network without its tokenizer, which is no model yet: use "
-            "lmgauge.NeuralModel.wrap(network, tokenizer)"
-        )
-    return UsageError(
-        f"a model is the path of one ({_KINDS}) or an object with score and log_distribution, not {type(value).__name__}"
-    )
+    seen = f"not {type(value).__name__}"
+    if hasattr(value, "forward") and hasattr(value, "parameters"):
+        seen = "not a bare network: lmgauge.NeuralModel.wrap(network, tokenizer) makes a model of it"
+    return UsageError(f"a model is an object with score and log_distribution, or a path, {seen}")
 
 
 def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
@@ -134,6 +129,15 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
         if hasattr(path, "score"):
             raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
         raise not_a_model(path)
+    model = _open(path, options)
+    if options.reserved is None:
+        return model
+    from lmgauge.models.mixture.model import with_reserved
+
+    return with_reserved([model], options.reserved)[0]
+
+
+def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
     if str(path).startswith(_ADDRESSES):
         from lmgauge.models.network.server.model import load_completions
 

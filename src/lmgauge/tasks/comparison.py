@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import SIGNIFICANCE_TESTS
+from lmgauge.choices import DEFAULT_SEED, SIGNIFICANCE_TESTS
 from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import UNKNOWN, Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
-from lmgauge.tasks.significance import DEFAULT_SEED
 
 __all__ = ["BOOTSTRAP_TEST", "RANDOMIZATION_TEST", "SIGNIFICANT", "Groups", "SystemResult", "Systems", "compare_systems"]
 

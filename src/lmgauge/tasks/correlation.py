@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.correlation import (
     average_ranks,
@@ -29,7 +30,6 @@ __all__ = ["Correlation", "correlate", "paired_columns", "read_table"]
 Row = dict[str, Any]
 
 PERMUTATIONS = 100_000
-DEFAULT_SEED = 12345
 # Named in a note, of the systems that only one table has; of more it tells the number.
 NAMED = 5
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError
+from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, document_sums, in_one_order
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.comparison import RANDOMIZATION_TEST, Groups, Systems, compare_systems
 from lmgauge.tasks.draws import ONE_DOCUMENT
-from lmgauge.tasks.jackknife import CodedSums, document_sums, in_one_order
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
 from lmgauge.tasks.parallel import Block
-from lmgauge.tasks.significance import DEFAULT_SEED, UnitSums
 from lmgauge.tasks.texts import Integers
 
 

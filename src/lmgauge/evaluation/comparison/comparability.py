@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.choices import COMPARED_METRICS
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.comparison.facts import Facts
 from lmgauge.evaluation.origin import Origin
-from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.slicing.ranges import extents
+from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.tally import Tally
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
-from lmgauge.text.documents import Corpus
+from lmgauge.scores import EOS_KIND, OOV
 
 METRICS = COMPARED_METRICS
 AS_TEXT = "as text"
@@ -49,76 +44,6 @@ class Verdict:
     comparable: bool
     reasons: tuple[str, ...] = ()
     nearest: str | None = None
-
-
-@dataclass
-class Facts:
-    """What the tables themselves tell of two runs.
-
-    Attributes:
-        totals: exact sums of each.
-        same_events: every span of one is one of the other.
-        same_counts: every segment has as many events in both.
-        spans: both have byte spans.
-        same_lengths_shuffled: the segments end at the same bytes, but in another order.
-        apart: of each, spans that do not begin where the one before ended, and segments that end before the other's do.
-        span_bytes: bytes that the first scores, line ends left out.
-        first_tokens: of each, why its log-probabilities cannot be natural logs, or may not be; empty where they can.
-    """
-
-    totals: tuple[Tally, Tally]
-    same_events: bool = True
-    same_counts: bool = True
-    spans: bool = True
-    same_lengths_shuffled: bool = False
-    apart: tuple[int, int] = (0, 0)
-    span_bytes: int = 0
-    first_tokens: tuple[str, str] = ("", "")
-
-
-def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts:
-    """Reads both tables once, side by side.
-
-    Args:
-        first, second: the runs.
-        corpus: a text at hand. If it is the one that both scored, no span may end behind its segment: beside one that
-            does, those of the other run would seem to end too early.
-
-    Raises:
-        InputError: a table breaks its rules, lacks a segment of the text, or has a span that ends behind its segment.
-    """
-    facts = Facts((Tally(), Tally()))
-    runs, apart = (first, second), [0, 0]
-    reach: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
-    same_text = bool(first.text_sha256) and first.text_sha256 == second.text_sha256
-    if not same_text or (corpus is not None and corpus.report.sha256 != first.text_sha256):
-        corpus = None
-
-    begun = [FirstTokens(run.origin.policy) for run in runs]
-
-    def counted(k: int) -> Iterator[ScoreBatch]:
-        for batch in begun[k].watch(runs[k].batches()):
-            apart[k] += batch.spans_apart
-            yield batch
-
-    for _, tables in lockstep([counted(0), counted(1)], corpus, [run.name for run in runs]):
-        a, b = tables
-        for k, table in enumerate(tables):
-            facts.totals[k].add(table)
-            reach[k].append(extents(table) if len(table.ends) else np.zeros(len(table.segments), np.int64))
-        facts.spans &= len(a.ends) == len(a) and len(b.ends) == len(b)
-        facts.same_counts &= bool(np.array_equal(a.segment_events, b.segment_events))
-        facts.same_events &= facts.same_counts and facts.spans and bool(np.array_equal(a.ends, b.ends))
-    first_ends, second_ends = (np.concatenate(parts) for parts in reach)
-    facts.span_bytes = int(first_ends.sum())
-    facts.same_lengths_shuffled = not np.array_equal(first_ends, second_ends) and np.array_equal(
-        np.sort(first_ends), np.sort(second_ends)
-    )
-    if facts.spans and same_text:
-        apart = [apart[0] + int((first_ends < second_ends).sum()), apart[1] + int((second_ends < first_ends).sum())]
-    facts.apart = (apart[0], apart[1])
-    facts.first_tokens = (begun[0].note, begun[1].note)
-    return facts
 
 
 def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, ...]:
