@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lmgauge.models.custom import CustomModel
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.architectures import register_architectures
     from lmgauge.models.network.torch.model import NeuralModel
     from lmgauge.models.ngram.arpa_reader import read_arpa
     from lmgauge.models.ngram.arpa_writer import write_arpa
@@ -99,6 +100,7 @@ _HOMES = {
     "perplexity": "lmgauge.api.sentences",
     "read_arpa": "lmgauge.models.ngram.arpa_reader",
     "read_scores": "lmgauge.scores",
+    "register_architectures": "lmgauge.models.network.torch.architectures",
     "sample": "lmgauge.api.sample",
     "score_text": "lmgauge.api.sentences",
     "split": "lmgauge.api.split",
@@ -157,6 +159,7 @@ __all__ = [
     "perplexity",
     "read_arpa",
     "read_scores",
+    "register_architectures",
     "sample",
     "score_text",
     "split",
