@@ -20,6 +20,7 @@ from lmgauge.version import __version__
 if TYPE_CHECKING:
     from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
+    from lmgauge.api.calc import calc
     from lmgauge.api.models import evaluate, evaluate_scores, sample
     from lmgauge.api.overlap import overlap
     from lmgauge.api.train import train, train_neural
@@ -69,6 +70,7 @@ _HOMES = {
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
     "audit_run": "lmgauge.api.audit",
+    "calc": "lmgauge.api.calc",
     "compare": "lmgauge.api.verdicts",
     "compare_recipes": "lmgauge.api.verdicts",
     "diagnose": "lmgauge.api.verdicts",
@@ -116,6 +118,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_run",
+    "calc",
     "compare",
     "compare_recipes",
     "diagnose",
