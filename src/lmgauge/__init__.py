@@ -20,6 +20,7 @@ from lmgauge.version import __version__
 if TYPE_CHECKING:
     from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
+    from lmgauge.api.calc import calc
     from lmgauge.api.compare import compare, compare_recipes
     from lmgauge.api.diagnose import diagnose
     from lmgauge.api.divergence import divergence
@@ -87,6 +88,7 @@ _HOMES = {
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
     "audit_run": "lmgauge.api.audit",
+    "calc": "lmgauge.api.calc",
     "compare": "lmgauge.api.compare",
     "compare_recipes": "lmgauge.api.compare",
     "diagnose": "lmgauge.api.diagnose",
@@ -145,6 +147,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_run",
+    "calc",
     "compare",
     "compare_recipes",
     "diagnose",
