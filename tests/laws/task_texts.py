@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from lmgauge import BLEU, CER, TER, WER, ChrF
+from lmgauge.tasks import BLEU, CER, TER, WER, ChrF
 from lmgauge.tasks.texts import References, Texts
 
 few = settings(max_examples=2 * settings.default.max_examples // 5)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.laws.task_texts import PIECES, PLAIN, Segment, few, metrics, rows, scored, segment, segments, total
 
-from lmgauge import BLEU, CER, TER, WER, ChrF
+from lmgauge.tasks import BLEU, CER, TER, WER, ChrF
 from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.metrics.labels import F1
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.alignment import Alignment, align, align_all, aligned_segments, error_counts
+from lmgauge.tasks.blocks import Block, ParallelTexts
 from lmgauge.tasks.metrics.error_rates import CER, WER
-from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.texts import References, Texts
 
 jiwer = pytest.importorskip("jiwer")
@@ -108,12 +108,12 @@ def test_systems_of_a_segment_come_one_after_the_other() -> None:
         return Block(References.of_lists(references), tuple(map(Texts.of_strings, systems)), None)
 
     blocks = [block(["A b", "c"], ["a", "c"], ["a b", "d"]), block([], [], []), block(["e"], ["E"], [""])]
-    found = list(aligned_segments(WER(lowercase=True), ["one", "two"], blocks))
+    found = list(aligned_segments(WER(lowercase=True), ParallelTexts(["one", "two"], blocks)))
     assert [(s.segment, s.system) for s in found] == [(i, name) for i in range(3) for name in ("one", "two")]
     assert [(s.alignment.hits, s.alignment.deletions) for s in found] == [(1, 1), (2, 0), (1, 0), (0, 0), (1, 0), (0, 1)]
     several = Block(References.of_lists([["a", "b"]]), (Texts.of_strings(["a"]),), None)
     with pytest.raises(UsageError, match="one reference for each segment"):
-        list(aligned_segments(CER(), ["one"], [several]))
+        list(aligned_segments(CER(), ParallelTexts(["one"], [several])))
 
 
 def test_bad_use_is_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
+from lmgauge.tasks.blocks import ParallelSegments
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
-from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.texts import Texts
 
 __all__ = [
@@ -110,7 +110,7 @@ class Alignment:
         return found
 
     def pairs(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """Operation, unit of the reference, unit of the hypothesis; None where there is none."""
+        """Yield operation, unit of the reference, unit of the hypothesis; None where there is none."""
         ref, hyp = iter(self.reference), iter(self.hypothesis)
         for operation in self.operations.tolist():
             one = next(ref) if operation != INSERT else None
@@ -118,7 +118,7 @@ class Alignment:
             yield OPERATIONS[operation], one, other
 
     def lines(self, width: int | None = None) -> list[tuple[str, str, str]]:
-        """The three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
+        """Return the three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
 
         Args:
             width: begin new lines where these would get wider than so many columns; None: never.
@@ -153,12 +153,12 @@ def _row(parts: list[tuple[str, str, str]], gap: str) -> tuple[str, str, str]:
 
 
 def _visible(text: str) -> str:
-    """The text, with what would break the lines spelled out."""
+    """Return the text, with what would break the lines spelled out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _columns(text: str) -> int:
-    """How many columns a terminal gives the text: two for wide characters, none for marks that combine."""
+    """Return how many columns a terminal gives the text: two for wide characters, none for marks that combine."""
     if text.isascii():
         return len(text)
     return sum(
@@ -176,11 +176,11 @@ def align(reference: str, hypothesis: str, unit: Unit = "word") -> Alignment:
 
     Args:
         reference: what was said.
-        hypothesis: what was recognised.
+        hypothesis: what was recognized.
         unit: "word" (parted by white space) or "character" (white space at the ends left out).
 
     Raises:
-        UsageError: the unit is unknown, or a text is no string.
+        UsageError: the unit is unknown, or a text is not a string.
         InputError: a text holds NUL or a lone surrogate.
 
     >>> print(align("short one here", "shoe order one"))
@@ -196,7 +196,7 @@ def align_all(references: Texts, hypotheses: Texts, unit: Unit = "word") -> Iter
     """Align many segments, one after the other, so that memory is bounded by the longest.
 
     Args:
-        references: one for each segment; normalised, where that is wanted (`WER(...).prepared`).
+        references: one for each segment; normalized, where that is wanted (`WER(...).prepared`).
         hypotheses: one for each segment.
         unit: "word" or "character".
 
@@ -234,7 +234,7 @@ class AlignedSegment:
     Attributes:
         segment: its number, from 0.
         system: name of the system.
-        alignment: with the segment's reference, after normalisation.
+        alignment: with the segment's reference, after normalization.
     """
 
     segment: int
@@ -242,25 +242,24 @@ class AlignedSegment:
     alignment: Alignment
 
 
-def aligned_segments(metric: EditRate, names: Sequence[str], blocks: Iterable[Block]) -> Iterator[AlignedSegment]:
+def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[AlignedSegment]:
     """Align several systems with the references, block by block; the systems of a segment come one after the other.
 
     Args:
-        metric: says the unit, and how texts are normalised.
-        names: of the systems.
-        blocks: consecutive segments, with the texts of each system.
+        metric: says the unit, and how texts are normalized.
+        segments: of one or more systems.
 
     Raises:
         UsageError: a segment has several references.
     """
     first = 0
-    for block in blocks:
+    for block in segments:
         if block.references.count not in (0, 1):
             raise UsageError("alignments need one reference for each segment, and some have several: name one file of them")
         references = metric.prepared(block.references.texts)
         streams = [align_all(references, metric.prepared(texts), metric.unit) for texts in block.hypotheses]
         for i, alignments in enumerate(zip(*streams, strict=True)):
-            for name, alignment in zip(names, alignments, strict=True):
+            for name, alignment in zip(segments.names, alignments, strict=True):
                 yield AlignedSegment(first + i, name, alignment)
         first += len(block)
 
@@ -280,7 +279,7 @@ class ErrorCounts:
     insertions: Counter[str] = field(default_factory=Counter)
 
     def most_frequent(self, count: int) -> ErrorCounts:
-        """The `count` most frequent errors of each kind, in order; equals in order of the alphabet."""
+        """Return the `count` most frequent errors of each kind, in order; equals in order of the alphabet."""
         return ErrorCounts(
             *(Counter(dict(_ordered(c)[:count])) for c in (self.substitutions, self.deletions, self.insertions))
         )
