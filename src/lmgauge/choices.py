@@ -30,6 +30,17 @@ SmoothingKind = Literal[
     "modified-kneser-ney",
     "good-turing",
 ]
+SMOOTHINGS: dict[SmoothingKind, tuple[str, str]] = {
+    "modified-kneser-ney": ("mkn", "three discounts for each order; the best general choice"),
+    "kneser-ney": ("kn", "one discount; lower orders count contexts"),
+    "absolute-discounting": ("ad", "one discount; all orders count occurrences"),
+    "witten-bell": ("wb", "no parameters; for small or artificial texts"),
+    "good-turing": ("gt", "Katz back-off with Good-Turing discounts"),
+    "laplace": ("laplace", "add one"),
+    "lidstone": ("lidstone", "add k, see --k"),
+    "mle": ("mle", "relative frequencies; unseen events are impossible"),
+}
+"""For each smoothing the short name in signatures, and a line for the help page."""
 SMOOTHING_KINDS: tuple[SmoothingKind, ...] = get_args(SmoothingKind)
 VocabularyKind = Literal["open", "closed"]
 VOCABULARY_KINDS: tuple[VocabularyKind, ...] = get_args(VocabularyKind)

@@ -72,8 +72,8 @@ def test_order_3_modified_kneser_ney(text: Path) -> None:
     assert isinstance(model.vocabulary, Vocabulary)
     assert model.vocabulary.tokens == ["<unk>", "<s>", "</s>", "a", "b", "c"]
     assert "modified-kneser-ney" in repr(model)
-    assert model.settings.training["segments"] == 15
-    assert model.settings.training["events"] == 40 + 15
+    assert model.record.training["segments"] == 15
+    assert model.record.training["events"] == 40 + 15
     assert model.to_dict()["types"] == model.types
 
 
@@ -143,7 +143,7 @@ def test_a_line_without_end_and_a_long_one(tmp_path: Path) -> None:
     long = tmp_path / "long.txt"
     long.write_bytes(b"a b c d " * 400_000)
     model = lmgauge.train("modified-kneser-ney", long, order=3)
-    assert model.settings.training["events"] == 1_600_001
+    assert model.record.training["events"] == 1_600_001
     assert lmgauge.evaluate(model, long).events == 1_600_001
 
 

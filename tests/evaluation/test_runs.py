@@ -75,8 +75,8 @@ def test_a_run_tells_what_was_evaluated(folder: Path, text: Path) -> None:
     assert run.name == run.evaluation["model"] == seen.model
     assert run.text_sha256 == seen.fingerprints["text"]
     assert run.evaluation["log_probability"] == seen.log_probability
-    assert run.description.context == "sentence"
-    assert run.description.unit == "word"
+    assert run.origin.context == "sentence"
+    assert run.origin.unit == "word"
     assert run.settings["text"]["paths"] == [str(text)]
     assert sum(len(batch) for batch in run.batches()) == seen.events
     corpus = run.corpus()
@@ -235,7 +235,7 @@ def test_a_text_whose_name_is_no_text(tmp_path: Path) -> None:
 def test_a_stored_table_knows_its_origin_by_itself(folder: Path, tmp_path: Path) -> None:
     shutil.copy(folder / "scores.parquet", tmp_path / "alone.parquet")
     run, whole = open_run(tmp_path / "alone.parquet"), open_run(folder)
-    assert (run.name, run.text_sha256, run.description) == (whole.name, whole.text_sha256, whole.description)
+    assert (run.name, run.text_sha256, run.origin) == (whole.name, whole.text_sha256, whole.origin)
     assert run.evaluation is None
     assert run.corpus() is None
 
@@ -244,7 +244,7 @@ def test_a_foreign_table_is_called_by_its_file(tmp_path: Path) -> None:
     (tmp_path / "theirs.jsonl").write_text('{"segment": 0, "logprob": -1}\n', encoding="utf-8")
     run = open_run(tmp_path / "theirs.jsonl")
     assert (run.name, run.text_sha256, run.evaluation, run.settings) == ("theirs.jsonl", "", None, {})
-    assert (run.description.unit, run.description.context) == ("token", "unknown")
+    assert (run.origin.unit, run.origin.context) == ("token", "unknown")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from tests.reference import kernels as twin
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.counting import HISTOGRAM, adjust, count_ngrams, drop, estimate_types, new_table
+from lmgauge.models.ngram.adjusted_counts import HISTOGRAM, adjust_counts
+from lmgauge.models.ngram.counting import count_ngrams, estimate_types
+from lmgauge.models.ngram.hash_table import new_table
+from lmgauge.models.ngram.interpolation import remove_dropped
 
 Ids = NDArray[np.uint32]
 tokens = st.lists(st.sampled_from([1, 2, 3, 4, 5, 6]), max_size=60)
@@ -43,7 +46,7 @@ def assert_counted(ids: Ids, order: int, vocabulary: int, *, threads: int = 1, s
         assert counts.types[n - 1] == len(expected[n - 1])
         for gram, (_, suffix) in table.items():
             assert gram[1:] == ((suffix,) if n == 2 else suffix_of[n - 3][suffix])
-    assert counts.events == int(np.count_nonzero(ids != 1))
+    assert int(counts.unigrams.sum()) == int(np.count_nonzero(ids != 1))
 
 
 def enumerate_slots(tables: list[NDArray[np.uint64]], level: int) -> list[tuple[int, twin.Gram]]:
@@ -124,8 +127,9 @@ def test_adjusted_counts_and_cut_offs(
     values: list[int], order: int, continuation: bool, cutoffs: tuple[int, ...], threads: int
 ) -> None:
     ids = as_ids(values)
-    counts = count_ngrams(ids, order, 7, threads=threads)
-    histograms = adjust(counts, continuation=continuation, cutoffs=cutoffs, threads=threads)
+    counts = adjust_counts(
+        count_ngrams(ids, order, 7, threads=threads), continuation=continuation, cutoffs=cutoffs, threads=threads
+    )
     raw = twin.count(ids.tolist(), order)
     adjusted = [Counter(grams) for grams in raw]
     if continuation:
@@ -133,15 +137,14 @@ def test_adjusted_counts_and_cut_offs(
             adjusted[n].update({gram: count - raw[n][gram] for gram, count in twin.continuations(raw[n + 1]).items()})
     unigrams = counts.unigrams.tolist()
     assert unigrams == [adjusted[0][(i,)] for i in range(7)]
-    for n, histogram in enumerate(histograms):
+    for n, histogram in enumerate(counts.counts_of_counts):
         expected = Counter(min(count, HISTOGRAM) for count in adjusted[n].values())
         assert histogram.tolist()[1:] == [expected[c] for c in range(1, HISTOGRAM + 1)]
     kept = [
         raw[n].keys() if not cutoffs else {g for g, c in raw[n].items() if c > cutoffs[min(n, len(cutoffs) - 1)]}
         for n in range(order)
     ]
-    if any(len(dropped) for dropped in counts.dropped):
-        drop(counts)
+    remove_dropped(counts)
     for n, table in enumerate(twin.decode_tables(counts.tables), 1):
         assert {gram: count for gram, (count, _) in table.items()} == {gram: adjusted[n][gram] for gram in kept[n]}
 

@@ -14,7 +14,7 @@ from tests.reference import kernels as twin
 
 from lmgauge import Corpus, train
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.lookup import NgramTables
+from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS, EOS
 
 words = st.integers(0, 7)

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmgauge import Corpus
-from lmgauge.evaluation.comparison.compare import ComparisonSettings, compare
+from lmgauge.evaluation.comparison.compare import compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
 from lmgauge.evaluation.comparison.results import Comparison
 from lmgauge.evaluation.runs import open_run
 from lmgauge.numerics.units import nats_to_bits

@@ -311,7 +311,7 @@ def test_srilm_style_files_read(tmp_path: Path, change: Callable[[str], str]) ->
     assert model.vocabulary.closed
     twin = [value for line in SENTENCES for value in ArpaTwin(SRILM).score(line.split())]
     np.testing.assert_allclose(log10s(model, SENTENCES), twin, rtol=0, atol=ROUNDED)
-    assert any("missing in the file" in note for note in model.settings.notes)
+    assert any("missing in the file" in note for note in model.record.notes)
 
 
 def test_kenlm_agrees_on_an_srilm_style_file(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_the_unknown_word_in_capitals_is_the_unknown_word(tmp_path: Path) -> Non
     model = read_text(tmp_path, CAPITALS)
     assert not model.vocabulary.closed
     assert "<UNK>" not in model.vocabulary
-    assert [note for note in model.settings.notes if "<UNK>" in note] == [
+    assert [note for note in model.record.notes if "<UNK>" in note] == [
         "the file calls the unknown word <UNK>; here it is <unk>"
     ]
     sentences = [*SENTENCES, "a <UNK> b", "<UNK>"]
@@ -345,7 +345,7 @@ def test_beside_the_unknown_word_capitals_are_a_word(tmp_path: Path) -> None:
     both = SRILM.replace("ngram 1=6", "ngram 1=8").replace("-99\t<s>", "-2\t<unk>\n-3\t<UNK>\n-99\t<s>")
     model = read_text(tmp_path, both)
     assert "<UNK>" in model.vocabulary
-    assert not any("<UNK>" in note for note in model.settings.notes)
+    assert not any("<UNK>" in note for note in model.record.notes)
 
 
 def test_what_was_missing_is_not_written(tmp_path: Path) -> None:
@@ -530,7 +530,7 @@ def test_unigrams_that_do_not_sum_to_one_are_told(tmp_path: Path) -> None:
     lines = ["\\data\\", "ngram 1=4", "", "\\1-grams:", "-0.1 <unk>", "-99 <s>", "-0.1 </s>", "-0.1 a", "", "\\end\\", ""]
     (tmp_path / "m.arpa").write_text("\n".join(lines))
     model = lmgauge.read_arpa(tmp_path / "m.arpa")
-    assert any("sum to 2.383, not to 1" in note for note in model.settings.notes)  # 3 * 10**-0.1
+    assert any("sum to 2.383, not to 1" in note for note in model.record.notes)  # 3 * 10**-0.1
 
 
 def test_probabilities_above_one_are_told_with_the_file(tmp_path: Path) -> None:

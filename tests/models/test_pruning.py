@@ -129,7 +129,7 @@ def test_unigrams_and_order_one_are_left_alone(lines: list[str]) -> None:
 def test_pruned_models_say_so_and_prune_again(lines: list[str], tmp_path: Path) -> None:
     model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(lines), order=3, prune=1e-5)
     assert model.settings.prune == 1e-5
-    assert any("pruning at 1e-05 dropped" in note for note in model.settings.notes)
+    assert any("pruning at 1e-05 dropped" in note for note in model.record.notes)
     model.save(tmp_path / "model")
     loaded = lmgauge.load_model(tmp_path / "model")
     assert isinstance(loaded, NgramModel)

@@ -20,7 +20,7 @@ from lmgauge import Corpus, InputError, NgramModel, UsageError
 from lmgauge.models.ngram.counting import count_ngrams
 from lmgauge.text.encoding import encode
 from lmgauge.text.tokenizers import make_tokenizer
-from lmgauge.text.vocabulary import BOS, UNK
+from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 NATS = 1e-6  # probabilities are stored in float32
 INTERPOLATED = ("witten-bell", "absolute-discounting", "kneser-ney", "modified-kneser-ney")
@@ -175,6 +175,21 @@ def test_backing_off_sums_to_one_where_little_is_unseen(data: Path, kind: Any) -
 
 
 @pytest.mark.parametrize("context", ["sentence", "stream"])
+@pytest.mark.parametrize("interpolate", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_line_ends(lines: tuple[list[str], list[str]], kind: str, interpolate: bool, context: str) -> None:
+    if kind == "modified-kneser-ney" and not interpolate:
+        return  # D3 comes out as 3 on so short a text: fine for the twin, too much for backing off here
+    options: dict[str, Any] = {"k": 0.1} if kind == "lidstone" else {}
+    for vocabulary in ("open", "closed"):
+        train = lines[0] + (lines[1] if vocabulary == "closed" else [])
+        model = assert_like_reference(
+            (train, lines[1]), kind, 3, eos=False, interpolate=interpolate, context=context, vocabulary=vocabulary, **options
+        )
+        assert np.exp(model.log_distribution([BOS]))[EOS] == 0
+
+
+@pytest.mark.parametrize("context", ["sentence", "stream"])
 def test_counts_are_exact(lines: tuple[list[str], list[str]], context: str) -> None:
     train, _ = lines
     model = lmgauge.train("mle", Corpus.from_strings(train), order=5, context=context, min_count=2)
@@ -227,13 +242,13 @@ def test_tiny_texts_give_distributions(kind: str, texts: list[str], interpolate:
 def test_fallbacks_are_stated(kind: Any, fallback: tuple[float, ...], message: str) -> None:
     model = lmgauge.train(kind, Corpus.from_strings(["a a a", "a a a"]), order=1)  # a 6 times, </s> twice
     assert tuple(model.discounts[0]) == fallback
-    notes = "\n".join(model.settings.notes)
+    notes = "\n".join(model.record.notes)
     assert re.search(message, notes), notes
 
 
 def test_no_fallback_is_stated_where_none_was_taken(data: Path) -> None:
     model = lmgauge.train("modified-kneser-ney", data / "tinyshakespeare.txt", order=3)
-    assert not [note for note in model.settings.notes if "cannot be estimated" in note]
+    assert not [note for note in model.record.notes if "cannot be estimated" in note]
 
 
 @pytest.mark.parametrize(
@@ -261,11 +276,11 @@ def test_no_fallback_is_stated_where_none_was_taken(data: Path) -> None:
         ("kneser-ney", {"order": 65}, "order 65"),
         ("kneser-ney", {"min_count": 0}, "min-count 0"),
         ("kneser-ney", {"vocab_size": 0}, "vocab-size 0"),
-        ("kneser-ney", {"words": ["a"], "min_count": 2}, "already is the vocabulary"),
+        ("kneser-ney", {"words": ["a"], "min_count": 2}, "is the whole vocabulary"),
         ("kneser-ney", {"words": ["a"], "vocabulary": "closed"}, "every word of the training text"),
         ("kneser-ney", {"min_count": 2, "vocabulary": "closed"}, "every word of the training text"),
-        ("kneser-ney", {"vocabulary": "ajar"}, "open or closed"),
-        ("kneser-ney", {"context": "book"}, "sentence or stream"),
+        ("kneser-ney", {"vocabulary": "ajar"}, "open, closed"),
+        ("kneser-ney", {"context": "book"}, "sentence, stream"),
         ("kneser-ney", {"reserved": "shout"}, "reserved"),
         ("kneser-ney", {"threads": 0}, "threads"),
         ("kneser-ney", {"tokenizer": "nope"}, "unknown tokenizer"),

@@ -257,7 +257,8 @@ def test_weights_that_give_probabilities_above_one_are_named_with_the_model(save
     doctored(saved, lambda arrays: arrays["unigrams"].__setitem__((slice(None), 1), 30))
     unigrams = model.tables.unigrams.copy()
     unigrams[:, 1] = 30
-    changed = model.with_tables(replace(model.tables, unigrams=unigrams))
+    tables = replace(model.tables, unigrams=unigrams)
+    changed = NgramModel(tables, model.vocabulary, model.tokenizer, model.settings)
     resealed(saved, fingerprint=changed.fingerprint)
     loaded = lmgauge.load_model(saved)
     message = r"the probability \S+: its back-off weights do not belong"

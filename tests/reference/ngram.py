@@ -62,6 +62,7 @@ class ReferenceNgram:
         repeats); unigrams are never dropped.
     context : "sentence": each line has its own `<s>`; "stream": one `<s>` before the first line, and `</s>` is
         context like any word.
+    eos : False leaves `</s>` out: it is neither counted nor an event, and not in the vocabulary.
     """
 
     def __init__(
@@ -78,14 +79,16 @@ class ReferenceNgram:
         k: float | None = None,
         cutoffs: Sequence[int] = (),
         context: str = "sentence",
+        eos: bool = True,
     ) -> None:
         if kind not in KINDS or vocabulary not in ("open", "closed") or context not in ("sentence", "stream"):
             raise ValueError(f"no such option: {kind=} {vocabulary=} {context=}")
         self.kind, self.order, self.context_policy = kind, order, context
+        self.ends = (EOS,) if eos else ()
         self.k = {"mle": 0.0, "laplace": 1.0}.get(kind, 1.0 if k is None else k)
         self.backs_off = kind == "good-turing" or not interpolate
         lines = [tuple(line) for line in sentences]
-        self.vocabulary = self._choose_vocabulary(lines, vocabulary, min_count, words)
+        self.vocabulary = self._choose_vocabulary(lines, vocabulary, min_count, words) - ({EOS} - {*self.ends})
         self._cutoffs = [0] + [_repeat_last(cutoffs, n) if cutoffs else 0 for n in range(2, order + 1)]
         self._raw = self._count(lines)
         self._adjusted = self._adjust()
@@ -118,7 +121,7 @@ class ReferenceNgram:
         for line in lines:
             if self.context_policy == "sentence":
                 history = [BOS]
-            for word in (*line, EOS):
+            for word in (*line, *self.ends):
                 history.append(self.known(word))
                 yield tuple(history[-self.order :])
                 del history[: -self.order]

@@ -10,10 +10,10 @@ from typing import Any, Literal, overload
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tables import evaluate_scores as _evaluate_scores
-from lmgauge.evaluation.tables import origin_of
 from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.mixture.model import with_reserved
 from lmgauge.models.network.options import ScoringOptions
@@ -117,7 +117,7 @@ def evaluate(
         names = model_names(given, models)
         filled = [DistributionColumns(m, columns) for m in models] if columns else []
         with RunFolders(Path(output), names) as folders:
-            folders.keep_finished(models)
+            folders.keep_journal(models)
             results = _evaluate(
                 models,
                 corpus,
@@ -145,7 +145,7 @@ def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = 
         InputError: the table breaks its rules or is not about this text.
     """
     batches = read_scores(Path(table)) if isinstance(table, (str, os.PathLike)) else table
-    origin = origin_of(read_metadata(Path(table)) if isinstance(table, (str, os.PathLike)) else {}, name)
+    origin = Origin.of_metadata(read_metadata(Path(table)) if isinstance(table, (str, os.PathLike)) else {}, name)
     return _evaluate_scores(batches, origin=origin, corpus=None if text is None else corpus_of(text))
 
 

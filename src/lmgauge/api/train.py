@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.models import PathLike, Text, corpus_of
-from lmgauge.choices import NgramContext, SmoothingKind
+from lmgauge.choices import NgramContext, ReservedPolicy, SmoothingKind, VocabularyKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.smoothing import Smoothing
+from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import Progress, train_ngram
 from lmgauge.models.training.settings import NEURAL_KINDS
-from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
@@ -26,12 +25,13 @@ def train(
     *,
     order: int = 3,
     tokenizer: str | Tokenizer = "whitespace",
-    vocabulary: Literal["open", "closed"] = "open",
+    vocabulary: VocabularyKind = "open",
     min_count: int = 1,
     vocab_size: int | None = None,
     words: Sequence[str] | None = None,
     reserved: ReservedPolicy = "refuse",
     context: NgramContext = "sentence",
+    eos: bool = True,
     interpolate: bool = True,
     discount: float | Sequence[float] | None = None,
     k: float | None = None,
@@ -40,61 +40,63 @@ def train(
     threads: int | None = None,
     progress: Progress = lambda stage: None,
 ) -> NgramModel:
-    """Trains an n-gram model.
+    """Train an n-gram model.
 
     Args:
-        kind: smoothing: mle, laplace, lidstone, witten-bell, absolute-discounting, kneser-ney, modified-kneser-ney or
+        kind: the smoothing: mle, laplace, lidstone, witten-bell, absolute-discounting, kneser-ney, modified-kneser-ney or
             good-turing.
         texts: a path, several, or a `Corpus`; each line is a sentence.
-        order: the longest n-grams, from 1.
+        order: length of the longest n-grams, in tokens, from 1.
         tokenizer: whitespace, character, byte, icu, icu:<locale>, or the path of a tokenizer.json.
         vocabulary: open: unseen words are `<unk>`, with the mass that smoothing leaves; closed: they are impossible.
         min_count: words that occur less often become `<unk>`.
-        vocab_size: only so many of the most frequent words stay.
-        words: the vocabulary, given.
+        vocab_size: only this many of the most frequent words stay.
+        words: the vocabulary, as a list of words.
         reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone).
         context: sentence: each line starts anew; stream: one running context.
+        eos: False leaves `</s>` out: the ends of lines are neither counted nor scored, as in the examples of textbooks.
         interpolate: False backs off to lower orders instead of mixing them in (good-turing always backs off).
-        discount: absolute-discounting: for all orders or each; estimated if None.
-        k: lidstone: what is added to each count.
-        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last value holds on.
+        discount: absolute-discounting: one for all orders, or one for each, between 0 and 1; None: estimated.
+        k: lidstone: the amount added to each count.
+        cutoffs: n-grams of order i that occur at most cutoffs[i - 1] times are dropped; the last value is for all higher
+            orders.
         prune: threshold of entropy pruning (relative change of perplexity).
-        threads: how many; the model does not depend on it.
-        progress: told in words what is being done.
+        threads: how many threads share the work; the model does not depend on it.
+        progress: called with a few words when a stage begins.
 
     Returns:
-        The model. Where discounts could not be estimated, `model.settings.notes` says so.
+        The model. Where discounts could not be estimated, `model.record.notes` says so.
 
     Raises:
         InputError: the text cannot be used.
-        UsageError: options out of range or contradicting each other.
+        UsageError: options are out of range or contradict each other.
 
     Example:
+        >>> from lmgauge import Corpus
         >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
         >>> model.types
         [4, 4]
     """
     if str(kind) in NEURAL_KINDS:
-        raise UsageError(f"{kind} is no smoothing of n-grams: train_neural trains neural models")
-    if vocabulary not in ("open", "closed"):
-        raise UsageError(f"vocabulary is open or closed, not {vocabulary!r}")
-    given = discount if discount is None or isinstance(discount, (int, float)) else tuple(discount)
-    smoothing = Smoothing(kind, interpolate=interpolate, discount=given, k=k, cutoffs=tuple(cutoffs))
-    return train_ngram(
-        smoothing,
-        corpus_of(texts),
+        raise UsageError(f"{kind} is a neural model; train it with train_neural")
+    settings = NgramTrainingSettings(
+        kind,
         order=order,
         tokenizer=tokenizer,
-        closed=vocabulary == "closed",
+        vocabulary=vocabulary,
         min_count=min_count,
         vocab_size=vocab_size,
         words=words,
         reserved=reserved,
         context=context,
+        eos=eos,
+        interpolate=interpolate,
+        discount=discount if discount is None or isinstance(discount, (int, float)) else tuple(discount),
+        k=k,
+        cutoffs=tuple(cutoffs),
         prune=prune,
-        threads=threads,
-        progress=progress,
     )
+    return train_ngram(settings, corpus_of(texts), threads=threads, progress=progress)
 
 
 def train_neural(

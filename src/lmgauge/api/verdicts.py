@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.comparison.compare import ComparisonSettings, WordCounts
 from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
+from lmgauge.evaluation.comparison.pair_sums import WordCounts
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
@@ -70,23 +71,18 @@ def compare(
     if len(opened) < 2:
         raise UsageError("a comparison needs two runs or more")
     corpus = None if text is None and document is None else _text_of(opened, text, document)
-    counts: WordCounts | None = None
-    if train is not None:
-        scored = corpus or remembered(*opened)
-        if scored is None:
-            raise UsageError("occurrences in training need the text that was scored: name it (--text)")
-        seen = seen_in_training(corpus_of(train), scored, max_order=1, threads=threads)
-
-        def counts(block: Segments) -> NDArray[np.int64]:
-            return seen.of(block)[0]
-
     return _compare(
         opened,
         settings,
         corpus=corpus,
         documents_of_text=_says_documents(text, document),
-        counts=counts,
+        training=None if train is None else partial(_word_counts, corpus_of(train), threads),
     )
+
+
+def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
+    seen = seen_in_training(train, scored, max_order=1, threads=threads)
+    return lambda block: seen.of(block)[0]
 
 
 def compare_recipes(

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lmgauge.choices import RESERVED_POLICIES
 from lmgauge.files import refuse_replacing
-
-if TYPE_CHECKING:
-    from lmgauge.models.ngram.model import NgramModel
-
-
-def save(model: NgramModel, output: str) -> None:
-    """Writes a model as its name says: an ARPA file (.arpa, .arpa.gz), or a folder."""
-    if output.endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
-        from lmgauge.models.ngram.arpa import write_arpa
-
-        write_arpa(model, output)
-    else:
-        model.save(output)
 
 
 @click.command()
@@ -31,17 +17,17 @@ def save(model: NgramModel, output: str) -> None:
     "--tokenizer",
     default="whitespace",
     show_default=True,
-    help="What the words of an ARPA file are: whitespace, character, byte, icu, or a tokenizer.json.",
+    help="How text was cut into the words of the ARPA file: whitespace, character, byte, icu, or a tokenizer.json.",
 )
 @click.option(
     "--reserved",
     type=click.Choice(RESERVED_POLICIES),
-    help="A <unk> in texts scored later: stop, an ordinary word, the unknown word (so for ARPA files if not given).",
+    help="A <unk> in texts scored later: stop, an ordinary word, or the unknown word.  [default for ARPA files: unk]",
 )
 def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> None:
     """Convert between ARPA files and model folders.
 
-    The names tell the direction: a TARGET ending in .arpa or .arpa.gz is such a file, any other a folder.
+    A TARGET that ends in .arpa or .arpa.gz is written as an ARPA file, any other as a folder.
 
     \b
     lmgauge convert kn5/ kn5.arpa.gz
@@ -52,6 +38,7 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> N
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.terminal import progress
+    from lmgauge.text.tokenizers import make_tokenizer
 
     refuse_replacing({"TARGET": target}, [source])
     with progress() as status:
@@ -62,19 +49,11 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> N
         else:
             loaded = load_model(path)
             if not isinstance(loaded, NgramModel):
-                raise UsageError(f"{source}: only n-gram models have an ARPA form")
+                raise UsageError(f"{source}: only n-gram models can be converted to ARPA")
             model = loaded
             if tokenizer != "whitespace":
-                model = replace_tokenizer(model, tokenizer)
+                model = model.with_tokenizer(make_tokenizer(tokenizer))
         if reserved is not None:
             model = model.with_reserved(reserved)  # type: ignore[arg-type]
         status.update(f"writing {target}")
-        save(model, target)
-
-
-def replace_tokenizer(model: NgramModel, tokenizer: str) -> NgramModel:
-    """The same model for text cut by another tokenizer."""
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.text.tokenizers import make_tokenizer
-
-    return NgramModel(model.tables, model.vocabulary, make_tokenizer(tokenizer), model.settings)
+        model.save(target)

@@ -119,8 +119,9 @@ def evaluate(texts: tuple[str, ...], models: tuple[str, ...], scores: str | None
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
+    from lmgauge.evaluation.origin import Origin
     from lmgauge.evaluation.results import Evaluations
-    from lmgauge.evaluation.tables import evaluate_scores, origin_of
+    from lmgauge.evaluation.tables import evaluate_scores
     from lmgauge.scores import read_metadata, read_scores
 
     for name in ("by", "output", "per_segment", "per_token", "columns", "id"):
@@ -133,8 +134,8 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], options: dict[str, Any]
         refuse_given((*TEXT_OPTIONS, "document"), "is about the text that was scored; name it after the options")
     corpus = corpus_of(texts, options) if texts else None
     name = Path(scores).name
-    description = origin_of(read_metadata(scores), name)
-    return Evaluations((evaluate_scores(read_scores(scores), origin=description, corpus=corpus),))
+    origin = Origin.of_metadata(read_metadata(scores), name)
+    return Evaluations((evaluate_scores(read_scores(scores), origin=origin, corpus=corpus),))
 
 
 def _evaluate_models(texts: tuple[str, ...], paths: tuple[str, ...], options: dict[str, Any]) -> Evaluations:
@@ -205,7 +206,7 @@ class _Sinks:
             self.tokens = stack.enter_context(RowWriter(options["per_token"], (*TOKEN_COLUMNS, *self.added, ID_COLUMN)))
         if options["output"]:
             self.runs = stack.enter_context(RunFolders(options["output"], names))
-            self.runs.keep_finished(models)
+            self.runs.keep_journal(models)
         if self.added and not (self.tokens or self.runs):
             raise click.UsageError("--columns fills rows: name where they go with -o or --per-token")
         self.columns = [DistributionColumns(model, self.added) for model in models] if self.added else []

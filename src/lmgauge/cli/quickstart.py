@@ -43,7 +43,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(results.to_dict()))
         return
-    training = models[0].settings.training
+    training = models[0].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     print_evaluations(list(results), title)
     out = console()

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lmgauge.choices import NGRAM_CONTEXTS, RESERVED_POLICIES, SMOOTHING_KINDS, VOCABULARY_KINDS
+from lmgauge.choices import NGRAM_CONTEXTS, RESERVED_POLICIES, SMOOTHING_KINDS, SMOOTHINGS, VOCABULARY_KINDS
 from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, refuse_given, text_options, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
@@ -31,7 +31,10 @@ class _Numbers(click.ParamType[Any]):
             self.fail(f"{value!r} is not a list of numbers like 0,0,1", param, ctx)
 
 
-@click.command()
+_KINDS = "\n".join(["\b", "Smoothings:", *(f"  {kind:22}{what}" for kind, (_, what) in SMOOTHINGS.items())])
+
+
+@click.command(epilog=_KINDS)
 @click.argument("kind", type=click.Choice([*SMOOTHING_KINDS, *NEURAL_KINDS]))
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
@@ -45,7 +48,7 @@ class _Numbers(click.ParamType[Any]):
     "--order",
     type=click.IntRange(1, 64),
     default=3,
-    help="The longest n-grams; ffnn: a token is predicted from one less.  [default: 3; ffnn: 5]",
+    help="Length of the longest n-grams; ffnn: of the context, plus one.  [default: 3; ffnn: 5]",
 )
 @click.option(
     "--tokenizer",
@@ -58,7 +61,7 @@ class _Numbers(click.ParamType[Any]):
     type=click.Choice(VOCABULARY_KINDS),
     default="open",
     show_default=True,
-    help="Open: unseen words are <unk>, with the mass that smoothing leaves. Closed: they are impossible.",
+    help="Open: unseen words are <unk>, which has the mass that smoothing leaves. Closed: they are impossible.",
 )
 @click.option(
     "--min-count",
@@ -67,35 +70,42 @@ class _Numbers(click.ParamType[Any]):
     show_default=True,
     help="Words that occur less often become <unk>.",
 )
-@click.option("--vocab-size", type=click.IntRange(min=1), help="Only so many of the most frequent words stay.")
-@click.option("--words", type=click.Path(), metavar="FILE", help="The vocabulary, a word a line.")
+@click.option("--vocab-size", type=click.IntRange(min=1), help="Keep only this many of the most frequent words.")
+@click.option("--words", type=click.Path(), metavar="FILE", help="File with the vocabulary, one word per line.")
 @click.option(
     "--reserved",
     type=click.Choice(RESERVED_POLICIES),
     default="refuse",
     show_default=True,
-    help="A <unk>, <s> or </s> in the text: stop, take it as an ordinary word, or take <unk> as the unknown word.",
+    help="A <unk>, <s> or </s> in the text: stop, read it as an ordinary word, or read <unk> as the unknown word.",
 )
 @click.option(
     "--context",
     type=click.Choice(NGRAM_CONTEXTS),
     default="sentence",
-    help="Each line starts anew, or one running context.  [default: sentence; neural: stream]",
+    help="Each line is a context of its own, or the whole text is one.  [default: sentence; neural: stream]",
+)
+@click.option(
+    "--eos/--no-eos",
+    default=True,
+    help="Count and score the end of each line as a token </s>; without it, line ends are not scored.  [default: eos]",
 )
 @click.option(
     "--interpolate/--back-off",
     default=True,
-    help="Mix lower orders in, or only back off to them (good-turing always does).  [default: interpolate]",
+    help="Mix lower orders in everywhere, or only back off to them (good-turing always does).  [default: interpolate]",
 )
 @click.option(
-    "--discount", type=_Numbers(float), help="absolute-discounting: for all orders, or each; estimated if not given."
+    "--discount",
+    type=_Numbers(float),
+    help="absolute-discounting: one for all orders, or one for each.  [default: estimated]",
 )
-@click.option("--k", type=float, help="lidstone: what is added to each count.")
+@click.option("--k", type=float, help="lidstone: the amount added to each count.")
 @click.option(
     "--cutoffs",
     type=_Numbers(int),
     default=(),
-    help="Drop n-grams of order 1, 2, ... that occur at most so often, e.g. 0,0,1; the last holds on.",
+    help="Drop n-grams of order 1, 2, ... that occur at most this often, e.g. 0,0,1; the last is for all higher orders.",
 )
 @click.option("--prune", type=float, metavar="THRESHOLD", help="Entropy pruning (Stolcke 1998), e.g. 1e-8.")
 @neural_training_options
@@ -108,9 +118,8 @@ def train(
 ) -> None:
     """Train a language model on text.
 
-    KIND is the smoothing of an n-gram model (modified-kneser-ney is the best general choice), or ffnn, rnn, lstm, gru or
-    transformer. TEXTS are files, globs or - (standard input, also if none is named): a sentence a line, plain or compressed,
-    JSONL or Parquet.
+    KIND is the smoothing of an n-gram model, or a neural model: ffnn, rnn, lstm, gru or transformer. TEXTS are files, globs
+    or - (standard input, also without TEXTS): one sentence per line, plain or compressed, JSONL or Parquet.
 
     \b
     lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/
@@ -123,32 +132,31 @@ def train(
         return
     options = {name: value for name, value in options.items() if name not in NEURAL_ONLY}
     from lmgauge.api.train import train as run
-    from lmgauge.cli.convert import save
     from lmgauge.json_text import to_json
-    from lmgauge.models.ngram.smoothing import ADDITIVE
+    from lmgauge.models.ngram.settings import ADDITIVE
     from lmgauge.models.ngram.training import read_word_list
     from lmgauge.report.terminal import progress
 
     if kind in ADDITIVE:
-        refuse_given(("interpolate",), f"is for smoothings that go to lower orders; {kind} does not")
+        refuse_given(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
     if kind == "good-turing" and options["interpolate"]:
-        refuse_given(("interpolate",), "does not go with good-turing, which always backs off")
+        refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
     corpus = corpus_of(texts, {name: options.pop(name) for name in TEXT_OPTIONS})
     refuse_replacing({"-o": output}, [*(source.path for source in corpus.sources), *([words] if words else [])])
     with progress() as status:
-        given = None if words is None else read_word_list(words)
-        model = run(kind, corpus, words=given, progress=status.update, **options)  # type: ignore[arg-type]
+        word_list = None if words is None else read_word_list(words)
+        model = run(kind, corpus, words=word_list, progress=status.update, **options)  # type: ignore[arg-type]
         status.update(f"saving {output}")
-        save(model, output)
+        model.save(output)
     if as_json:
         click.echo(to_json(model.to_dict() | {"path": output, "fingerprint": model.fingerprint}))
         return
     types = ", ".join(f"{n:,}" for n in model.types)
-    events = model.settings.training["events"]
+    events = model.record.training["events"]
     say(
         f"{output}: {kind}, order {model.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
         err=True,
     )
-    for note in model.settings.notes:
+    for note in model.record.notes:
         say(f"note: {note}", err=True)
     sys.stderr.flush()

@@ -15,7 +15,7 @@ from lmgauge.models.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-NGRAM_ONLY = ("vocabulary", "words", "interpolate", "discount", "k", "cutoffs", "prune")
+NGRAM_ONLY = ("vocabulary", "words", "eos", "interpolate", "discount", "k", "cutoffs", "prune")
 _RUN = ("valid", "preset", "resume", "checkpoint_every", "device", "tensorboard")
 _SETTINGS = (
     "epochs",

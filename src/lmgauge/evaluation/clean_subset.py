@@ -54,7 +54,7 @@ def split_by_segments(
         InputError: the run scored another text, or `contaminated` is about another.
     """
     run = about(run, corpus)
-    evaluator = Evaluator(run.description)
+    evaluator = Evaluator(run.origin)
     counted = [Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)]
     for block, (batch,) in lockstep([run.batches()], corpus, [run.name]):
         if block is None:  # there is a text

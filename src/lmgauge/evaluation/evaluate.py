@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.numerics.intervals import UNKNOWN, ratio_interval
+from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
@@ -37,48 +37,6 @@ _MANY_UNSEEN = 0.1  # from this rate on a note says so
 
 
 NOTHING = Denominators(0, 0, 0, 0)
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a signature says of the model behind a table."""
-
-    model: str
-    unit: str = "token"
-    context: str = "unknown"
-    oov: str = "unk"
-    fingerprints: dict[str, str] = field(default_factory=dict)
-    vocabulary_size: int | None = None
-    lossy_segments: int = 0  # told by a stored table, which has no room for it in its rows
-    documents_by: str = UNKNOWN  # what the documents of a stored table are; see `TextReport.documents_by`
-
-    @property
-    def policy(self) -> ContextPolicy:
-        """The context policy that `context` names."""
-        return ContextPolicy.parse(self.context)
-
-    @property
-    def documents_of_table(self) -> str:
-        """What the documents are that a table names: those of another program are known by their column only."""
-        return "column document" if self.documents_by == UNKNOWN else self.documents_by
-
-
-def describe(model: LanguageModel, name: str | None = None) -> Description:
-    """What a signature says of a model."""
-    return Description(
-        model=name or model.label,
-        unit=model.tokenizer.unit,
-        context=str(policy_of(model)),
-        oov="closed" if model.vocabulary.closed else "unk",
-        fingerprints={
-            "model": model.fingerprint,
-            "vocabulary": model.vocabulary.fingerprint,
-            "tokenizer": model.tokenizer.fingerprint,
-            "tokenizer_name": model.tokenizer.name,
-            "label": f"{model.label}@{model.fingerprint[:6]}",
-        },
-        vocabulary_size=len(model.vocabulary) or None,
-    )
 
 
 @dataclass
@@ -106,8 +64,8 @@ def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: boo
 class Evaluator:
     """Collects the sums of one model, block by block, and turns them into numbers: for the whole and for groups."""
 
-    def __init__(self, description: Description) -> None:
-        self.description = description
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
         self.total = Tally()
         self.groups: dict[int, Tally] = {}
 
@@ -140,7 +98,7 @@ class Evaluator:
         Raises:
             InputError: the table has no rows.
         """
-        if denominators is not None and self.description.policy.line_ends == "unscored":
+        if denominators is not None and self.origin.policy.line_ends == "unscored":
             denominators = denominators.without_line_ends()
         events = tally.total_events
         if not events:
@@ -149,13 +107,13 @@ class Evaluator:
         nats = -math.inf if tally.total_zeros else tally.nats()
         finite = events - tally.total_zeros
         tokens = tally.events[TOKEN] + tally.events[OOV]
-        description = self.description
-        lossy = max(tally.lossy_segments, description.lossy_segments)
-        numbers, documents_by = _documents(sums, description, documents)
+        origin = self.origin
+        lossy = max(tally.lossy_segments, origin.lossy_segments)
+        numbers, documents_by = _documents(sums, origin, documents)
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
         per = _per(nats, denominators)
         return Evaluation(
-            model=description.model,
+            model=origin.model,
             group=group,
             perplexity=perplexity_from_nats(-nats / events),
             cross_entropy=-nats / events,
@@ -188,23 +146,21 @@ class Evaluator:
             characters=denominators.characters if denominators else None,
             bytes=denominators.bytes if denominators else None,
             lossy_segments=lossy,
-            unit=description.unit,
-            context=description.context,
-            oov_policy=description.oov,
-            vocabulary_size=description.vocabulary_size,
-            fingerprints=description.fingerprints | {"text": text_sha256},
-            signature=_signature(description, events, tally, text_sha256, in_signature(interval)),
+            unit=origin.unit,
+            context=origin.context,
+            oov_policy=origin.oov_policy,
+            vocabulary_size=origin.vocabulary_size,
+            fingerprints=origin.fingerprints | {"text": text_sha256},
+            signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
             notes=[*notes, *caveats(interval), *(_unseen_words(tally) if group is None else ())],
         )
 
 
-def _documents(
-    sums: SegmentSums, description: Description, given: tuple[Ints | None, str] | None
-) -> tuple[Ints | None, str]:
+def _documents(sums: SegmentSums, origin: Origin, given: tuple[Ints | None, str] | None) -> tuple[Ints | None, str]:
     """Return the document of each segment of a tally, or None, and what tells them apart."""
     if given is not None:
         return None if given[0] is None else given[0][sums.segments], given[1]
-    return sums.documents, description.documents_by if sums.documents is None else description.documents_of_table
+    return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table
 
 
 def _unseen_words(tally: Tally) -> Iterator[str]:
@@ -255,18 +211,18 @@ def _mean_segment_perplexity(sums: SegmentSums) -> float:
     return mean_segment_perplexity(-sums.nats[used], sums.events[used])
 
 
-def _signature(description: Description, events: int, tally: Tally, text_sha256: str, independent: str) -> str:
-    fingerprints = description.fingerprints
+def _signature(origin: Origin, events: int, tally: Tally, text_sha256: str, independent: str) -> str:
+    fingerprints = origin.fingerprints
     parts = {
-        "unit": description.unit,
+        "unit": origin.unit,
         "n": str(events),
         "eos": "yes" if tally.events[EOS_KIND] else "no",
-        "oov": description.oov,
-        "context": description.context,
+        "oov": origin.oov_policy,
+        "context": origin.context,
         "independent": independent,
         "text": text_sha256[:6] or "unknown",
         "vocab": fingerprints["vocabulary"][:6] if "vocabulary" in fingerprints else "unknown",
-        "model": fingerprints.get("label", description.model),
+        "model": fingerprints.get("label", origin.model),
         "v": __version__,
     }
     return str(Signature(parts, head="ppl"))
@@ -301,7 +257,7 @@ def evaluate(
     Raises:
         InputError: the text is empty.
     """
-    evaluators = [Evaluator(describe(model, names[i] if names else None)) for i, model in enumerate(models)]
+    evaluators = [Evaluator(Origin.of_model(model, names[i] if names else None)) for i, model in enumerate(models)]
     counted: dict[int, Denominators] = {}
     done = 0
     for block, counts, batches, sums in _score_blocks(models, corpus, by_group, spans, thread_count(threads)):
@@ -317,7 +273,7 @@ def evaluate(
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
         notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
-        evaluator.description = replace(evaluator.description, documents_by=corpus.report.documents_by)
+        evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by)
         results.append(evaluator.finish(evaluator.total, _whole(counted), text_sha256=sha256, notes=notes))
         for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"

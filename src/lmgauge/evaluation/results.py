@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import ZeroEvent
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_list import ResultList, pandas_module
@@ -68,12 +69,9 @@ class Evaluation:
         """All fields as plain values, full precision; infinities stay floats."""
         return asdict(self)
 
-    def origin(self) -> dict[str, Any]:
-        """What a score table must say of where it comes from, for its numbers to be told as these are."""
-        names = (
-            "model", "unit", "context", "oov_policy", "vocabulary_size", "lossy_segments", "fingerprints", "documents_by"
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+    def origin(self) -> Origin:
+        """Return what a score table must state of its origin, so that the same numbers come out of it again."""
+        return Origin(**{part.name: getattr(self, part.name) for part in fields(Origin)})
 
     def to_row(self) -> dict[str, Any]:
         """Return the scalar fields: numbers, strings and None."""

@@ -88,7 +88,7 @@ def run_settings(
     return {"text": dict(text), **chosen, **asdict(options)}
 
 
-class Finished(Protocol):
+class ScoresJournal(Protocol):
     """Scores that are kept in a file as soon as they are known.
 
     Attributes:
@@ -105,10 +105,10 @@ class Finished(Protocol):
 
 
 @runtime_checkable
-class KeepsFinished(Protocol):
+class KeepsJournal(Protocol):
     """A model slow enough that a killed run should not begin anew."""
 
-    def keep_finished(self, path: Path) -> Finished | None:
+    def keep_journal(self, path: Path) -> ScoresJournal | None:
         """Keeps scores in a file, and takes from it what is known already; None where that cannot be."""
         ...
 
@@ -137,7 +137,7 @@ class RunFolders:
         self._folders: list[Path] = []
         self._writers: list[ScoreWriter] = []
         self._unfinished = Path(output).parent / f".{Path(output).name}.unfinished"
-        self._kept: list[Finished] = []
+        self._kept: list[ScoresJournal] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
@@ -149,13 +149,13 @@ class RunFolders:
         self._stack.push(self._tables)
         return self
 
-    def keep_finished(self, models: Sequence[object]) -> None:
+    def keep_journal(self, models: Sequence[object]) -> None:
         """Lets models that can keep their scores as soon as they are known, and take those of a run that was killed."""
-        if not any(isinstance(model, KeepsFinished) for model in models):
+        if not any(isinstance(model, KeepsJournal) for model in models):
             return
         self._lock()
         for number, model in enumerate(models):
-            if isinstance(model, KeepsFinished) and (work := model.keep_finished(self._unfinished / f"{number}.scores")):
+            if isinstance(model, KeepsJournal) and (work := model.keep_journal(self._unfinished / f"{number}.scores")):
                 self._kept.append(work)
 
     def _lock(self) -> None:
@@ -204,7 +204,7 @@ class RunFolders:
         """
         of_model = [[result for result in results if result.model == name] for name in self._names]
         for own, metadata in zip(of_model, self._metadata, strict=True):
-            metadata.update(own[0].origin(), signature=own[0].signature, lmgauge=__version__)
+            metadata.update(own[0].origin().to_metadata(), signature=own[0].signature, lmgauge=__version__)
         self._tables.close()
         for own, folder, chosen in zip(of_model, self._folders, settings, strict=True):
             write_evaluation(folder, own, chosen)

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.evaluate import Description
-from lmgauge.evaluation.tables import origin_of
+from lmgauge.evaluation.origin import Origin
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
@@ -31,7 +30,7 @@ class Run:
         name: what to call it: the model's name.
         path: the folder, or the table.
         scores: the score table.
-        description: what is known of the model behind it.
+        origin: what is known of the model behind it.
         text_sha256: digest of the text; empty if unknown.
         evaluation: the numbers that evaluation.json claims; None for a bare table.
         settings: how the text was read and scored; empty for a bare table.
@@ -41,7 +40,7 @@ class Run:
     name: str
     path: Path
     scores: Path
-    description: Description
+    origin: Origin
     text_sha256: str
     evaluation: Mapping[str, Any] | None
     settings: Mapping[str, Any]
@@ -114,12 +113,12 @@ def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
     if not path.exists():
         raise InputError(f"{path}: no such run; make one with `lmgauge eval -m MODEL TEXT -o {path}`")
     metadata = read_metadata(path)
-    description = origin_of(metadata, path.name)
+    origin = Origin.of_metadata(metadata, path.name)
     return Run(
-        name=description.model,
+        name=origin.model,
         path=path,
         scores=path,
-        description=description,
+        origin=origin,
         text_sha256=str(metadata.get("fingerprints", {}).get("text", "")),
         evaluation=None,
         settings={},
@@ -149,7 +148,7 @@ def _open_folder(path: Path, check_seal: bool) -> Run:
         name=str(evaluation.get("model", path.name)),
         path=path,
         scores=scores,
-        description=origin_of(evaluation, path.name),
+        origin=Origin.of_metadata(evaluation, path.name),
         text_sha256=str(fingerprints.get("text", "")),
         evaluation=evaluation,
         settings=settings,
@@ -182,8 +181,7 @@ def about(run: Run, corpus: Corpus) -> Run:
         InputError: it is about another.
     """
     if not corpus.report.sha256:
-        for _ in corpus:
-            pass
+        _read_whole(corpus)
     sha256 = corpus.report.sha256
     if run.text_sha256 and run.text_sha256 != sha256:
         raise InputError(
@@ -194,24 +192,32 @@ def about(run: Run, corpus: Corpus) -> Run:
 
 
 def remembered(*runs: Run) -> Corpus | None:
-    """The text that runs remember, where it is still there and still what was scored; that of the first if they differ."""
+    """Return the text that runs remember, where it is still there and unchanged; that of the first if they differ.
+
+    Args:
+        runs: one or more; the text that each names is read whole, to see that it is what was scored.
+    """
     if len({run.text_sha256 for run in runs}) > 1:
         runs = runs[:1]
     for run in runs:
-        corpus = run.corpus()
-        if corpus is not None and run.text_sha256 and _fingerprint(corpus) == run.text_sha256:
+        corpus = run.corpus() if run.text_sha256 else None
+        if corpus is not None and _fingerprint(corpus) == run.text_sha256:
             return corpus
     return None
 
 
 def _fingerprint(corpus: Corpus) -> str:
-    """Reads a text that is remembered; empty if it is not text any more."""
+    """Read a text that is remembered; empty if it is not text any more."""
     try:
-        for _ in corpus:
-            pass
+        _read_whole(corpus)
     except InputError:
         return ""
     return corpus.report.sha256
+
+
+def _read_whole(corpus: Corpus) -> None:
+    for _ in corpus:
+        pass
 
 
 def lockstep(

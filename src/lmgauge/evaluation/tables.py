@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.denominators import Denominators, count_denominators
-from lmgauge.evaluation.evaluate import NOTHING, Description, Evaluator, Ints, sum_block
+from lmgauge.evaluation.evaluate import NOTHING, Evaluator, Ints, sum_block
 from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def evaluate_scores(
     batches: Iterable[ScoreBatch],
     *,
-    origin: Description,
+    origin: Origin,
     corpus: Corpus | None = None,
 ) -> Evaluation:
     """Evaluates a score table of any origin; `corpus`, the text it is about, gives bits per word, character and byte.
@@ -53,29 +54,6 @@ def evaluate_scores(
         notes += extent.notes(denominators.segments)
     notes += [first_tokens.note] if first_tokens.note else []
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)
-
-
-_ORIGIN: dict[str, Any] = {
-    "unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int, "documents_by": str
-}  # fmt: skip
-
-
-def origin_of(metadata: Mapping[str, Any], name: str) -> Description:
-    """The origin that a stored table tells, as `Evaluation.origin` gave it; of a foreign one only the name is known.
-
-    Raises:
-        InputError: what it tells is of the wrong kind.
-    """
-    known = {field: metadata[field] for field in _ORIGIN if field in metadata}
-    fingerprints = metadata.get("fingerprints", {})
-    wrong = [field for field, value in known.items() if not isinstance(value, _ORIGIN[field])]
-    if wrong or not isinstance(fingerprints, Mapping):
-        field = (wrong or ["fingerprints"])[0]
-        raise InputError(f"{name}: tells of its origin what no lmgauge wrote ({field}: {metadata[field]!r}); evaluate again")
-    fingerprints = {str(k): str(v) for k, v in fingerprints.items() if k != "text"}
-    return Description(
-        str(metadata.get("model", name)), oov=str(metadata.get("oov_policy", "unknown")), fingerprints=fingerprints, **known
-    )
 
 
 class _Extent:

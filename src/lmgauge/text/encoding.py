@@ -47,6 +47,7 @@ def encode(
     vocabulary: Vocabulary | VocabularyBuilder,
     *,
     bos: bool,
+    eos: bool = True,
     reserved: ReservedPolicy = "refuse",
     spans: bool = False,
 ) -> Encoded:
@@ -71,7 +72,7 @@ def encode(
     state = np.array([0, -1, 0, 0, 0 if builder is None else builder.size, -1, 0], np.int64)
     if tokenizer.unit == "subword" and reserved == "refuse":
         reserved = "unk"  # a tokenizer's own unknown token is none of the text's words
-    options = (mode, RESERVED_POLICIES.index(reserved), bos, True)
+    options = (mode, RESERVED_POLICIES.index(reserved), bos, eos)
     irregular = np.zeros(len(segments) if mode == 0 else 0, np.uint8)
     kernel = _native.encode_segments if builder is None else _native.intern_segments
     text = (segments.data, segments.starts, segments.ends)

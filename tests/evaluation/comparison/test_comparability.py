@@ -20,12 +20,11 @@ from lmgauge.evaluation.comparison.comparability import (
     NOTHING,
     SHARED_EVENTS,
     WHOLE,
-    Facts,
     agreements,
-    gather_facts,
     verdicts,
 )
 from lmgauge.evaluation.comparison.compare import compare
+from lmgauge.evaluation.comparison.facts import Facts, gather_facts
 from lmgauge.evaluation.runs import Run, about, open_run
 
 TRAIN = ["the cat sat", "the dog sat on the cat", "a dog", "on a mat"]
@@ -146,7 +145,7 @@ CASES: dict[str, Case] = {
 def test_cases(shop: Workshop, name: str) -> None:
     make, differing, perplexity, bits, part = CASES[name]
     runs = make(shop)
-    facts = gather_facts(*runs)
+    facts = gather_facts(runs)[0]
     found = {agreement.what: agreement.agrees for agreement in agreements(runs, [facts])}
     expected: dict[str, bool | None] = dict.fromkeys(found, True)
     assert differing.keys() <= found.keys()
@@ -160,13 +159,13 @@ def test_cases(shop: Workshop, name: str) -> None:
         assert verdict.nearest is None or not verdict.comparable
         assert (verdict.nearest is None) == (verdict.comparable or part == NOTHING)
     # Nothing depends on who comes first.
-    swapped, swapped_part = verdicts(*runs[::-1], gather_facts(*runs[::-1]))
+    swapped, swapped_part = verdicts(*runs[::-1], gather_facts(runs[::-1])[0])
     assert [v.comparable for v in swapped] == [v.comparable for v in told]
     assert swapped_part == part
 
 
 def told(*runs: Run) -> tuple[dict[str, tuple[str, ...]], dict[str, Any], str, Facts]:
-    facts = gather_facts(*runs)
+    facts = gather_facts(runs)[0]
     found, part = verdicts(*runs, facts)
     shown = {agreement.what: agreement.values for agreement in agreements(runs, [facts])}
     return shown, {verdict.metric: verdict for verdict in found}, part, facts
@@ -285,7 +284,7 @@ def test_a_long_segment_in_two_batches_is_no_gap(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns), tmp_path / "long.parquet")
     run = open_run(tmp_path / "long.parquet")
     assert len(list(run.batches())) > 1
-    assert gather_facts(run, run).apart == (0, 0)
+    assert gather_facts([run, run])[0].apart == (0, 0)
     seen = lmgauge.evaluate_scores(tmp_path / "long.parquet", Corpus.from_strings(["x" * count]))
     assert not any("span" in note for note in seen.notes)
 
@@ -304,7 +303,7 @@ def test_a_shuffled_text_is_noticed(shop: Workshop) -> None:
 
 def test_facts_are_sums_of_the_tables(shop: Workshop) -> None:
     runs = shop.run(UNSEEN), shop.run(UNSEEN, tokenizer="character", train=[*TRAIN, "bird ran"])
-    facts = gather_facts(*runs)
+    facts = gather_facts(runs)[0]
     for run, tally in zip(runs, facts.totals, strict=True):
         assert run.evaluation is not None
         assert tally.nats() == run.evaluation["log_probability"]
@@ -315,7 +314,7 @@ def test_facts_are_sums_of_the_tables(shop: Workshop) -> None:
 
 def test_many_runs_are_held_against_the_first(shop: Workshop) -> None:
     runs = [shop.run(PLAIN), shop.run(PLAIN, "laplace"), shop.run(PLAIN, tokenizer="character")]
-    facts = [gather_facts(runs[0], run) for run in runs[1:]]
+    facts = gather_facts(runs)
     found = {agreement.what: agreement for agreement in agreements(runs, facts)}
     assert [len(agreement.values) for agreement in found.values()] == [3] * 7
     assert found["events"].agrees is False
@@ -326,7 +325,7 @@ def test_many_runs_are_held_against_the_first(shop: Workshop) -> None:
 def test_what_is_not_known_does_not_hide_what_differs(shop: Workshop) -> None:
     """Of three texts two are known and differ: that is a difference, though the third is unknown."""
     runs = [shop.run(PLAIN), shop.foreign(PLAIN), shop.run(UNSEEN)]
-    facts = [gather_facts(runs[0], run) for run in runs[1:]]
+    facts = gather_facts(runs)
     (text, *_) = agreements(runs, facts)
     assert text.agrees is False
     (text, *_) = agreements(runs[:2], facts[:1])

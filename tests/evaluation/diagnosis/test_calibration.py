@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lmgauge.api.train import train
 from lmgauge.errors import InputError
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins, forecast_sums
-from lmgauge.evaluation.evaluate import describe
+from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.ngram.model import NgramModel
@@ -52,7 +52,7 @@ def table_of_ids(model: NgramModel, segments: Sequence[Sequence[int]]) -> Iterat
 
 
 def written(path: Path, model: NgramModel, segments: Sequence[Sequence[int]], **metadata: object) -> Run:
-    with ScoreWriter(path, {"model": "m", "fingerprints": describe(model).fingerprints, **metadata}) as writer:
+    with ScoreWriter(path, {"model": "m", "fingerprints": Origin.of_model(model).fingerprints, **metadata}) as writer:
         for batch in table_of_ids(model, segments):
             writer.write(batch)
     return open_run(path)
@@ -115,7 +115,7 @@ def test_means_are_those_of_the_columns_of_the_table(model: NgramModel, tmp_path
     corpus = Corpus.from_strings(["the cat ran", "", "a dog unheard of sat on"])
     (batch,) = model.score(corpus)
     batch = DistributionColumns(model, ["entropy", "rank"])(batch)
-    with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": describe(model).fingerprints}) as writer:
+    with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": Origin.of_model(model).fingerprints}) as writer:
         writer.write(batch)
     found = calibrate(open_run(tmp_path / "t.parquet"), model, len(batch), contexts=None)
     assert found.mean_entropy_bits == pytest.approx(batch.extra["entropy"].mean() / math.log(2))
@@ -128,7 +128,7 @@ def test_contexts_are_those_the_model_scored_with(context: str, tmp_path: Path) 
     """Otherwise its probabilities would not be those of the table, which is an error."""
     lines = ["a b c a b", "", "c a", "b", "a b c x"] * 20
     stream = train("witten-bell", Corpus.from_strings(lines[:50]), order=4, context=context)  # type: ignore[arg-type]
-    with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": describe(stream).fingerprints}) as writer:
+    with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": Origin.of_model(stream).fingerprints}) as writer:
         events = 0
         for batch in stream.score(Corpus.from_strings(lines, block_bytes=16)):
             writer.write(batch)

@@ -22,7 +22,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre
 from lmgauge.choices import SegmentEnd  # noqa: E402
 from lmgauge.context_policy import ContextPolicy  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError  # noqa: E402
-from lmgauge.models.network.sequences import Rows, rows_of  # noqa: E402
+from lmgauge.models.network.sequences import BlockEvents, block_events  # noqa: E402
 from lmgauge.models.network.tokens import NO_ID, TokenMap, foreign_tokens, read_settings, trained_tokens  # noqa: E402
 from lmgauge.models.training.hub_tokenizer import write_tokenizer  # noqa: E402
 from lmgauge.scores import OOV  # noqa: E402
@@ -118,10 +118,10 @@ def tokens_of(kind: str) -> TokenMap:
     return foreign_tokens(tokenizer_of(kind), kind)
 
 
-def rows(tokens: TokenMap, lines: list[str], end: SegmentEnd = "none") -> Rows:
+def rows(tokens: TokenMap, lines: list[str], end: SegmentEnd = "none") -> BlockEvents:
     policy = ContextPolicy(end=end)
     (block,) = Corpus.from_strings(lines)
-    return rows_of(block, tokens, policy, spans=True)
+    return block_events(block, tokens, policy, spans=True)
 
 
 def split(found: Rows) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -197,7 +197,7 @@ def test_line_ends_as_text(kind: str, tmp_path: Path) -> None:
     tokens = tokens_of(kind).reading_line_ends()
     policy = ContextPolicy(end="newline")
     (block,) = Corpus.from_files(path)
-    found = split(rows_of(block, tokens, policy, spans=True))
+    found = split(block_events(block, tokens, policy, spans=True))
     for line, (ids, ends) in zip(LINES, found, strict=True):
         assert tokens.network_ids[ids].tolist() == library_ids(kind, line + "\n")
         if len(ends):

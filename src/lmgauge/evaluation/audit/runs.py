@@ -115,7 +115,7 @@ def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: 
         UsageError: the object is no model.
     """
     subject = Subject(model, threads)
-    theirs, own = run.description.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
+    theirs, own = run.origin.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
     details = {"run": theirs, "model": own}
     if not theirs or not own:
         same = Check(LEVEL, "model", NOT_CHECKED, "the run, or the model, has no fingerprint", details)
@@ -157,8 +157,8 @@ def _seal(run: Run) -> Check:
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
-    sums, first_tokens = _Sums(), FirstTokens(run.description.policy)
-    coverage = Coverage(None, run.description.unit, pull=True, context=run.description.context)
+    sums, first_tokens = _Sums(), FirstTokens(run.origin.policy)
+    coverage = Coverage(None, run.origin.unit, pull=True, context=run.origin.context)
     blocks: Iterable[Segments] = () if corpus is None else corpus
 
     def table(feed: Iterable[Segments]) -> Iterator[ScoreBatch]:
@@ -175,7 +175,7 @@ def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
         return [Check(LEVEL, "table", FAIL, f"The table breaks its own rules: {error}.")], Headline()
     if not sum(sums.events):
         return [Check(LEVEL, "table", FAIL, "The table has no rows.")], Headline()
-    bound = bool(sums.events[OOV] or sums.lossy or run.description.lossy_segments)
+    bound = bool(sums.events[OOV] or sums.lossy or run.origin.lossy_segments)
     size = None if corpus is None else coverage.denominators.bytes
     headline = Headline.of(sums.nats, sum(sums.events), size, bound=bound)
     scale = _first_tokens(first_tokens)

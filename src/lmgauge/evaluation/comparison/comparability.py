@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge.choices import COMPARED_METRICS
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.evaluate import Description
-from lmgauge.evaluation.first_tokens import FirstTokens
-from lmgauge.evaluation.runs import Run, lockstep
-from lmgauge.evaluation.slicing.ranges import extents
+from lmgauge.evaluation.comparison.facts import Facts
+from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.tally import Tally
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
-from lmgauge.text.documents import Corpus
+from lmgauge.scores import EOS_KIND, OOV
 
 METRICS = COMPARED_METRICS
 AS_TEXT = "as text"
@@ -51,76 +46,6 @@ class Verdict:
     nearest: str | None = None
 
 
-@dataclass
-class Facts:
-    """What the tables themselves tell of two runs.
-
-    Attributes:
-        totals: exact sums of each.
-        same_events: every span of one is one of the other.
-        same_counts: every segment has as many events in both.
-        spans: both have byte spans.
-        same_lengths_shuffled: the segments end at the same bytes, but in another order.
-        apart: of each, spans that do not begin where the one before ended, and segments that end before the other's do.
-        span_bytes: bytes that the first scores, line ends left out.
-        first_tokens: of each, why its log-probabilities cannot be natural logs, or may not be; empty where they can.
-    """
-
-    totals: tuple[Tally, Tally]
-    same_events: bool = True
-    same_counts: bool = True
-    spans: bool = True
-    same_lengths_shuffled: bool = False
-    apart: tuple[int, int] = (0, 0)
-    span_bytes: int = 0
-    first_tokens: tuple[str, str] = ("", "")
-
-
-def gather_facts(first: Run, second: Run, corpus: Corpus | None = None) -> Facts:
-    """Reads both tables once, side by side.
-
-    Args:
-        first, second: the runs.
-        corpus: a text at hand. If it is the one that both scored, no span may end behind its segment: beside one that
-            does, those of the other run would seem to end too early.
-
-    Raises:
-        InputError: a table breaks its rules, lacks a segment of the text, or has a span that ends behind its segment.
-    """
-    facts = Facts((Tally(), Tally()))
-    runs, apart = (first, second), [0, 0]
-    reach: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
-    same_text = bool(first.text_sha256) and first.text_sha256 == second.text_sha256
-    if not same_text or (corpus is not None and corpus.report.sha256 != first.text_sha256):
-        corpus = None
-
-    begun = [FirstTokens(run.description.policy) for run in runs]
-
-    def counted(k: int) -> Iterator[ScoreBatch]:
-        for batch in begun[k].watch(runs[k].batches()):
-            apart[k] += batch.spans_apart
-            yield batch
-
-    for _, tables in lockstep([counted(0), counted(1)], corpus, [run.name for run in runs]):
-        a, b = tables
-        for k, table in enumerate(tables):
-            facts.totals[k].add(table)
-            reach[k].append(extents(table) if len(table.ends) else np.zeros(len(table.segments), np.int64))
-        facts.spans &= len(a.ends) == len(a) and len(b.ends) == len(b)
-        facts.same_counts &= bool(np.array_equal(a.segment_events, b.segment_events))
-        facts.same_events &= facts.same_counts and facts.spans and bool(np.array_equal(a.ends, b.ends))
-    first_ends, second_ends = (np.concatenate(parts) for parts in reach)
-    facts.span_bytes = int(first_ends.sum())
-    facts.same_lengths_shuffled = not np.array_equal(first_ends, second_ends) and np.array_equal(
-        np.sort(first_ends), np.sort(second_ends)
-    )
-    if facts.spans and same_text:
-        apart = [apart[0] + int((first_ends < second_ends).sum()), apart[1] + int((second_ends < first_ends).sum())]
-    facts.apart = (apart[0], apart[1])
-    facts.first_tokens = (begun[0].note, begun[1].note)
-    return facts
-
-
 def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, ...]:
     """What has to agree for numbers to be comparable, and whether it does.
 
@@ -129,19 +54,19 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
         facts: of the first and each other run.
     """
     totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
-    descriptions = [run.description for run in runs]
+    origins = [run.origin for run in runs]
     texts = [run.text_sha256[:6] for run in runs]
-    vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in descriptions]
-    sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in descriptions]
-    ends = [_line_ends(d.policy, tally) for d, tally in zip(descriptions, totals, strict=True)]
-    policies = [_oov_policy(d.oov, tally) for d, tally in zip(descriptions, totals, strict=True)]
+    vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in origins]
+    sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in origins]
+    ends = [_line_ends(d.policy, tally) for d, tally in zip(origins, totals, strict=True)]
+    policies = [_oov_policy(d.oov_policy, tally) for d, tally in zip(origins, totals, strict=True)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
-    exact = [_exactness(d, tally, n) for d, tally, n in zip(descriptions, totals, apart, strict=True)]
+    exact = [_exactness(d, tally, n) for d, tally, n in zip(origins, totals, apart, strict=True)]
     return (
         Agreement("text", tuple(text or "unknown" for text in texts), _same(texts)),
         Agreement(
             "events",
-            tuple(f"{tally.total_events:,} {d.unit}s" for d, tally in zip(descriptions, totals, strict=True)),
+            tuple(f"{tally.total_events:,} {d.unit}s" for d, tally in zip(origins, totals, strict=True)),
             all(fact.same_events if fact.spans else fact.same_counts for fact in facts),
         ),
         Agreement(
@@ -150,8 +75,8 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
             _same(vocabularies),
         ),
         Agreement("</s> scored", tuple(ends), _same(ends)),
-        Agreement("unseen words", tuple(policies), _same([_known(d.oov) for d in descriptions])),
-        Agreement("context", tuple(d.context for d in descriptions), _same([_known(d.context) for d in descriptions])),
+        Agreement("unseen words", tuple(policies), _same([_known(d.oov_policy) for d in origins])),
+        Agreement("context", tuple(d.context for d in origins), _same([_known(d.context) for d in origins])),
         Agreement(EXACT, tuple(exact), all(value == "yes" for value in exact)),
     )
 
@@ -178,23 +103,23 @@ def _oov_policy(policy: str, tally: Tally) -> str:
     return f"{told}, {tally.events[OOV]:,} events"
 
 
-def _exactness(description: Description, tally: Tally, apart: int) -> str:
-    reasons = bound_reasons(description, tally)
+def _exactness(origin: Origin, tally: Tally, apart: int) -> str:
+    reasons = bound_reasons(origin, tally)
     if apart:
         reasons.append(f"spans do not tile the text ({apart:,} times)")
     return "no: " + ", ".join(reasons) if reasons else "yes"
 
 
-def bound_reasons(description: Description, tally: Tally) -> list[str]:
+def bound_reasons(origin: Origin, tally: Tally) -> list[str]:
     """Why bits per byte are a lower bound only; empty where they are exact."""
     reasons = []
     if tally.events[OOV]:
         reasons.append("unseen words")
-    if description.lossy_segments or tally.lossy_segments:
-        if not description.policy.scores_first_tokens:
+    if origin.lossy_segments or tally.lossy_segments:
+        if not origin.policy.scores_first_tokens:
             reasons.append("first tokens not scored")
         else:
-            reasons.append("white space lost" if description.unit == "word" else ALTERED)
+            reasons.append("white space lost" if origin.unit == "word" else ALTERED)
     return reasons
 
 

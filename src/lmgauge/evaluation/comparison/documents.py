@@ -56,7 +56,7 @@ def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: 
     _, chosen = min(known)
     same = all(np.array_equal(_by_appearance(named[k]), _by_appearance(named[chosen])) for _, k in known)
     notes = () if same else (f"the runs name different documents: those of {runs[chosen].name} count, the fewest",)
-    return Documents(runs[chosen].description.documents_of_table, chosen, notes)
+    return Documents(runs[chosen].origin.documents_of_table, chosen, notes)
 
 
 def _by_appearance(numbers: Ints | None) -> Ints:

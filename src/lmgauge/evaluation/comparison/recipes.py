@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.comparison.comparability import gather_facts, verdicts
+from lmgauge.evaluation.comparison.comparability import verdicts
 from lmgauge.evaluation.comparison.documents import Documents, choose_documents
+from lmgauge.evaluation.comparison.facts import gather_facts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.tally import Tally
@@ -151,9 +152,8 @@ def _begins(recipes: Mapping[str, Sequence[Run]]) -> list[int]:
 def _metric(runs: Sequence[Run], text: Corpus | None) -> str:
     """Return the figure that may be compared between all runs: perplexity, else bits per byte."""
     possible = {PERPLEXITY, BITS_PER_BYTE} if text is not None else {PERPLEXITY}
-    for run in runs[1:]:
-        found = verdicts(runs[0], run, gather_facts(runs[0], run, text))[0]
-        for verdict in found:
+    for run, facts in zip(runs[1:], gather_facts(runs, text), strict=True):
+        for verdict in verdicts(runs[0], run, facts)[0]:
             if verdict.comparable or verdict.metric not in possible:
                 continue
             possible.discard(verdict.metric)

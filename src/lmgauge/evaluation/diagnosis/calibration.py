@@ -163,7 +163,7 @@ def calibrate(
     Raises:
         InputError: the run is not of this model, or has no events.
     """
-    made_by = run.description.fingerprints.get("model", "")
+    made_by = run.origin.fingerprints.get("model", "")
     if made_by and made_by != model.fingerprint:
         raise InputError(
             f"{run.path}: was made by the model {made_by[:6]}, not by {model.label}@{model.fingerprint[:6]}; name the model "

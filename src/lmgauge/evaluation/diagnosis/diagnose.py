@@ -126,7 +126,7 @@ def diagnose(
         corpus = remembered(run)
     else:
         run = about(run, corpus)
-    evaluation = evaluate_scores(run.batches(), origin=run.description, corpus=corpus)
+    evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=corpus)
     if corpus is None:
         evaluation = _as_told(run, evaluation)
     seen = _Reading(run, corpus, evaluation, training, settings)
@@ -316,8 +316,8 @@ class _Reading:
             yield f"of the unseen words {self.unseen.forgotten:,} met once were forgotten, as there are too many to hold"
 
     def _tokens_are_spaced_words(self) -> bool:
-        told = self.run.description
-        return told.fingerprints.get("tokenizer_name", told.unit) in ("whitespace", "word")
+        origin = self.run.origin
+        return origin.fingerprints.get("tokenizer_name", origin.unit) in ("whitespace", "word")
 
 
 def _as_told(run: Run, evaluation: Evaluation) -> Evaluation:

@@ -16,7 +16,7 @@ from lmgauge.text.vocabulary import EOS, UNK
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BlockEvents:
     """The events of a block.
 
     Attributes:
@@ -49,8 +49,8 @@ class Rows:
             owner = np.repeat(np.arange(len(counts)), counts)
             left_out = np.bincount(owner[unscored], minlength=len(counts))
             counts, lossy = counts - left_out, lossy | (left_out > 0)
-            kept = ~unscored
-            ids, logprob, kind, ends = ids[kept], logprob[kept], kind[kept], ends[kept] if len(ends) else ends
+            scored = ~unscored
+            ids, logprob, kind, ends = ids[scored], logprob[scored], kind[scored], ends[scored] if len(ends) else ends
         return ScoreBatch(
             segments=np.arange(self.block.first, self.block.first + len(self.block), dtype=np.int64),
             segment_events=counts,
@@ -63,7 +63,7 @@ class Rows:
         )
 
 
-def rows_of(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> Rows:
+def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
     """The events of a block under a policy of what ends a segment.
 
     Raises:
@@ -75,11 +75,11 @@ def rows_of(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: 
     ids, ends = encoded.ids, encoded.span_ends
     lengths = block.ends - block.starts
     if policy.end != "eos":
-        kept = encoded.ids != EOS
+        tokens_only = encoded.ids != EOS
         counts = counts - 1
-        ids, ends = ids[kept], ends[kept] if spans else ends
+        ids, ends = ids[tokens_only], ends[tokens_only] if spans else ends
     if spans:
         # What the last token leaves over has no other event to belong to.
         some = counts > 0
         ends[(np.cumsum(counts) - 1)[some]] = lengths[some]
-    return Rows(block, ids, counts, ends, encoded.lossy)
+    return BlockEvents(block, ids, counts, ends, encoded.lossy)

@@ -24,9 +24,10 @@ from lmgauge.models.ngram.arpa_sections import (
     read_header,
     read_pieces,
 )
-from lmgauge.models.ngram.counting import Table, new_table
-from lmgauge.models.ngram.lookup import NgramTables, columns, parents_and_words
-from lmgauge.models.ngram.model import NgramModel, NgramSettings
+from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table, parents_and_words
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
+from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
@@ -76,9 +77,8 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
                 f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its numbers are no measure"
             )
     tables = builder.finish()
-    return NgramModel(
-        tables, vocabulary, chosen, NgramSettings("arpa", interpolate=False, reserved="unk", notes=tuple(builder.notes))
-    )
+    settings = NgramSettings("arpa", interpolate=False, reserved="unk")
+    return NgramModel(tables, vocabulary, chosen, settings, TrainingRecord(notes=tuple(builder.notes)))
 
 
 def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) -> tuple[Vocabulary, NDArray[np.float32]]:
@@ -209,7 +209,7 @@ class _TableBuilder:
         if (np.abs(first) > 1).any():
             raise self.reader.fail("its back-off weights give probabilities above one")
         second = np.where(blank, np.float32(1), values[:, 1]).astype(np.float32)
-        keys = (parents.astype(np.uint64) << np.uint64(32)) | words[:, -1].astype(np.uint64)
+        keys = make_keys(parents, words[:, -1])
         table = new_table(len(keys))
         slots = np.empty(len(keys), np.uint32)
         added, far, _ = _native.insert_entries(table, keys, first, second, slots)
@@ -220,7 +220,7 @@ class _TableBuilder:
     def _find(self, words: NDArray[np.uint32], tables: list[Table], longest: list[int]) -> NDArray[np.uint32]:
         slots = np.ascontiguousarray(words[:, 0])
         for j in range(1, words.shape[1]):
-            keys = (slots.astype(np.uint64) << np.uint64(32)) | words[:, j].astype(np.uint64)
+            keys = make_keys(slots, words[:, j])
             slots = np.empty(len(keys), np.uint32)
             _native.find_entries(tables[j - 1], longest[j - 1], keys, slots)
         return slots
@@ -246,6 +246,8 @@ def write_arpa(model: NgramModel, path: str | Path) -> None:
         )
     if model.settings.context == "stream":
         raise UsageError("an ARPA file cannot say that contexts run across lines; train with --context sentence to export")
+    if not model.settings.eos:
+        raise UsageError("an ARPA file needs </s>, which this model leaves out; train without --no-eos to export")
     with writing(path) as raw:
         if path.name.endswith(".gz"):
             with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="", compresslevel=6) as packed:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lmgauge.choices import SMOOTHING_KINDS
 from lmgauge.errors import ModelFileError
-from lmgauge.models.ngram.counting import MAX_ORDER
+from lmgauge.models.ngram.hash_table import MAX_ORDER
 from lmgauge.text.encoding import RESERVED_POLICIES
 
 _Check = Callable[[Any], bool]
@@ -75,6 +75,7 @@ _OPTIONAL: dict[str, tuple[_Check, str]] = {
     "reserved": (_one_of(*RESERVED_POLICIES), ", ".join(RESERVED_POLICIES[:-1]) + f" or {RESERVED_POLICIES[-1]}"),
     "min_count": (_whole(0), "a whole number"),
     "vocab_size": (_whole(0), "a whole number"),
+    "eos": (_flag, "true or false"),
     "discounts": (_list_of(_list_of(_FINITE)), "a list of lists of numbers"),
     "training": (_facts, "an object of strings and numbers"),
     "notes": (_list_of(_string), "a list of strings"),

@@ -1,33 +1,35 @@
-"""Counting n-grams level by level.
+"""Stage 1, counting: token ids to the counts of all n-grams, level by level.
+
+Input: uint32 [n], the ids of the whole text, with `<s>` wherever a context begins.
+Output: `NgramCounts`, a hash table for each order from 2, in which the slot of an n-gram is its id.
 
 The k-gram that ends at token i is the child, by word i, of the (k-1)-gram that ends at token i - 1: one probe in one hash
-table keyed by (parent, word). The slot of an entry is its id. What a table looks like is told in `_kernels/hashing.hpp`.
+table keyed by (parent, word). For the text `<s> a b a b` and order 3:
+
+    position       1        2        3        4
+    bigram       <s> a     a b      b a      a b       4 probes, 3 distinct: counts 1, 2, 1
+    trigram         -    <s> a b   a b a    b a b      (bigram that ends at i - 1, word i)
+
+The suffix of a k-gram is the (k-1)-gram that ends at the same token, so its slot is known when the entry is made; adjusted
+counts and the recursion of smoothing follow this link.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
+from lmgauge.models.ngram.hash_table import Table, new_table
 from lmgauge.text.vocabulary import BOS
 from lmgauge.threads import run_ranges, run_workers
 
-# Share of a table that is filled. Fuller tables are smaller, but a search for what is not there looks at more entries.
-LOAD = 0.6
-ENTRIES_PER_LINE = 4
-MAX_ORDER = 64
-_LINE_WORDS = 8
-# Counts above this one are treated alike; Good-Turing looks at those of 8, modified Kneser-Ney at those of 4.
-HISTOGRAM = 10
 _REGIONS = 64
 _SKETCH_BITS = 14
-
-Table = NDArray[np.uint64]
 
 
 @dataclass
@@ -35,49 +37,33 @@ class NgramCounts:
     """Counts of all n-grams up to an order.
 
     Attributes:
-        unigrams: int64 [vocabulary], occurrences; `<s>` has none, being no event.
-        tables: one per order from 2, uint64 [slots, 2]: key, and count with suffix slot.
+        unigrams: int64 [vocabulary], occurrences; `<s>` has none, as it is not an event.
+        tables: one per order from 2, uint64 [slots, 2]: key, and count with the slot of the suffix.
         longest: largest distance of an entry from its home slot, per table.
         types: distinct n-grams of each order from 1 (order 1: tokens that occur).
-        events: predicted events in the text.
-        dropped: per table uint8 [slots], what a cut-off drops; empty where nothing is.
     """
 
     unigrams: NDArray[np.int64]
     tables: list[Table]
     longest: list[int]
     types: list[int]
-    events: int
-    dropped: list[NDArray[np.uint8]] = field(default_factory=list)
 
     @property
     def order(self) -> int:
-        """The longest n-grams counted."""
+        """The length of the longest n-grams counted."""
         return len(self.tables) + 1
 
 
-def slots_for(entries: int, load: float = LOAD) -> int:
-    """Slots of a table for so many entries: whole cache lines, never full."""
-    lines = max(1, -(-int(entries / load + 1) // ENTRIES_PER_LINE))
-    return ENTRIES_PER_LINE * (lines + 1)
-
-
-def new_table(entries: int, load: float = LOAD) -> Table:
-    """An empty table with room for so many entries.
-
-    Raises:
-        UsageError: more entries than 31-bit slots can number.
-    """
-    slots = slots_for(entries, load)
-    if slots >= 2**31 - 1:
-        raise UsageError(f"{entries:,} n-grams of one order are more than a table can hold; use --cutoffs or a lower order")
-    memory = np.zeros(2 * slots + _LINE_WORDS, np.uint64)
-    start = -memory.ctypes.data % (8 * _LINE_WORDS) // 8  # entries four to a cache line, not across two
-    return memory[start : start + 2 * slots].reshape(slots, 2)
-
-
 def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[int]:
-    """Estimated distinct n-grams of order 2 .. `order`, within about 1 % (HyperLogLog, Flajolet et al. 2007)."""
+    """Return estimates of the distinct n-grams of order 2 .. `order`, within about 1 %.
+
+    Source: HyperLogLog, Flajolet et al. 2007.
+
+    Args:
+        ids: uint32 [n], the text.
+        order: the longest n-grams.
+        threads: how many threads share the work; the result is the same for any number.
+    """
     size = 1 << _SKETCH_BITS
 
     def sketch(begin: int, end: int) -> NDArray[np.uint8]:
@@ -99,20 +85,29 @@ def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[in
 def count_ngrams(
     ids: NDArray[np.uint32], order: int, vocabulary_size: int, *, threads: int, sizes: Iterable[int] | None = None
 ) -> NgramCounts:
-    """Counts every n-gram of order 1 .. `order` that lies within a context.
+    """Count every n-gram of order 1 .. `order` that lies within a context.
 
     Args:
         ids: uint32 [n], tokens with `<s>` where a context begins.
         order: the longest n-grams.
         vocabulary_size: ids are below it.
         threads: how many threads share the work; the result is the same for any number.
-        sizes: estimated distinct n-grams of order 2, 3, ...; measured if not given. Too small costs time, nothing else.
+        sizes: estimated distinct n-grams of order 2, 3, ...; measured if None. Too small costs time, nothing else.
+
+    Raises:
+        UsageError: the text has 2^32 tokens or more, or too many distinct n-grams for one table.
+
+    Example:
+        >>> ids = np.array([1, 3, 4, 3, 4], np.uint32)  # <s> a b a b
+        >>> counts = count_ngrams(ids, 3, 5, threads=1)
+        >>> counts.unigrams.tolist(), counts.types
+        ([0, 0, 0, 2, 2], [2, 3, 3])
     """
     if len(ids) >= 2**32 - 1:
         raise UsageError(f"{len(ids):,} tokens are more than can be counted at once (2^32); split the text")
     unigrams = np.bincount(ids, minlength=vocabulary_size).astype(np.int64)
     unigrams[BOS] = 0
-    counts = NgramCounts(unigrams, [], [], [int(np.count_nonzero(unigrams))], int(unigrams.sum()))
+    counts = NgramCounts(unigrams, [], [], [int(np.count_nonzero(unigrams))])
     expected = list(sizes) if sizes is not None else estimate_types(ids, order, threads) if order > 1 else []
     spare: list[NDArray[np.uint32]] = []
     previous = ids
@@ -142,6 +137,7 @@ def _count_level(
             result: tuple[int, int, NDArray[np.uint64]] = _native.count_level(ids, previous, following, table, share, limit)
             return result
 
+        # A worker owns the regions of the table that no other touches; what falls on a border is spilled, and added below.
         results = run_workers(work, threads)
         types = sum(added for added, _, _ in results)
         longest = max(far for _, far, _ in results)
@@ -155,66 +151,3 @@ def _count_level(
         added, far, _ = _native.count_spilled(ids, previous, following, table, positions)
         types, longest = types + added, max(longest, far)
     return table, longest, types
-
-
-def adjust(counts: NgramCounts, *, continuation: bool, cutoffs: tuple[int, ...], threads: int) -> list[NDArray[np.int64]]:
-    """Replaces the counts of lower orders by continuation counts where asked, marks what cut-offs drop.
-
-    A cut-off looks at the counts in the text, whatever the smoothing then works with.
-
-    Returns:
-        For each order the number of n-grams with (adjusted) count 0, 1, ..., `HISTOGRAM` - 1, and more.
-    """
-    histograms = []
-    for k in range(1, counts.order + 1):
-        highest = k == counts.order
-        if k == 1:
-            if continuation and not highest:
-                preceding = _continuations(counts.tables[0], len(counts.unigrams), threads)
-                counts.unigrams = np.where(preceding > 0, preceding, counts.unigrams).astype(np.int64)
-                counts.unigrams[BOS] = 0
-            clipped = np.minimum(counts.unigrams, HISTOGRAM)
-            histograms.append(np.bincount(clipped, minlength=HISTOGRAM + 1).astype(np.int64))
-            continue
-        table = counts.tables[k - 2]
-        none = np.zeros(0, np.uint32)
-        preceding = _continuations(counts.tables[k - 1], len(table), threads) if continuation and not highest else none
-        cutoff = cutoffs[min(k, len(cutoffs)) - 1] if cutoffs else 0
-        dropped = np.zeros(len(table) if cutoff else 0, np.uint8)
-
-        def work(
-            begin: int,
-            end: int,
-            table: Table = table,
-            preceding: NDArray[np.uint32] = preceding,
-            cutoff: int = cutoff,
-            dropped: NDArray[np.uint8] = dropped,
-        ) -> NDArray[np.uint64]:
-            histogram: NDArray[np.uint64] = _native.adjust_counts(table, begin, end, preceding, cutoff, dropped, HISTOGRAM)
-            return histogram
-
-        histograms.append(np.sum(run_ranges(work, len(table), threads), axis=0).astype(np.int64))
-        counts.dropped.append(dropped)
-    return histograms
-
-
-def _continuations(table: Table, size: int, threads: int) -> NDArray[np.uint32]:
-    """How many different tokens come before each n-gram of the order below."""
-    counts = np.zeros(size, np.uint32)
-    run_ranges(lambda begin, end: _native.add_continuations(table, begin, end, counts), len(table), threads)
-    return counts
-
-
-def drop(counts: NgramCounts) -> None:
-    """Rebuilds the tables without what `counts.dropped` marks."""
-    parents = np.zeros(0, np.uint32)
-    for i, (table, dropped) in enumerate(zip(counts.tables, counts.dropped, strict=True)):
-        if not len(dropped) and not len(parents):
-            continue
-        gone = np.zeros(0, np.uint8) if not len(dropped) else dropped
-        fresh = new_table(counts.types[i + 1] - int(np.count_nonzero(dropped)))
-        slots = np.empty(len(table), np.uint32)
-        types, longest, _ = _native.rebuild_table(table, gone, parents, fresh, slots)
-        counts.tables[i], counts.types[i + 1], counts.longest[i] = fresh, types, longest
-        parents = slots
-    counts.dropped = []

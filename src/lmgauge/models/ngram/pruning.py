@@ -12,13 +12,15 @@ longer ones begin with them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.counting import Table, new_table
-from lmgauge.models.ngram.lookup import NgramTables, columns, parents_and_words
+from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table, parents_and_words
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS
 
 _NONE = np.uint32(0xFFFFFFFF)
@@ -140,7 +142,7 @@ def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.boo
         )
         value = np.where(keep, level.probability, backoff[level.parent] * lower)
         signed = np.where(keep, value, -value).astype(np.float32)
-        keys = (new_slot[level.parent[stays]].astype(np.uint64) << np.uint64(32)) | level.word[stays].astype(np.uint64)
+        keys = make_keys(new_slot[level.parent[stays]], level.word[stays])
         table = new_table(int(np.count_nonzero(stays)))
         slots = np.empty(len(keys), np.uint32)
         _, far, _ = _native.insert_entries(table, keys, signed[stays], level.backoff[stays].astype(np.float32), slots)
@@ -155,7 +157,13 @@ def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.boo
         new_slot[level.used[stays]] = slots
     dropped = sum(int(np.count_nonzero(~level.blank & ~keep)) for level, keep in zip(levels, keeps, strict=True))
     note = f"entropy pruning at {threshold:g} dropped {dropped:,} n-grams"
-    return model.with_tables(NgramTables(unigrams, tables, longest), prune=threshold, notes=(*model.settings.notes, note))
+    return NgramModel(
+        NgramTables(unigrams, tables, longest),
+        model.vocabulary,
+        model.tokenizer,
+        replace(model.settings, prune=threshold),
+        replace(model.record, notes=(*model.record.notes, note)),
+    )
 
 
 def _renewed(

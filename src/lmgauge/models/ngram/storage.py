@@ -22,8 +22,8 @@ from lmgauge._kernels import _native
 from lmgauge.errors import LmgaugeError, ModelFileError
 from lmgauge.files import writing_directory
 from lmgauge.models.ngram.config import check_config
-from lmgauge.models.ngram.counting import Table
-from lmgauge.models.ngram.lookup import NgramTables
+from lmgauge.models.ngram.hash_table import Table
+from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, read_config
 from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary

@@ -1,144 +1,118 @@
-"""Training an n-gram model: read and encode, count, estimate, prune."""
+"""Training an n-gram model, stage after stage:
+
+read and encode -> count (`counting`) -> adjust (`adjusted_counts`) -> discounts (`discounts`) -> probabilities and back-off
+weights (`interpolation`) -> tables (`tables`), and if asked for, pruning (`pruning`).
+
+Each stage is a file that states its input and output first. Memory is taken over from stage to stage: the tables that hold
+the counts become those that hold the probabilities.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import NgramContext
 from lmgauge.errors import InputError, UsageError
-from lmgauge.models.ngram.counting import MAX_ORDER, count_ngrams
-from lmgauge.models.ngram.lookup import NgramTables
-from lmgauge.models.ngram.model import NgramModel, NgramSettings
-from lmgauge.models.ngram.smoothing import ADDITIVE, Smoothing, estimate
+from lmgauge.models.ngram.adjusted_counts import adjust_counts
+from lmgauge.models.ngram.counting import NgramCounts, count_ngrams
+from lmgauge.models.ngram.discounts import Discounts, estimate_discounts
+from lmgauge.models.ngram.interpolation import estimate_additive, estimate_with_discounts
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, TrainingRecord
+from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.documents import Corpus
-from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy, encode
+from lmgauge.text.encoding import encode
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import Tokenizer
-from lmgauge.text.vocabulary import BOS, UNK, Vocabulary, VocabularyBuilder, restrict
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary, VocabularyBuilder, restrict
 from lmgauge.threads import thread_count
 
 Progress = Callable[[str], None]
 
 
 def train_ngram(
-    smoothing: Smoothing,
+    settings: NgramTrainingSettings,
     corpus: Corpus,
     *,
-    order: int = 3,
-    tokenizer: str | Tokenizer = "whitespace",
-    closed: bool = False,
-    min_count: int = 1,
-    vocab_size: int | None = None,
-    words: Sequence[str] | None = None,
-    reserved: ReservedPolicy = "refuse",
-    context: NgramContext = "sentence",
-    prune: float | None = None,
     threads: int | None = None,
     progress: Progress = lambda stage: None,
 ) -> NgramModel:
-    """Trains a model on a text; see `lmgauge.train` for the parameters.
+    """Train a model on a text.
+
+    Args:
+        settings: all decisions about the model.
+        corpus: the text; each segment is a sentence.
+        threads: how many threads share the work; the model does not depend on it.
+        progress: called with a few words when a stage begins.
 
     Raises:
         InputError: the text is empty or contains a reserved token.
-        UsageError: options out of range or contradicting each other.
+        UsageError: a closed vocabulary does not hold all words, or the text is too long to count.
+
+    Example:
+        >>> corpus = Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> train_ngram(NgramTrainingSettings("witten-bell", order=2), corpus)
+        NgramModel(witten-bell, order 2, 6 + 6 n-grams)
     """
-    _check(smoothing, order, words, min_count, vocab_size, context, reserved, prune)
-    count = thread_count(threads)
-    chosen = make_tokenizer(tokenizer)
-    given = None if words is None else Vocabulary.from_tokens(words, closed=closed)
-    ids, vocabulary = _read(corpus, chosen, given, closed, context, reserved, progress)
-    if min_count != 1 or vocab_size is not None:
-        counts = np.bincount(ids, minlength=len(vocabulary)).astype(np.int64)
-        vocabulary, new_ids = restrict(vocabulary, counts, min_count=min_count, size=vocab_size)
-        ids = new_ids[ids]
-    if closed and bool(np.any(ids == UNK)):
-        raise UsageError(
-            "a closed vocabulary must hold every word of the training text; use an open one, where the others are <unk>"
-        )
-    events = int(np.count_nonzero(ids != BOS))
-    progress(f"counting n-grams of {events:,} events")
-    ngrams = count_ngrams(ids, order, len(vocabulary), threads=count)
+    threads = thread_count(threads)
+    tokenizer = make_tokenizer(settings.tokenizer)
+    ids, vocabulary = _fit_vocabulary(settings, *_read(settings, corpus, tokenizer, progress))
+    number_of_events = int(np.count_nonzero(ids != BOS))
+    progress(f"counting n-grams of {number_of_events:,} events")
+    counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads)
     del ids
-    progress(f"estimating {sum(ngrams.types):,} n-grams")
-    estimates = estimate(ngrams, smoothing, closed=closed, threads=count)
-    additive = smoothing.kind in ADDITIVE
-    unseen = 1.0 / vocabulary.event_count if additive and smoothing.added > 0 else 0.0
-    tables = NgramTables(estimates.unigrams, ngrams.tables, ngrams.longest, full_context=additive, unseen=unseen)
-    settings = NgramSettings(
-        kind=smoothing.kind,
-        interpolate=smoothing.interpolate,
-        discount=smoothing.discount,
-        k=smoothing.k,
-        cutoffs=smoothing.cutoffs,
-        context=context,
-        reserved=reserved,
-        min_count=min_count,
-        vocab_size=vocab_size,
-        discounts=tuple(d.values for d in estimates.discounts),
+    progress(f"estimating {sum(counts.types):,} n-grams")
+    events = np.ones(len(vocabulary), bool)
+    events[[UNK, BOS, EOS]] = not vocabulary.closed, False, settings.eos
+    tables, discounts = _estimate(settings, counts, events, threads)
+    report = corpus.report
+    record = TrainingRecord(
+        discounts=tuple(d.values for d in discounts),
         training={
-            "sha256": corpus.report.sha256,
-            "segments": corpus.report.segments,
-            "events": events,
-            "bytes": corpus.report.bytes,
+            "sha256": report.sha256,
+            "segments": report.segments,
+            "events": number_of_events,
+            "bytes": report.bytes,
         },
-        notes=tuple(corpus.report.notes() + estimates.notes),
+        notes=(*report.notes(), *(d.note for d in discounts if d.note)),
     )
-    model = NgramModel(tables, vocabulary, chosen, settings)
-    if prune is not None:
+    model = NgramModel(tables, vocabulary, tokenizer, settings.recorded(), record)
+    if settings.prune is not None:
         from lmgauge.models.ngram.pruning import prune_model
 
         progress("pruning")
-        model = prune_model(model, prune)
+        model = prune_model(model, settings.prune)
     return model
 
 
-def _check(
-    smoothing: Smoothing,
-    order: int,
-    words: Sequence[str] | None,
-    min_count: int,
-    vocab_size: int | None,
-    context: str,
-    reserved: str,
-    prune: float | None,
-) -> None:
-    """Refuses options that are out of range or contradict each other, before anything is read."""
-    if not isinstance(order, int) or not 1 <= order <= MAX_ORDER:
-        raise UsageError(f"order {order!r}: n-grams have between 1 and {MAX_ORDER} tokens")
-    if isinstance(words, str):
-        raise UsageError("words is a list of words, not one string of them")
-    if words is not None and (min_count != 1 or vocab_size is not None):
-        raise UsageError("a given list of words already is the vocabulary; leave out min-count and vocab-size")
-    if context not in ("sentence", "stream") or reserved not in RESERVED_POLICIES:
-        raise UsageError(
-            f"context {context!r} or reserved {reserved!r} is not known: context is sentence or stream, reserved is "
-            f"{', '.join(RESERVED_POLICIES)}"
-        )
-    if prune is not None and (not prune > 0 or smoothing.kind in ADDITIVE):
-        raise UsageError("prune takes a threshold above 0, and a smoothing that backs off to shorter contexts")
+def _estimate(
+    settings: NgramTrainingSettings, counts: NgramCounts, events: NDArray[np.bool_], threads: int
+) -> tuple[NgramTables, list[Discounts]]:
+    """Return the tables of the model, in the memory of the counts, and the discounts of each order."""
+    if settings.additive:
+        return estimate_additive(counts, settings.added, events, threads=threads), []
+    adjusted = adjust_counts(counts, continuation=settings.kind in CONTINUATION, cutoffs=settings.cutoffs, threads=threads)
+    discounts = [estimate_discounts(settings, order, n) for order, n in enumerate(adjusted.counts_of_counts, 1)]
+    tables = estimate_with_discounts(adjusted, discounts, events, interpolate=settings.interpolate, threads=threads)
+    return tables, discounts
 
 
 def _read(
-    corpus: Corpus,
-    tokenizer: Tokenizer,
-    given: Vocabulary | None,
-    closed: bool,
-    context: NgramContext,
-    reserved: ReservedPolicy,
-    progress: Progress,
+    settings: NgramTrainingSettings, corpus: Corpus, tokenizer: Tokenizer, progress: Progress
 ) -> tuple[NDArray[np.uint32], Vocabulary]:
-    """Ids of the whole text with `<s>` where contexts begin, and the vocabulary they are from."""
-    vocabulary: Vocabulary | VocabularyBuilder = given if given is not None else VocabularyBuilder()
-    stream = context == "stream"
+    """Return the ids of the whole text with `<s>` where contexts begin, and the vocabulary they are from."""
+    closed, stream = settings.vocabulary == "closed", settings.context == "stream"
+    vocabulary: Vocabulary | VocabularyBuilder = VocabularyBuilder()
+    if settings.words is not None:
+        vocabulary = Vocabulary.from_tokens(settings.words, closed=closed)
     blocks = [np.array([BOS], np.uint32)] if stream else []
     read = seen = 0
     for segments in corpus:
-        encoded = encode(segments, tokenizer, vocabulary, bos=not stream, reserved=reserved)
-        blocks.append(encoded.ids.copy())  # without the room that was left for more
+        encoded = encode(segments, tokenizer, vocabulary, bos=not stream, eos=settings.eos, reserved=settings.reserved)
+        blocks.append(encoded.ids.copy())  # without the spare room at its end
         read += segments.byte_count()
         seen += len(segments)
         progress(f"reading {read / 1e6:,.0f} MB")
@@ -148,11 +122,28 @@ def _read(
     return ids, vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary.finish(closed=closed)
 
 
+def _fit_vocabulary(
+    settings: NgramTrainingSettings, ids: NDArray[np.uint32], vocabulary: Vocabulary
+) -> tuple[NDArray[np.uint32], Vocabulary]:
+    """Return the ids and the vocabulary with rare words left out; refuse a text that they cannot be counted for."""
+    if settings.min_count != 1 or settings.vocab_size is not None:
+        counts = np.bincount(ids, minlength=len(vocabulary)).astype(np.int64)
+        vocabulary, new_ids = restrict(vocabulary, counts, min_count=settings.min_count, size=settings.vocab_size)
+        ids = new_ids[ids]
+    if vocabulary.closed and bool(np.any(ids == UNK)):
+        raise UsageError(
+            "a closed vocabulary must hold every word of the training text; use an open one, where the others are <unk>"
+        )
+    if not np.any(ids != BOS):
+        raise InputError("the training text has no words, and --no-eos leaves out the line ends: there is nothing to count")
+    return ids, vocabulary
+
+
 def read_word_list(path: str | Path) -> list[str]:
-    """Words of a file, one a line, for a given vocabulary; blank lines and the special tokens are passed over.
+    """Return the words of a file, one a line, for a given vocabulary; blank lines and special tokens are left out.
 
     Raises:
-        InputError: the file cannot be read or is no UTF-8.
+        InputError: the file cannot be read or is not valid UTF-8.
     """
     try:
         lines = Path(path).read_bytes().decode("utf-8-sig").split("\n")
@@ -160,7 +151,7 @@ def read_word_list(path: str | Path) -> list[str]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}: byte {error.start} is not valid UTF-8; a word list is UTF-8 text, a word a line"
+            f"{path}: byte {error.start} is not valid UTF-8; a word list is UTF-8 text with one word per line"
         ) from error
     words = [line.strip() for line in lines]
-    return [word for word in words if word and word not in ("<unk>", "<s>", "</s>")]
+    return [word for word in words if word and word not in SPECIAL_TOKENS]

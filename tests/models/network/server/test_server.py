@@ -13,16 +13,16 @@ from lmgauge.models.network.server.reply import PromptTokens
 from lmgauge.models.network.server.server import PROBE, Server, locate
 
 
-def meet(toy: ToyServer, name: str = "", before: str = "") -> Server:
+def connect(toy: ToyServer, name: str = "", before: str = "") -> Server:
     endpoint = Endpoint(toy.url + name, pause=lambda seconds: None)
     try:
-        return Server.meet(endpoint, before)
+        return Server.connect(endpoint, before)
     finally:
         endpoint.close()
 
 
 def located(toy: ToyServer, text: str, before: str = "") -> Any:
-    server = meet(toy, before=before)
+    server = connect(toy, before=before)
     try:
         return server.locate(text)
     finally:
@@ -58,7 +58,7 @@ def test_what_the_server_adds_is_left_out(adds: int | None, tells_usage: bool, o
 
 def test_prompt_logprobs_where_echo_is_refused() -> None:
     with ToyServer(form="prompt_logprobs", spelling="dropped").running() as toy:
-        server = meet(toy)
+        server = connect(toy)
         found = server.locate("The café is open")
         server.endpoint.close()
         assert server.asking == "prompt_logprobs"
@@ -82,13 +82,13 @@ def test_prompt_logprobs_where_echo_is_refused() -> None:
 )  # fmt: skip
 def test_servers_that_do_not_score_prompts(toy: ToyServer, words: str) -> None:
     with toy.running(), pytest.raises(ServerError, match=words):
-        meet(toy)
+        connect(toy)
 
 
 def test_refused_keys_are_not_asked_about_twice() -> None:
     with ToyServer(failures=[None, 401]).running() as toy:
         with pytest.raises(ServerError, match="wants a key"):
-            meet(toy)
+            connect(toy)
         assert len(toy.requests) == 2
 
 
@@ -97,42 +97,42 @@ def test_refused_keys_are_not_asked_about_twice() -> None:
 def test_scores_out_of_place_are_refused(bos: str, adds: int | None) -> None:
     words = r"out of place.*llama-cpp-python.*FILE\.gguf"
     with ToyServer(misplaced=True, bos=bos, adds=adds).running() as toy, pytest.raises(ServerError, match=words):
-        meet(toy)
+        connect(toy)
 
 
 def test_models() -> None:
     with ToyServer(models=["a/big.gguf", "small"]).running() as toy:
         with pytest.raises(UsageError, match=r"serves 2 models \(a/big.gguf, small\); name one: http.*/v1#NAME"):
-            meet(toy)
-        assert meet(toy, "#small").model == "small"
-        assert meet(toy, "#big.gguf").model == "a/big.gguf"
+            connect(toy)
+        assert connect(toy, "#small").model == "small"
+        assert connect(toy, "#big.gguf").model == "a/big.gguf"
         with pytest.raises(ServerError, match=r"serves no model 'huge'; there are: a/big.gguf, small"):
-            meet(toy, "#huge")
+            connect(toy, "#huge")
         toy.models = []
         with pytest.raises(UsageError, match="serves 0 models"):
-            meet(toy)
-        assert meet(toy, "#any").model == "any"
+            connect(toy)
+        assert connect(toy, "#any").model == "any"
         toy.models = None
         with pytest.raises(ServerError, match=r"has no list of models .*is /v1 missing"):
-            meet(toy)
-        assert meet(toy, "#any").model == "any"
+            connect(toy)
+        assert connect(toy, "#any").model == "any"
         toy.failures = [500]
         with pytest.raises(ServerError, match="HTTP 500"):
-            meet(toy, "#any")
+            connect(toy, "#any")
 
 
 def test_of_very_many_models_a_few_are_named() -> None:
     with ToyServer(models=[f"model{i:06}" * 20 for i in range(1000)]).running() as toy:
         with pytest.raises(UsageError, match=r"serves 1,000 models \(.*\.\.\. and 990 more\)") as told:
-            meet(toy)
+            connect(toy)
         assert len(str(told.value)) < 1200
         with pytest.raises(ServerError, match=r"serves no model 'x'; there are: .* and 990 more"):
-            meet(toy, "#x")
+            connect(toy, "#x")
 
 
 def test_identity_is_of_the_model_and_not_of_the_day() -> None:
     with ToyServer().running() as toy:
-        first, second = (meet(toy) for _ in range(2))
+        first, second = (connect(toy) for _ in range(2))
         assert first.identity() == second.identity() == ["toy", {"id": "toy", "max_model_len": 99}, ends_of(PROBE)]
         for server in (first, second):
             server.endpoint.close()
@@ -156,7 +156,7 @@ def test_a_special_token_set_before() -> None:
 
 def test_a_text_set_before_that_does_not_stand_alone() -> None:
     with ToyServer().running() as toy, pytest.raises(ServerError, match="joins the text with what --bos sets before it"):
-        meet(toy, before="A")
+        connect(toy, before="A")
 
 
 def reply(pieces: list[str], logprob: list[float | None], generated: int | None = 1) -> PromptTokens:

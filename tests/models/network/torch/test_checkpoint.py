@@ -299,7 +299,7 @@ def test_what_a_config_says_of_logits_is_done(dtype: str, scale: float, copy: Co
     weights["model.norm.weight"] = (1 + weights["model.norm.weight"]) * scale - 1
     save_file(weights, file, {"format": "pt"})
     model = load_neural(folder, ScoringOptions(dtype=dtype))  # type: ignore[arg-type]
-    assert model._hidden.output is None or model._hidden.output.adjust is not unchanged
+    assert model.engine.split.output is None or model.engine.split.output.adjust is not unchanged
 
 
 def test_a_network_without_an_output_layer_is_told(checkpoint: Folder) -> None:

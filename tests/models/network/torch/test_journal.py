@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 from lmgauge.files import OutputError
 from lmgauge.models.network.torch.batches import Job
-from lmgauge.models.network.torch.journal import FinishedWork
+from lmgauge.models.network.torch.journal import Journal
 
 
 def job(*ids: int, predicted: int | None = None, segment: int = 0) -> Job:
@@ -27,7 +27,7 @@ SCORES = [np.array([-1.0, -0.25, -np.inf]), np.array([-1e-300, -700.0]), np.arra
 
 
 def write(path: Path, model: str = "m") -> bytes:
-    work = FinishedWork(path, model)
+    work = Journal(path, model)
     for one, scores in zip(JOBS, SCORES, strict=True):
         work.put(one, scores)
     assert work.scores == 7
@@ -37,7 +37,7 @@ def write(path: Path, model: str = "m") -> bytes:
 
 def test_what_is_put_is_found_again_bit_by_bit(tmp_path: Path) -> None:
     write(tmp_path / "scores")
-    work = FinishedWork(tmp_path / "scores", "m")
+    work = Journal(tmp_path / "scores", "m")
     for one, scores in zip(JOBS, SCORES, strict=True):
         found = work.get(one)
         assert found is not None
@@ -48,10 +48,10 @@ def test_what_is_put_is_found_again_bit_by_bit(tmp_path: Path) -> None:
 
 
 def test_what_is_put_is_in_the_file_at_once(tmp_path: Path) -> None:
-    work = FinishedWork(tmp_path / "scores", "m")
+    work = Journal(tmp_path / "scores", "m")
     work.put(JOBS[0], SCORES[0])
     # Nobody closes the file of a process that is killed.
-    other = FinishedWork(tmp_path / "scores", "m")
+    other = Journal(tmp_path / "scores", "m")
     assert other.get(JOBS[0]) is not None
     other.close()
     work.close()
@@ -64,7 +64,7 @@ def test_killed_at_every_byte(tmp_path: Path) -> None:
     path = tmp_path / "scores"
     for size in range(len(whole) + 1):
         path.write_bytes(whole[:size])
-        work = FinishedWork(path, "m")
+        work = Journal(path, "m")
         for number, (one, scores) in enumerate(zip(JOBS, SCORES, strict=True)):
             found = work.get(one)
             assert (found is not None) == (size >= bounds[number]), size
@@ -73,7 +73,7 @@ def test_killed_at_every_byte(tmp_path: Path) -> None:
         # The run goes on where the other was killed, and the next one finds both.
         work.put(JOBS[2], SCORES[2])
         work.close()
-        again = FinishedWork(path, "m")
+        again = Journal(path, "m")
         taken = [again.get(one) for one in JOBS]
         again.close()
         assert taken[2] is not None
@@ -87,7 +87,7 @@ def test_damage_at_any_byte_is_never_taken_for_another_score(tmp_path: Path) -> 
         damaged = bytearray(whole)
         damaged[at] ^= 0x11
         path.write_bytes(damaged)
-        work = FinishedWork(path, "m")
+        work = Journal(path, "m")
         for one, scores in zip(JOBS, SCORES, strict=True):
             found = work.get(one)
             assert found is None or found.tobytes() == scores.tobytes(), at
@@ -98,25 +98,25 @@ def test_damage_at_any_byte_is_never_taken_for_another_score(tmp_path: Path) -> 
 def test_a_file_of_something_else_is_begun_anew(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "scores"
     path.write_bytes(content)
-    work = FinishedWork(path, "m")
+    work = Journal(path, "m")
     assert [work.get(one) for one in JOBS] == [None, None, None]
     assert work.scores == 0
     work.put(JOBS[0], SCORES[0])
     work.close()
-    again = FinishedWork(path, "m")
+    again = Journal(path, "m")
     assert again.get(JOBS[0]) is not None
     again.close()
 
 
 def test_another_model_or_policy_finds_nothing(tmp_path: Path) -> None:
     write(tmp_path / "scores")
-    work = FinishedWork(tmp_path / "scores", "another")
+    work = Journal(tmp_path / "scores", "another")
     assert [work.get(one) for one in JOBS] == [None, None, None]
     assert work.taken == 0
     # And one file may hold both.
     work.put(JOBS[0], SCORES[0] - 1)
     work.close()
-    back = FinishedWork(tmp_path / "scores", "m")
+    back = Journal(tmp_path / "scores", "m")
     found = back.get(JOBS[0])
     assert found is not None
     assert found.tobytes() == SCORES[0].tobytes()
@@ -136,14 +136,14 @@ def test_another_model_or_policy_finds_nothing(tmp_path: Path) -> None:
 )
 def test_another_text_finds_nothing(other: Job, tmp_path: Path) -> None:
     write(tmp_path / "scores")
-    work = FinishedWork(tmp_path / "scores", "m")
+    work = Journal(tmp_path / "scores", "m")
     assert work.get(other) is None
     work.close()
 
 
 def test_the_same_text_elsewhere_is_found(tmp_path: Path) -> None:
     write(tmp_path / "scores")
-    work = FinishedWork(tmp_path / "scores", "m")
+    work = Journal(tmp_path / "scores", "m")
     assert work.get(job(1, 5, 6, 7, segment=99)) is not None
     work.close()
 
@@ -151,12 +151,12 @@ def test_the_same_text_elsewhere_is_found(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="cannot keep finished work"):
-        FinishedWork(tmp_path / "file" / "scores", "m")
+        Journal(tmp_path / "file" / "scores", "m")
 
 
 def test_a_path_that_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot keep finished work"):
-        FinishedWork(tmp_path, "m")
+        Journal(tmp_path, "m")
 
 
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
         def __getattr__(self, name: str) -> Any:
             return lambda *arguments: None
 
-    work = FinishedWork(tmp_path / "scores", "m")
+    work = Journal(tmp_path / "scores", "m")
     work._file.close()
     work._file = Full()  # type: ignore[assignment]
     with pytest.raises(OutputError, match=r"scores.*[Nn]o space left|disk is full"):

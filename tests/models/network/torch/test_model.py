@@ -70,7 +70,7 @@ def test_scores_are_those_of_a_plain_loop(kind: str, checkpoint: Folder) -> None
 
 @pytest.mark.parametrize("kind", POSITIONS)
 def test_output_layer_is_found_without_full_logits(kind: str, checkpoint: Folder) -> None:
-    assert load_neural(checkpoint(kind))._hidden.output is not None
+    assert load_neural(checkpoint(kind)).engine.split.output is not None
 
 
 @pytest.mark.parametrize(("context", "stride"), [(48, 48), (16, 16), (16, 8), (16, 1), (7, 3), (1, 1)])
@@ -228,7 +228,7 @@ def test_a_network_whose_logits_are_its_own_secret_is_asked_for_them(checkpoint:
 
     network.forward = forward
     model = NeuralModel.wrap(network, transformers.AutoTokenizer.from_pretrained(folder))
-    assert model._hidden.output is None
+    assert model.engine.split.output is None
     line = "The cat sat"
     ids = [0, *transformers.AutoTokenizer.from_pretrained(folder)(line)["input_ids"]]
     with torch.inference_mode():
@@ -250,7 +250,7 @@ def test_memory_that_runs_out_means_smaller_batches(checkpoint: Folder) -> None:
     model = load_neural(checkpoint("llama"), ScoringOptions(batch_tokens=1000))
     text = TEXT * 5
     expected = logprobs(model, text)
-    compute = model._scorer._compute
+    compute = model.engine._compute
     refused = []
 
     def limited(batch: Any) -> Any:
@@ -259,10 +259,10 @@ def test_memory_that_runs_out_means_smaller_batches(checkpoint: Folder) -> None:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return compute(batch)
 
-    model._scorer._compute = limited  # type: ignore[method-assign]
+    model.engine._compute = limited  # type: ignore[method-assign]
     np.testing.assert_allclose(logprobs(model, text), expected, atol=1e-5)
     assert refused
-    model._scorer._compute = lambda batch: limited(type(batch)(batch.jobs, np.zeros((1, 101)), batch.rows, batch.targets))  # type: ignore[method-assign]
+    model.engine._compute = lambda batch: limited(type(batch)(batch.jobs, np.zeros((1, 101)), batch.rows, batch.targets))  # type: ignore[method-assign]
     with pytest.raises(UsageError, match=r"not enough memory .* smaller --context"):
         logprobs(model)
 

@@ -22,8 +22,8 @@ from lmgauge.models.network.torch.architectures import (  # noqa: E402
     RecurrentConfig,
     RecurrentForCausalLM,
 )
-from lmgauge.models.network.torch.backbone import Hidden  # noqa: E402
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
+from lmgauge.models.network.torch.split_network import SplitNetwork  # noqa: E402
 from lmgauge.models.network.torch.stepping import Stepper  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 
@@ -61,7 +61,7 @@ def walk() -> list[np.ndarray]:
 @pytest.mark.parametrize("kind", [*LIBRARY, *OWN])
 def test_steps_are_as_from_scratch(kind: str) -> None:
     model = made(kind)
-    step = Stepper(Hidden(model))
+    step = Stepper(SplitNetwork(model))
     for ids in walk():
         found = step(ids)
         np.testing.assert_allclose(found, from_scratch(model, ids), atol=2e-5)
@@ -70,7 +70,7 @@ def test_steps_are_as_from_scratch(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", OWN)
 def test_states_are_carried(kind: str) -> None:
-    hidden = Hidden(made(kind))
+    hidden = SplitNetwork(made(kind))
     assert hidden.recurrent
     assert not hidden.caches
     shown: list[int] = []
@@ -90,13 +90,13 @@ def test_states_are_carried(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "gemma2"])
 def test_keys_and_values_are_kept(kind: str) -> None:
-    assert Hidden(made(kind)).caches
+    assert SplitNetwork(made(kind)).caches
 
 
 def test_the_contexts_given_are_not_held() -> None:
     """An array that its owner goes on writing to is a new context each time."""
     model = made("lstm")
-    step = Stepper(Hidden(model))
+    step = Stepper(SplitNetwork(model))
     ids = np.arange(6)
     step(ids)
     ids[2] = 30
@@ -106,7 +106,7 @@ def test_the_contexts_given_are_not_held() -> None:
 @pytest.mark.parametrize("kind", ["llama", "lstm"])
 def test_a_step_that_is_interrupted_leaves_nothing_half_done(kind: str) -> None:
     model = made(kind)
-    hidden = Hidden(model)
+    hidden = SplitNetwork(model)
     step = Stepper(hidden)
     step(np.arange(4))
     last = model.model.norm if kind == "llama" else model.model.dropout
@@ -151,7 +151,7 @@ def test_distributions_are_the_scores(kind: str, options: dict[str, Any], checkp
 @pytest.mark.parametrize("kind", OWN)
 def test_nan_in_a_distribution_is_told(kind: str) -> None:
     model = made(kind)
-    step = Stepper(Hidden(model))
+    step = Stepper(SplitNetwork(model))
     with torch.no_grad():
         model.lm_head.bias[3] = float("nan")
     with pytest.raises(ModelFileError, match="NaN"):

@@ -303,7 +303,7 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
     end = _check_options(url, options)
     endpoint = Endpoint(url)
     try:
-        server = Server.meet(endpoint, bos or "")
+        server = Server.connect(endpoint, bos or "")
         found = server.locate("The quick brown fox")
         scored: FirstToken = "unscored" if found.logprob[:1] == [None] else "bos"
         if options.first_token not in (None, scored):

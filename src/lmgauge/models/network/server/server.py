@@ -82,7 +82,7 @@ class Server:
     asking: Asking = "echo"
 
     @classmethod
-    def meet(cls, endpoint: Endpoint, before: str = "") -> Server:
+    def connect(cls, endpoint: Endpoint, before: str = "") -> Server:
         """Finds the model, how to ask for scores, and that they are what they should be.
 
         Raises:

@@ -13,27 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lmgauge.models.network.engine import Job
+
 # More does not make a processor faster: its products are at full speed, and less stays in its caches.
 _CPU_TOKENS = 2048
 _GPU_TOKENS = 1 << 16
 _LARGEST_PADDING = 1 / 16
 _SHARE_OF_FREE_MEMORY = 0.6
 _FALLBACK_FREE_BYTES = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Predictions to take from one showing of a stretch of ids.
-
-    Attributes:
-        ids: int64 [shown], what the network is shown.
-        targets: int64 [predicted], the ids predicted from the last so many positions shown.
-        segment: index of the segment, for messages.
-    """
-
-    ids: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    segment: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.files import OutputError
-from lmgauge.models.network.torch.batches import Job
+from lmgauge.models.network.engine import Job
 
 _KEY_BYTES = 16
 _HEAD = np.dtype([("key", f"V{_KEY_BYTES}"), ("count", "<u4")])
 
 
-class FinishedWork:
+class Journal:
     """A file of scores, each found by what was scored: a record cut off by a kill, or of another model, is never taken.
 
     Args:

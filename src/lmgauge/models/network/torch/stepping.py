@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lmgauge.errors import ModelFileError
-from lmgauge.models.network.torch.backbone import Hidden
+from lmgauge.models.network.torch.split_network import SplitNetwork
 
 
 class Stepper:
@@ -20,8 +20,8 @@ class Stepper:
     often asks for the same context and one more id.
     """
 
-    def __init__(self, hidden: Hidden) -> None:
-        self._hidden = hidden
+    def __init__(self, network: SplitNetwork) -> None:
+        self._network = network
         self._ids = np.zeros(0, np.int64)
         self._kept: Any = None
         self._latest: NDArray[np.float64] | None = None
@@ -40,10 +40,10 @@ class Stepper:
         extends = self._kept is not None and len(ids) > known and np.array_equal(ids[:known], self._ids)
         if self._latest is not None and len(ids) == known and np.array_equal(ids, self._ids):
             return self._latest
-        new = torch.from_numpy(np.ascontiguousarray(ids[known:] if extends else ids))[None].to(self._hidden.device)
+        new = torch.from_numpy(np.ascontiguousarray(ids[known:] if extends else ids))[None].to(self._network.device)
         # What is kept may be changed in place: if this does not come to its end, nothing is kept.
         kept, self._kept, self._latest = self._kept if extends else None, None, None
-        with self._hidden.ready():
+        with self._network.ready():
             logits, kept = self._logits(new, kept)
         found: NDArray[np.float64] = torch.log_softmax(logits.double(), 0).cpu().numpy()
         if np.isnan(found).any():
@@ -54,12 +54,12 @@ class Stepper:
         return found
 
     def _logits(self, new: Tensor, kept: Any) -> tuple[Tensor, Any]:
-        network, output = self._hidden.network, self._hidden.output
+        network, output = self._network.network, self._network.output
         called = network if output is None else network.base_model
-        if self._hidden.recurrent:
+        if self._network.recurrent:
             found = called(input_ids=new, state=kept)
             kept = found.state
-        elif self._hidden.caches:
+        elif self._network.caches:
             found = called(input_ids=new, past_key_values=kept, use_cache=True)
             kept = found.past_key_values
         else:

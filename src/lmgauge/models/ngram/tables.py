@@ -1,4 +1,8 @@
-"""The tables of a trained n-gram model, and the questions they answer."""
+"""Stage 5, the tables of a trained model, and the questions they answer.
+
+The probability of the sentence `the cat sat` after `<s>` under a trigram model is found level by level: `the cat sat` if the
+table of order 3 has it; otherwise the back-off weight of `the cat` times the probability of `cat sat`; and so on.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,24 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import ModelFileError
-from lmgauge.models.ngram.counting import Table
+from lmgauge.models.ngram.hash_table import Table, columns, occupied_keys, parents_and_words
 from lmgauge.text.vocabulary import BOS
 
-_KEY_BITS = np.uint64(2**63 - 1)
-# Sorting the bigrams by their first word pays after so many distributions.
-_FEW_QUESTIONS = 32
-_ROUNDING = 1e-6  # of products of numbers in single precision: one above one by less is one
+# Sorting the bigrams by their first word pays after this many distributions.
+_FEW_DISTRIBUTIONS = 32
+_ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Scored events: each [n]: natural log-probability, longest n-gram found, id, kind (0 token, 1 oov, 2 eos)."""
+    """Scored events in the order of the text.
+
+    Attributes:
+        logprob: float64 [n], natural log-probabilities.
+        matched: uint8 [n], length of the longest n-gram of the model that ends at the event.
+        ids: uint32 [n].
+        kind: uint8 [n]: 0 token, 1 oov, 2 eos.
+    """
 
     logprob: NDArray[np.float64]
     matched: NDArray[np.uint8]
@@ -56,16 +66,16 @@ class NgramTables:
 
     @property
     def order(self) -> int:
-        """The longest n-grams."""
+        """The length of the longest n-grams."""
         return len(self.tables) + 1
 
     def check_file(self) -> None:
-        """Refuse a mapped file that became shorter: to read behind its end would end the process.
+        """Refuse a mapped file that became shorter: reading behind its end would end the process.
 
-        Cheap enough for every block of text; what happens between the check and the use is not seen.
+        Cheap enough for every block of text; a change between the check and the use is not noticed.
 
         Raises:
-            ModelFileError: it did.
+            ModelFileError: the file became shorter.
         """
         if self.mapped is not None and self.mapped.size() < len(self.mapped):
             raise ModelFileError(
@@ -77,11 +87,14 @@ class NgramTables:
         return self.unigrams.reshape(-1), self.tables, self.longest, (self.full_context, self.unseen)
 
     def score(self, ids: NDArray[np.uint32], *, skip: int = 0) -> Events:
-        """Scores all ids but `<s>`, each given what precedes it back to the last `<s>`.
+        """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`.
 
         Args:
             ids: uint32 [n].
             skip: this many leading ids are context only.
+
+        Raises:
+            ModelFileError: a probability is above one.
         """
         size = len(ids)
         rows = (np.empty(size, np.float64), np.empty(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint8))
@@ -93,7 +106,14 @@ class NgramTables:
         return Events(*(column[:written] for column in rows))  # type: ignore[arg-type]
 
     def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0."""
+        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0.
+
+        Args:
+            context: uint32 [n], ids before the event.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
         probability = np.empty(len(self.unigrams), np.float64)
         followers = self._after(int(context[-1])) if len(context) else self._all_words
         _native.distribution(*self._arguments(), np.ascontiguousarray(context, np.uint32), followers, probability)
@@ -105,7 +125,7 @@ class NgramTables:
     def _check_most(self, most: float) -> None:
         """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
 
-        Back-off weights above one are common and right, so that only the products tell.
+        Back-off weights above one are common and correct, so only the products can be checked.
         """
         if most > 1 + _ROUNDING:
             raise ModelFileError(
@@ -114,15 +134,14 @@ class NgramTables:
             )
 
     def _after(self, word: int) -> NDArray[np.uint32]:
-        """Words that may follow a word; all where that is not worth knowing, for a few questions or single words."""
-        asked = next(self._questions)
-        if asked < _FEW_QUESTIONS or not self.tables:
+        """Return the words that may follow a word; all words where finding them would not pay yet."""
+        if next(self._distributions) < _FEW_DISTRIBUTIONS or not self.tables:
             return self._all_words
         offsets, words = self._followers
         return words[offsets[word] : offsets[word + 1]]
 
     @cached_property
-    def _questions(self) -> Iterator[int]:
+    def _distributions(self) -> Iterator[int]:
         return count()
 
     @cached_property
@@ -131,13 +150,12 @@ class NgramTables:
 
     @cached_property
     def _followers(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """Where the words that follow each word begin, and these words."""
-        keys, _, _ = columns(self.tables[0])
-        parents, words = parents_and_words(np.sort(keys[keys > 0] & _KEY_BITS))
+        """The words that follow each word, uint32 [bigrams], and where those of each begin, int64 [vocabulary + 1]."""
+        parents, words = parents_and_words(np.sort(occupied_keys(self.tables[0])))
         return np.searchsorted(parents, np.arange(len(self.unigrams) + 1)), words
 
     def types(self) -> list[int]:
-        """N-grams of each order; what is held only because longer ones contain it is not counted."""
+        """Return the number of n-grams of each order; blanks, held only because longer ones contain them, do not count."""
         counts = [len(self.unigrams)]
         for table in self.tables:
             _, probability, _ = columns(table)
@@ -145,20 +163,17 @@ class NgramTables:
         return counts
 
 
-def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
-    """Views of a table's keys (+ 1; 0: empty), probabilities and back-off weights, each [slots]."""
-    values = table.view(np.float32).reshape(-1, 4)
-    return table[:, 0], values[:, 2], values[:, 3]
-
-
-def parents_and_words(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Splits keys (as stored: + 1, and with the overflow bit) of occupied slots."""
-    plain = (keys & _KEY_BITS) - np.uint64(1)
-    return (plain >> np.uint64(32)).astype(np.uint32), (plain & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-
-
 def context_window(context: NDArray[np.uint32], order: int) -> NDArray[np.uint32]:
-    """What of a context an n-gram model of this order looks at: at most order - 1 ids, none before the last `<s>`."""
+    """Return the part of a context that a model of this order uses: at most order - 1 ids, none before the last `<s>`.
+
+    Args:
+        context: uint32 [n], ids.
+        order: the order of the model.
+
+    Example:
+        >>> context_window(np.array([1, 7, 2, 1, 8], np.uint32), 4).tolist()
+        [1, 8]
+    """
     window = context[max(0, len(context) - (order - 1)) :] if order > 1 else context[:0]
     starts = np.flatnonzero(window == BOS)
     return window[starts[-1] :] if len(starts) else window

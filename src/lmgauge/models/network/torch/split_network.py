@@ -22,7 +22,7 @@ _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 0.01, to
 _SCALES_TOLD_APART = 0.02
 
 
-class Hidden:
+class SplitNetwork:
     """The part of a network below its output layer, and that layer.
 
     Whether the two give the network's own logits is tried out once. Where they do not (the network does something in between

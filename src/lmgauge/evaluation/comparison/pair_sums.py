@@ -1,0 +1,237 @@
+"""What is compared of two runs, collected while their tables and the text are read: sums, slices and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import InputError
+from lmgauge.evaluation.comparison.comparability import EXACT_PART, SHARED_EVENTS, WHOLE
+from lmgauge.evaluation.comparison.documents import Documents
+from lmgauge.evaluation.comparison.facts import Facts
+from lmgauge.evaluation.comparison.paired_segments import PairedSegments
+from lmgauge.evaluation.runs import Run
+from lmgauge.evaluation.slicing.examples import ExampleHeap
+from lmgauge.evaluation.slicing.ranges import (
+    Floats,
+    Ints,
+    Ranges,
+    exact_sums,
+    extents,
+    inexact_rows,
+    kinds_within,
+    ranges_by_event,
+    shared_ranges,
+    whole_segments,
+)
+from lmgauge.evaluation.slicing.slices import (
+    CLASSES,
+    FREQUENCY_BANDS,
+    POSITION_STARTS,
+    band_labels,
+    frequency_bands,
+    position_bands,
+    range_classes,
+    range_sizes,
+    range_words,
+    segment_groups,
+)
+from lmgauge.evaluation.slicing.sums import SliceSums
+from lmgauge.numerics.exact import ExactSums
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+WordCounts = Callable[[Segments], Ints]
+
+
+class PairSums:
+    """Collects what is compared of two runs, block by block.
+
+    Args:
+        runs: the two.
+        facts: what their tables state.
+        part: what of the text is compared, as `comparability.verdicts` says.
+        corpus: the text, if it is at hand.
+        documents: where documents come from.
+        counts: how often the words of a block occur in a training text, int64 [words of the block].
+        examples: how many segments and tokens to keep of each kind.
+
+    Attributes:
+        unit: what sizes count: "byte", or "event" where bytes are not to be compared.
+        by_segment: whole segments are compared, as a table has no byte spans.
+        per_segment: nats, zeros and sizes of each segment.
+        totals: of each run the exact sum, multiples of 2^-80 nats, without events of probability zero.
+        zeros: of each run the events of probability zero.
+        bytes_in_all: bytes of the text, also those that are not compared.
+        slices: sums of each way to divide the text.
+        segments, tokens: those that stand out.
+    """
+
+    def __init__(
+        self,
+        runs: tuple[Run, Run],
+        facts: Facts,
+        part: str,
+        corpus: Corpus | None,
+        documents: Documents,
+        counts: WordCounts | None = None,
+        examples: int = 5,
+    ) -> None:
+        self.runs, self.facts, self.part, self.corpus = runs, facts, part, corpus
+        self.documents, self._counts = documents, counts
+        self.by_event = part == SHARED_EVENTS
+        self.by_segment = part == WHOLE and not facts.spans
+        self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
+        self.per_segment = PairedSegments()
+        self.totals, self.zeros, self.bytes_in_all = [0, 0], [0, 0], 0
+        self.slices = [] if self.by_segment else [SliceSums("position in the segment", band_labels(POSITION_STARTS), 2)]
+        if corpus is not None:
+            classes = [] if self.by_segment else [SliceSums("class", CLASSES, 2)]
+            self.slices = [SliceSums("group", [], 2), *classes, *self.slices]
+        if corpus is not None and counts is not None and not self.by_segment:
+            self.slices.append(SliceSums("occurrences in training", FREQUENCY_BANDS, 2))
+        self.segments, self.tokens = ExampleHeap(examples), ExampleHeap(examples)
+
+    def add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
+        """Add a block of the text (None without one), and the rows that each of the two tables has of its segments.
+
+        Raises:
+            InputError: a table does not cover a segment.
+        """
+        if block is not None and not (self.by_event or self.by_segment):
+            _check_covered(tables, block, [run.name for run in self.runs])
+        ranges = self._ranges(block, tables)
+        chosen = self._chosen(block, tables, ranges)
+        sums = [exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
+        sizes = range_sizes(block, ranges)
+        if block is None and self.unit == "byte" and self.line_end() == 0:
+            sizes[_ends_segment(ranges), 0] -= 1
+        self.bytes_in_all += int(sizes[:, 0].sum())
+        ranges, sums = _only(ranges, chosen), [_only_sums(part, chosen) for part in sums]
+        columns = np.column_stack((ranges.events[1], sizes[chosen])).astype(np.float64)
+        self._add_segments(ranges, sums, columns, len(tables[0].segments))
+        documents = self.documents.of(block, tables)
+        if documents is not None:
+            self.per_segment.documents.append(documents)
+        first = int(tables[0].segments[0]) if len(tables[0].segments) else 0
+        unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
+        for slices, codes in zip(self.slices, self._codes(block, ranges), strict=True):
+            slices.add(codes, ranges.segment, sums, unit, first=first, documents=documents)
+        if block is not None:
+            self._add_examples(block, ranges, sums)
+
+    def _ranges(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ranges:
+        if self.by_event:
+            return ranges_by_event(tables)
+        return whole_segments(tables, block) if self.by_segment else shared_ranges(tables, silent=block is not None)
+
+    def line_end(self) -> int | None:
+        """Return the bytes of a line end, 1 or 0, as a run's own count of bytes tells; None if no run has one."""
+        counts = (run.evaluation for run in self.runs if run.evaluation is not None)
+        known = next(((c["bytes"], c["segments"]) for c in counts if c.get("bytes") and c.get("segments")), None)
+        if known is None or known[0] - self.facts.span_bytes not in (0, known[1]):
+            return None
+        return int(known[0] > self.facts.span_bytes)
+
+    def _chosen(self, block: Segments | None, tables: Sequence[ScoreBatch], ranges: Ranges) -> NDArray[np.bool_]:
+        """Which ranges are compared."""
+        chosen = np.ones(len(ranges), bool)
+        if self.part == EXACT_PART:
+            for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
+                chosen &= kinds_within(table, events, OOV) == 0
+                if run.origin.lossy_segments and run.origin.unit == "word":
+                    spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
+                    inexact = np.concatenate(([0], np.cumsum(inexact_rows(table, block, spaced=spaced))))
+                    bounds = np.concatenate(([0], np.cumsum(events)))
+                    chosen &= inexact[bounds[1:]] == inexact[bounds[:-1]]
+                elif run.origin.lossy_segments:
+                    chosen[:] = False
+            ends = [kinds_within(table, events, EOS_KIND) for table, events in zip(tables, ranges.events, strict=True)]
+            chosen &= ends[0] == ends[1]
+        elif self.part == SHARED_EVENTS:
+            a, b = tables
+            known = np.array([a.strings.tokens[i] for i in a.token_ids.tolist()], object)
+            other = np.array([b.strings.tokens[i] for i in b.token_ids.tolist()], object)
+            chosen = (known == other) & (known != "") & (a.kind == b.kind) & (a.kind != OOV)
+        return chosen
+
+    def _add_segments(self, ranges: Ranges, sums: Sequence[ExactSums], columns: Floats, segments: int) -> None:
+        whole = np.zeros(len(ranges), np.int64)
+        zeros = np.zeros(segments, np.int64)
+        for k, part in enumerate(sums):
+            self.totals[k] += part.totals(whole, 1)[0]
+            self.zeros[k] += int(part.zeros.sum())
+            zeros += np.bincount(ranges.segment, part.zeros, segments).astype(np.int64)
+            nats = part.nats()
+            nats[np.isinf(nats)] = 0.0
+            self.per_segment.nats[k].append(_by_segment(ranges, nats, segments))
+        self.per_segment.zeros.append(zeros)
+        self.per_segment.sizes.append(np.column_stack([_by_segment(ranges, column, segments) for column in columns.T]))
+
+    def _codes(self, block: Segments | None, ranges: Ranges) -> Iterator[Ints]:
+        """The codes of the ranges in each way to cut the text, as the collectors stand."""
+        if block is not None:
+            # Groups that a field names are found while reading.
+            self.slices[0].labels = (self.corpus.group_names if self.corpus else []) or ["all"]
+            yield segment_groups(block)[ranges.segment]
+        if self.by_segment:
+            return
+        if block is not None:
+            yield range_classes(block, ranges)
+        yield position_bands(ranges.position)
+        if block is not None and self._counts is not None:
+            yield frequency_bands(self._counts(block), range_words(block, ranges))
+
+    def _add_examples(self, block: Segments, ranges: Ranges, sums: Sequence[ExactSums]) -> None:
+        nats = [part.nats() for part in sums]
+        finite = np.isfinite(nats[0]) & np.isfinite(nats[1])
+        bits: list[Floats] = [nats_to_bits(-part) for part in nats]
+        finite_bits = [np.where(finite, part, 0.0) for part in bits]
+        if not self.by_segment:
+            self.tokens.add_ranges(block, ranges, finite_bits[1] - finite_bits[0], bits)
+        whole = [_by_segment(ranges, part, len(block)) for part in finite_bits]
+        gains = whole[1] - whole[0]
+        gains[ranges.segment[~finite]] = 0.0
+        self.segments.add_segments(block, gains, whole)
+
+
+def _ends_segment(ranges: Ranges) -> NDArray[np.bool_]:
+    """bool [ranges], whether a range is the last of its segment."""
+    last = np.ones(len(ranges), bool)
+    last[:-1] = ranges.segment[1:] != ranges.segment[:-1]
+    return last
+
+
+def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
+    """Sums over the ranges of each segment."""
+    return np.asarray(np.bincount(ranges.segment, values, segments), np.float64)
+
+
+def _check_covered(tables: Sequence[ScoreBatch], block: Segments, names: Sequence[str]) -> None:
+    """Holds the ends of the segments of tables against those of the text: none may stop before."""
+    lengths = block.ends - block.starts
+    for name, table in zip(names, tables, strict=True):
+        short = np.flatnonzero(extents(table) < lengths)
+        if len(short):
+            raise InputError(
+                f"{name}: the spans of segment {block.first + short[0]} end at byte {extents(table)[short[0]]}, but it has "
+                f"{lengths[short[0]]} in the text; is it the same text?"
+            )
+
+
+def _only(ranges: Ranges, chosen: NDArray[np.bool_]) -> Ranges:
+    return Ranges(
+        ranges.segment[chosen],
+        ranges.starts[chosen],
+        ranges.ends[chosen],
+        ranges.position[chosen],
+        tuple(events[chosen] for events in ranges.events),
+    )
+
+
+def _only_sums(sums: ExactSums, chosen: NDArray[np.bool_]) -> ExactSums:
+    return ExactSums(sums.high[chosen], sums.low[chosen], sums.zeros[chosen])

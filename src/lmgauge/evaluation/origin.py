@@ -1,0 +1,105 @@
+"""Where a score table comes from: the model behind it, as signatures, run folders and stored tables name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.errors import InputError
+from lmgauge.numerics.intervals import UNKNOWN
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+
+_TYPES: dict[str, Any] = {
+    "unit": str, "context": str, "vocabulary_size": int | None, "lossy_segments": int, "documents_by": str
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a score table comes from.
+
+    Attributes:
+        model: what the model is called.
+        unit: what its tokens are: word, subword, character, byte; "token" if not known.
+        context: its context policy, as `ContextPolicy` prints it.
+        oov_policy: what unseen words are: "unk", "closed" (impossible), or "unknown".
+        vocabulary_size: tokens; None if not known.
+        lossy_segments: segments that their tokens do not give back, as a stored table states; its rows do not tell.
+        fingerprints: of model, vocabulary and tokenizer, and their names.
+        documents_by: what the documents of a stored table are; see `TextReport.documents_by`.
+    """
+
+    model: str
+    unit: str = "token"
+    context: str = "unknown"
+    oov_policy: str = "unk"
+    vocabulary_size: int | None = None
+    lossy_segments: int = 0
+    fingerprints: dict[str, str] = field(default_factory=dict)
+    documents_by: str = UNKNOWN
+
+    @classmethod
+    def of_model(cls, model: LanguageModel, name: str | None = None) -> Origin:
+        """Return the origin of the tables that a model makes.
+
+        Args:
+            model: any language model.
+            name: what to call it; its short name if None.
+        """
+        return cls(
+            model=name or model.label,
+            unit=model.tokenizer.unit,
+            context=str(policy_of(model)),
+            oov_policy="closed" if model.vocabulary.closed else "unk",
+            vocabulary_size=len(model.vocabulary) or None,
+            fingerprints={
+                "model": model.fingerprint,
+                "vocabulary": model.vocabulary.fingerprint,
+                "tokenizer": model.tokenizer.fingerprint,
+                "tokenizer_name": model.tokenizer.name,
+                "label": f"{model.label}@{model.fingerprint[:6]}",
+            },
+        )
+
+    @classmethod
+    def of_metadata(cls, metadata: Mapping[str, Any], name: str) -> Origin:
+        """Return the origin that a stored table or an evaluation.json states; only the name is known of any other table.
+
+        Args:
+            metadata: as `to_metadata` gave it, with any further keys; empty for a table of another program.
+            name: of the file, for messages and where no model is named.
+
+        Raises:
+            InputError: a value is of the wrong type.
+
+        Example:
+            >>> Origin.of_metadata({}, "scores.jsonl").oov_policy
+            'unknown'
+        """
+        known = {part: metadata[part] for part in _TYPES if part in metadata}
+        fingerprints = metadata.get("fingerprints", {})
+        wrong = [part for part, value in known.items() if not isinstance(value, _TYPES[part])]
+        if wrong or not isinstance(fingerprints, Mapping):
+            part = (wrong or ["fingerprints"])[0]
+            raise InputError(f"{name}: {part} is {metadata[part]!r}, which lmgauge does not write; evaluate again")
+        fingerprints = {str(key): str(value) for key, value in fingerprints.items() if key != "text"}
+        policy = str(metadata.get("oov_policy", "unknown"))
+        return cls(str(metadata.get("model", name)), oov_policy=policy, fingerprints=fingerprints, **known)
+
+    def to_metadata(self) -> dict[str, Any]:
+        """Return what a stored table states of its origin."""
+        return asdict(self)
+
+    @property
+    def policy(self) -> ContextPolicy:
+        """The context policy that `context` names."""
+        return ContextPolicy.parse(self.context)
+
+    @property
+    def documents_of_table(self) -> str:
+        """What the documents are that a table names: those of another program are known by their column only."""
+        return "column document" if self.documents_by == UNKNOWN else self.documents_by

@@ -1,0 +1,80 @@
+"""What computes a network's predictions: torch or llama.cpp, behind the few methods that `NetworkModel` needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Progress = Callable[[int], None]
+
+
+@dataclass(eq=False)
+class StreamState:
+    """One running context; an engine may keep here what it has computed of it."""
+
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Predictions to take from one showing of consecutive ids.
+
+    Attributes:
+        ids: int64 [shown], what the network is shown.
+        targets: int64 [predicted], the ids predicted from the last so many positions shown.
+        segment: index of the segment, for messages.
+        stream: the running context that the ids are part of; None where a segment stands alone.
+        known: how many of the ids, from the first, the job before of the same stream has shown already.
+    """
+
+    ids: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    segment: int
+    stream: StreamState | None = None
+    known: int = 0
+
+
+class Engine(Protocol):
+    """A network that computes.
+
+    Attributes:
+        tolerance: nats by which a row may differ when it is scored again in other company.
+        carries_state: True if it takes up a running context of any length where it left it, by a recurrent state. It is
+            then shown only what is new.
+        segment_by_segment: True if a running context is to be shown in jobs of one segment each.
+        progress: is called with the number of tokens scored since the last call.
+    """
+
+    tolerance: float
+    carries_state: bool
+    segment_by_segment: bool
+    progress: Progress
+
+    def threads(self, count: int) -> AbstractContextManager[None]:
+        """Compute with so many threads inside the `with` block."""
+        ...
+
+    def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
+        """Return the natural log-probabilities of each job's targets, float64 [predicted] each.
+
+        Raises:
+            ModelFileError: the network gives NaN.
+            UsageError: one job alone does not fit into the memory.
+        """
+        ...
+
+    def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the natural log-probabilities of all that may follow, float64 [rows of the output layer].
+
+        Args:
+            ids: int64 [n], n > 0, what the network is shown.
+
+        Raises:
+            ModelFileError: the network gives NaN.
+        """
+        ...

@@ -1,0 +1,87 @@
+"""The hash table that holds all n-grams of one order, while they are counted and afterwards.
+
+A table is uint64 [slots, 2]. Column 0 is the key + 1, or 0 where the slot is empty. The key is parent << 32 | word; the
+parent is the slot, in the table below, of the n-gram without its last word (for bigrams: the id of the first word). Column 1
+has two 32-bit values: the count and the slot of the suffix while counting; probability and back-off weight in a model. The
+slot is the id of the n-gram. `_kernels/hashing.hpp` has the details.
+
+    trigram "the cat sat" = (slot of "the cat", id of "sat")
+    bigram  "the cat"     = (id of "the",       id of "cat")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.threads import run_ranges
+
+# Share of a table that is filled. Fuller tables are smaller, but a search for a missing key looks at more entries.
+LOAD = 0.6
+ENTRIES_PER_LINE = 4
+MAX_ORDER = 64
+_LINE_WORDS = 8
+_KEY_BITS = np.uint64(2**63 - 1)
+
+Table = NDArray[np.uint64]
+
+
+def new_table(entries: int) -> Table:
+    """Return an empty table, uint64 [slots, 2], with room for so many entries: whole cache lines, never full.
+
+    Raises:
+        UsageError: more entries than 31-bit slots can number.
+
+    Example:
+        >>> new_table(3).shape
+        (12, 2)
+    """
+    lines = max(1, -(-int(entries / LOAD + 1) // ENTRIES_PER_LINE))
+    slots = ENTRIES_PER_LINE * (lines + 1)
+    if slots >= 2**31 - 1:
+        raise UsageError(f"{entries:,} n-grams of one order are more than a table can hold; use --cutoffs or a lower order")
+    memory = np.zeros(2 * slots + _LINE_WORDS, np.uint64)
+    start = -memory.ctypes.data % (8 * _LINE_WORDS) // 8  # entries four to a cache line, not across two
+    return memory[start : start + 2 * slots].reshape(slots, 2)
+
+
+def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
+    """Return views of a model's table, each [slots]: keys as stored (0: empty), probabilities, back-off weights."""
+    values = table.view(np.float32).reshape(-1, 4)
+    return table[:, 0], values[:, 2], values[:, 3]
+
+
+def occupied_keys(table: Table) -> NDArray[np.uint64]:
+    """Return the keys of occupied slots, uint64 [n], as `parents_and_words` takes them, and so that sorting them sorts
+    the n-grams."""
+    keys = table[:, 0]
+    return keys[keys > 0] & _KEY_BITS
+
+
+def make_keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return uint64 [n], the keys that kernels take, from slots of parents [n] and ids of last words [n].
+
+    Example:
+        >>> [hex(key) for key in make_keys(np.array([5], np.uint32), np.array([7], np.uint32))]
+        ['0x500000007']
+    """
+    return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
+
+
+def parents_and_words(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return slots of parents and ids of last words, each uint32 [n], from keys [n] as occupied slots store them.
+
+    Example:
+        >>> parents_and_words(make_keys(np.array([5], np.uint32), np.array([7], np.uint32)) + np.uint64(1))
+        (array([5], dtype=uint32), array([7], dtype=uint32))
+    """
+    plain = (keys & _KEY_BITS) - np.uint64(1)
+    return (plain >> np.uint64(32)).astype(np.uint32), (plain & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+
+
+def over_slots(table: Table, threads: int, kernel: Callable[..., None], *arguments: object) -> None:
+    """Run a kernel over all slots of a table, shared among threads; it gets the first and the last slot of its share."""
+    run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)

@@ -1,0 +1,253 @@
+"""Stage 4, from adjusted counts and discounts to probabilities and back-off weights, order by order from the unigrams.
+
+Input: `AdjustedCounts`, whose tables are taken over: the two values of each entry, count and suffix, are overwritten by
+probability and back-off weight. It is empty afterwards.
+Output: `NgramTables`.
+
+With h' the context h without its first word, c the adjusted counts, D(c) the discounts, and c(h) = sum_w c(h, w):
+
+    interpolated   p(w|h) = max(c(h,w) - D(c(h,w)), 0) / c(h) + gamma(h) p(w|h')      Chen & Goodman 1998, eq. 18, for D(c)
+                   gamma(h) = sum_w D(c(h,w)) / c(h)                                  the same, page 20
+    backing off    p(w|h) = (c(h,w) - D(c(h,w))) / c(h)  if (h, w) was seen           Katz 1987
+                   p(w|h) = alpha(h) p(w|h')             otherwise, alpha(h) making the sum one
+    additive       p(w|h) = (c(h,w) + k) / (c(h) + k V)                               Lidstone 1920; k = 1: Laplace
+
+The recursion ends with 1 / V, V being the number of tokens that can be predicted. Witten-Bell (Witten & Bell 1991) is the
+first with D = 0, where each distinct word after h adds one to c(h), and gives this one away.
+
+An example: after `the` came `cat` three times and `dog` once, D = 0.75, and p(cat) = p(dog) = 0.1, p(sat) = 0.2.
+
+    c(the) = 4, gamma(the) = (0.75 + 0.75) / 4 = 0.375
+    p(cat|the) = 2.25 / 4 + 0.375 * 0.1 = 0.6
+    p(dog|the) = 0.25 / 4 + 0.375 * 0.1 = 0.1
+    p(sat|the) = 0        + 0.375 * 0.2 = 0.075    (not stored: gamma(the) p(sat))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.models.ngram.adjusted_counts import AdjustedCounts
+from lmgauge.models.ngram.counting import NgramCounts
+from lmgauge.models.ngram.discounts import MASS_BITS, NO_DISCOUNTS, Discounts, KernelDiscounts
+from lmgauge.models.ngram.hash_table import Table, columns, new_table, over_slots
+from lmgauge.models.ngram.tables import NgramTables
+
+_LOWER_UNIT = 2.0**-60  # the kernels sum probabilities as integers in this unit
+_WINDOW = 1 << 24
+
+
+def estimate_with_discounts(
+    counts: AdjustedCounts, discounts: Sequence[Discounts], events: NDArray[np.bool_], *, interpolate: bool, threads: int
+) -> NgramTables:
+    """Turn adjusted counts into probabilities and back-off weights, in the same memory.
+
+    Args:
+        counts: empty afterwards.
+        discounts: of each order from 1.
+        events: bool [vocabulary], the tokens that can be predicted.
+        interpolate: True mixes lower orders in everywhere; False only backs off to them.
+        threads: how many threads share the work; the result is the same for any number.
+
+    Example:
+        >>> from lmgauge.models.ngram.adjusted_counts import adjust_counts
+        >>> from lmgauge.models.ngram.counting import count_ngrams
+        >>> ids = np.array([1, 3, 3, 4, 3], np.uint32)  # <s> a a b a
+        >>> counts = adjust_counts(count_ngrams(ids, 1, 5, threads=1))
+        >>> half, events = Discounts((0.0, 0.5)), np.array([False, False, False, True, True])
+        >>> tables = estimate_with_discounts(counts, [half], events, interpolate=True, threads=1)
+        >>> tables.unigrams[3:, 0].tolist()  # (3 - 0.5) / 4 + 1 / 4 * 1 / 2, and (1 - 0.5) / 4 + the same
+        [0.75, 0.25]
+    """
+    unigrams = np.ones((len(counts.unigrams), 2), np.float32)
+    unigrams[:, 0] = _unigram_probabilities(counts.unigrams, discounts[0], events, interpolate)
+    totals = np.array([np.sum(unigrams[:, 0], dtype=np.float64)])
+    for i, table in enumerate(counts.tables):
+        lower = counts.tables[i - 1] if i else None
+        order = _Order(table, counts.dropped[i], discounts[i + 1].for_kernels(), lower, unigrams, threads)
+        if interpolate:
+            _interpolate(order)
+        else:
+            totals = _back_off(order, totals, int(np.count_nonzero(events)))
+    remove_dropped(counts)
+    tables, counts.tables = counts.tables, []
+    return NgramTables(unigrams, tables, counts.longest)
+
+
+def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], *, threads: int) -> NgramTables:
+    """Turn counts into p(w|h) = (c(h,w) + k) / (c(h) + k V), in the same memory; k = 0 is maximum likelihood.
+
+    There is no back-off. In place of its weight, a context holds the probability of each word that was not seen after it,
+    k / (c(h) + k V).
+
+    Args:
+        counts: empty afterwards.
+        k: the amount added to each count.
+        events: bool [vocabulary], the V tokens that can be predicted.
+        threads: how many threads share the work; the result is the same for any number.
+
+    Example:
+        >>> from lmgauge.models.ngram.counting import count_ngrams
+        >>> ids = np.array([1, 3, 3, 4, 3], np.uint32)  # <s> a a b a
+        >>> events = np.array([False, False, False, True, True])
+        >>> tables = estimate_additive(count_ngrams(ids, 1, 5, threads=1), 1.0, events, threads=1)
+        >>> tables.unigrams[3:, 0].round(4).tolist()  # 4 / 6 and 2 / 6
+        [0.666700005531311, 0.33329999446868896]
+    """
+    size = float(np.count_nonzero(events))
+    occurrences = np.where(events, counts.unigrams, 0)
+    unigrams = np.empty((len(events), 2), np.float32)
+    unigrams[:, 0] = np.where(events, (occurrences + k) / (occurrences.sum() + k * size), 0.0)
+    unseen = k / (k * size) if k else 0.0  # after a context without counts: 1 / V
+    unigrams[:, 1] = unseen
+    for i, table in enumerate(counts.tables):
+        lower = counts.tables[i - 1] if i else None
+        order = _Order(table, np.zeros(0, np.uint8), NO_DISCOUNTS, lower, unigrams, threads)
+        for first, sums in order.windows():
+            order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
+            order.run(_native.estimate_additive, first, sums, k, size)
+            if lower is None:
+                used = sums[:, 0] > 0
+                total = sums[used, 0] / 2.0**MASS_BITS
+                unigrams[first : first + len(sums)][used, 1] = k / (total + k * size)
+            else:
+                _native.store_unseen(lower, first, sums, k, size)
+    tables, counts.tables = counts.tables, []
+    return NgramTables(unigrams, tables, counts.longest, full_context=True, unseen=1.0 / int(size) if k > 0 else 0.0)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """One order from 2, and the order below, which is finished and holds the contexts.
+
+    Attributes:
+        table: the n-grams (h, w), uint64 [slots, 2].
+        dropped: uint8 [slots] or empty, 1 where a cut-off drops the entry.
+        discounts: D(c) of this order.
+        contexts: the table of the contexts h, uint64 [contexts, 2]; None for bigrams, whose contexts are words.
+        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
+        threads: how many threads share the work.
+    """
+
+    table: Table
+    dropped: NDArray[np.uint8]
+    discounts: KernelDiscounts
+    contexts: Table | None
+    unigrams: NDArray[np.float32]
+    threads: int
+
+    @cached_property
+    def lower(self) -> tuple[NDArray[np.float32], list[Table]]:
+        """The order below as the kernels take it, for p(w|h'): the suffix of an entry is an id or a slot of it."""
+        return np.ascontiguousarray(self.unigrams[:, 0]), [] if self.contexts is None else [self.contexts]
+
+    @property
+    def weights(self) -> NDArray[np.float32]:
+        """A view of the back-off weights of the contexts, float32 [contexts]."""
+        return self.unigrams[:, 1] if self.contexts is None else columns(self.contexts)[2]
+
+    def run(self, kernel: object, *arguments: object) -> None:
+        """Run a kernel over all entries of the order."""
+        over_slots(self.table, self.threads, kernel, *arguments)  # type: ignore[arg-type]
+
+    def windows(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+        """Yield windows of contexts: the first slot, and zeros uint64 [n, 2] for the total and the mass of each context.
+
+        This bounds the memory, and keeps the sums near the processor.
+        """
+        size = len(self.weights)
+        for first in range(0, size, _WINDOW):
+            yield first, np.zeros((min(_WINDOW, size - first), 2), np.uint64)
+
+
+def _unigram_probabilities(
+    counts: NDArray[np.int64], discounts: Discounts, events: NDArray[np.bool_], interpolate: bool
+) -> NDArray[np.float64]:
+    """Return p(w), float64 [vocabulary]: the end of the recursion, where h' gives each of the V events 1 / V."""
+    discount, mass, extra = discounts.for_kernels()
+    counts = np.where(events, counts, 0)
+    seen, size = counts > 0, int(np.count_nonzero(events))
+    bucket = np.minimum(counts, len(discount) - 1)
+    total = float(counts.sum() + extra * np.count_nonzero(seen))
+    discounted = np.where(seen, np.maximum(counts - discount[bucket], 0), 0.0)
+    left = float(np.sum(mass[bucket][seen].astype(np.float64))) / 2.0**MASS_BITS
+    unseen = events & ~seen
+    if interpolate or not unseen.any():
+        return np.where(events, (discounted + left / size) / total, 0.0)
+    if left == 0:
+        # As for longer contexts, see balance_mass in the kernels: one count more, or unseen words would be impossible.
+        total, left = total + 1, 1.0
+    return np.where(unseen, left / np.count_nonzero(unseen), discounted) / total
+
+
+def _interpolate(order: _Order) -> None:
+    """Fill an order by p(w|h) = max(c - D(c), 0) / c(h) + gamma(h) p(w|h'), and its contexts by gamma(h)."""
+    for first, sums in order.windows():
+        # sums[h] = c(h), and the mass sum_w D(c(h, w)) with all of c where a cut-off drops the n-gram, in units of 2^-28
+        order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
+        order.run(_native.estimate_interpolated, first, sums, order.discounts, *order.lower)
+        if order.contexts is None:
+            used = sums[:, 0] > 0
+            gamma = sums[used, 1] / sums[used, 0].astype(np.float64)
+            order.weights[first : first + len(sums)][used] = gamma
+        else:
+            _native.store_backoffs(order.contexts, first, sums)
+
+
+def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Fill an order by p(w|h) = (c - D(c)) / c(h), and its contexts by
+
+        alpha(h) = (1 - sum of p(w|h) over the words seen after h) / (1 - sum of p(w|h') over the same words)    (Katz 1987)
+
+    Probabilities are stored in single precision, so a distribution sums to one but for some 1e-7. Where hardly anything of
+    the lower order is unseen, that matters: the share of the unseen is taken from what the lower order really sums to.
+
+    Args:
+        order: the order.
+        lower_totals: float64 [contexts of the order below], what its distributions sum to as stored.
+        size: number of tokens that can be predicted.
+
+    Returns:
+        The same for this order, float64 [contexts].
+    """
+    weights = order.weights
+    totals = np.ones(len(weights))
+    for first, sums in order.windows():
+        n = len(sums)
+        # For each context: sum of p(w|h') and of p(w|h) over the words seen, their number, and the slot of the context h'.
+        lower_sums, seen_sums = np.zeros(n, np.uint64), np.zeros(n, np.uint64)
+        types, lower_contexts = np.zeros(n, np.uint32), np.zeros(n, np.uint32)
+        order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
+        order.run(_native.sum_lower, order.dropped, *order.lower, first, lower_sums, types, lower_contexts)
+        _native.balance_mass(sums, types, size)
+        order.run(_native.estimate_discounted, order.dropped, first, sums, order.discounts, seen_sums)
+        used = np.flatnonzero(sums[:, 0])
+        left = sums[used, 1] / sums[used, 0].astype(np.float64)
+        unseen = lower_totals[lower_contexts[used]] - lower_sums[used] * _LOWER_UNIT
+        # Where every word was seen nothing is left, and rounding alone decides what the rest would be.
+        alpha = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
+        weights[first + used] = alpha
+        totals[first + used] = seen_sums[used] * _LOWER_UNIT + left
+    return totals
+
+
+def remove_dropped(counts: AdjustedCounts) -> None:
+    """Rebuild the tables, one after another, without the entries that a cut-off dropped.
+
+    This is the last step: until here they were needed, as their counts go to the back-off weights.
+    """
+    parents = np.zeros(0, np.uint32)  # new slot of each old one in the table below; empty where that table stayed
+    for i, (table, dropped) in enumerate(zip(counts.tables, counts.dropped, strict=True)):
+        if not len(dropped) and not len(parents):
+            continue
+        fresh = new_table(counts.types[i + 1] - int(np.count_nonzero(dropped)))
+        slots = np.empty(len(table), np.uint32)
+        types, longest, _ = _native.rebuild_table(table, dropped, parents, fresh, slots)
+        counts.tables[i], counts.types[i + 1], counts.longest[i] = fresh, types, longest
+        parents = slots
