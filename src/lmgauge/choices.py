@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+DEFAULT_SEED = 12345
+"""Of everything that is drawn."""
+
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)

@@ -13,12 +13,13 @@ from tests.tasks.share import Share
 from tests.tasks.share import compared as compare
 
 from lmgauge.errors import UsageError
+from lmgauge.numerics.grouped_sums import document_sums
+from lmgauge.numerics.resampling import randomized_sums
+from lmgauge.numerics.significance import randomization_p_value
 from lmgauge.tasks.alignment import align_all
 from lmgauge.tasks.comparison import Systems
-from lmgauge.tasks.jackknife import document_sums
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.error_rates import WER
-from lmgauge.tasks.significance import randomization_p_value, randomized_sums
 from lmgauge.tasks.texts import Texts
 
 INSERT = 3

@@ -11,9 +11,10 @@ import pytest
 from tests.tasks.share import Share
 
 import lmgauge
+from lmgauge.numerics.grouped_sums import document_sums, in_one_order
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, ratio_interval, student_t_quantile
 from lmgauge.tasks.accumulator import Accumulator
-from lmgauge.tasks.jackknife import document_sums, in_one_order, jackknife
+from lmgauge.tasks.draws import leave_out
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.chrf import ChrF
 from lmgauge.tasks.metrics.error_rates import CER, WER
@@ -162,19 +163,19 @@ def test_documents_without_anything_do_not_count() -> None:
     full = np.array([(3, 4), (5, 9), (2, 2)], dtype=np.int64)
     (kept,) = in_one_order([np.concatenate((full[:1], np.zeros((4, 2), dtype=np.int64), full[1:]))])
     assert kept.tolist() == [[2, 2], [3, 4], [5, 9]]
-    ((found, difference),) = jackknife(Share(), [kept], 20)
+    ((found, difference),) = leave_out(Share(), [kept], 20)
     assert found is not None
     assert (found.interval.units, difference) == (3, None)
 
 
 def test_no_interval_where_one_document_has_all_of_the_reference() -> None:
     rows = np.array([(3, 4), (1, 0)], dtype=np.int64)
-    assert jackknife(Share(), [rows, rows], 9) == [(None, None), (None, None)]
+    assert leave_out(Share(), [rows, rows], 9) == [(None, None), (None, None)]
 
 
 def test_intervals_stay_within_what_scores_can_be() -> None:
     rows = np.array([(0, 10), (10, 10)], dtype=np.int64)
-    ((found, _),) = jackknife(Share(), [rows], 9)
+    ((found, _),) = leave_out(Share(), [rows], 9)
     assert found is not None
     assert (found.interval.low, found.interval.high) == (0.0, 100.0)
     assert found.half_width > 100

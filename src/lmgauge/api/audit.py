@@ -8,13 +8,13 @@ from typing import Literal
 
 from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
 from lmgauge.api.verdicts import _opened, _text_of
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit import DEFAULT_COMPRESSION_BYTES, DEFAULT_CONTEXTS, DEFAULT_MAX_OVERLAP, LEVELS, Audit
 from lmgauge.evaluation.audit import audit as _audit
 from lmgauge.evaluation.audit import audit_run as _audit_run
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
 from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.find import find_overlap
 from lmgauge.text.overlap.results import Overlap

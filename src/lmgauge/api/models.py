@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Unpack, cast
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
 from lmgauge.tasks.blocks import Block, ParallelTexts
 from lmgauge.tasks.comparison import IndependentRows, Systems, compare_systems
-from lmgauge.tasks.jackknife import document_sums
 from lmgauge.tasks.metrics.protocol import TaskMetric, TaskScore
 from lmgauge.tasks.parallel import ParallelFiles, paths_of
 from lmgauge.tasks.scoring import SegmentScores, check_sources, score_parallel, segment_scores

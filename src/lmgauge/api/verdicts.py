@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.compare import compare as _compare
 from lmgauge.evaluation.comparison.judge import ComparisonSettings
@@ -24,14 +25,13 @@ from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence, DivergenceSettings
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, open_run, remembered
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.mixture.weights import measure_weights
 from lmgauge.models.mixture.weights import mix as _mix
 from lmgauge.models.sampling import sample_ids
-from lmgauge.numerics.significance import DEFAULT_RESAMPLES as COMPARE_RESAMPLES
+from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 from lmgauge.text.training_coverage import seen_in_training
@@ -43,7 +43,7 @@ def compare(
     text: Text | None = None,
     document: str | None = None,
     train: Text | None = None,
-    resamples: int = COMPARE_RESAMPLES,
+    resamples: int = DEFAULT_TRIALS,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
     examples: int = 5,

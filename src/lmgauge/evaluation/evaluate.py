@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int], None]
 Ints = NDArray[np.int64]
-DEFAULT_SEED = 12345
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
 
 

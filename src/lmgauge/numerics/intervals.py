@@ -46,6 +46,9 @@ JACKKNIFE = "jackknife"
 WAVES = "slow waves"
 DOCUMENTS, SEGMENTS, UNKNOWN = "documents", "segments", "unknown"
 
+LEVEL = 0.95
+"""Share of intervals that hold the true value, where nobody asked for another."""
+
 _FEWEST_WAVES = 8
 FEWEST_POINTS = 2 * _FEWEST_WAVES + 1
 """With fewer segments nothing tells whether neighbors are alike."""
@@ -111,7 +114,7 @@ class Spread:
     units: int
     alike: float = 1.0
 
-    def interval(self, level: float = 0.95) -> Interval:
+    def interval(self, level: float = LEVEL) -> Interval:
         """Return the interval at a level between 0 and 1."""
         reach = student_t_quantile(level, self.freedom) * self.error
         return Interval(
@@ -133,7 +136,7 @@ class Spread:
             return float(self.ratio == 0.0)
         return max(student_t_p_value(self.ratio / self.error, self.freedom), 2.0 ** (1 - min(self.units, 1000)))
 
-    def units_needed(self, level: float = 0.95, power: float = 0.8) -> int | None:
+    def units_needed(self, level: float = LEVEL, power: float = 0.8) -> int | None:
         """Return how many such units a test at this level needs to find this ratio with this power.
 
         The usual normal approximation, n ((z_level + z_power) error / ratio)^2; six at least, as the signs of fewer cannot
@@ -188,7 +191,7 @@ def spread(numerators: Floats, denominators: Floats, documents: Ints | None = No
     slow = _slow_waves((numerators - ratio * denominators) / denominators.sum())
     if slow is None or not error:
         return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
-    alike = student_t_quantile(0.95, slow[1]) * slow[0] / (student_t_quantile(0.95, freedom) * error)
+    alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
     if alike <= 1.0:
         return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
     return Spread(ratio, *slow, WAVES, UNKNOWN, len(numerators), alike)
@@ -276,7 +279,7 @@ def _larger(first: float, second: float, first_freedom: int, second_freedom: int
 
 
 def ratio_interval(
-    numerators: ArrayLike, denominators: ArrayLike, documents: Ints | None = None, *, level: float = 0.95
+    numerators: ArrayLike, denominators: ArrayLike, documents: Ints | None = None, *, level: float = LEVEL
 ) -> Interval | None:
     """Return the interval of sum(numerators) / sum(denominators), over documents or, where unknown, as `spread` does.
 

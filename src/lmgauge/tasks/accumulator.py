@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
+from lmgauge.numerics.grouped_sums import UnitSums, document_sums
+from lmgauge.numerics.resampling import DEFAULT_RESAMPLES, Estimate, bootstrap_sums, percentile_interval
 from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.blocks import Block
-from lmgauge.tasks.jackknife import document_sums, jackknife
+from lmgauge.tasks.draws import leave_out
 from lmgauge.tasks.metrics.fixed_point import SCALE, with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
 from lmgauge.tasks.scoring import block_statistics, check_sources
-from lmgauge.tasks.significance import (
-    DEFAULT_RESAMPLES,
-    DEFAULT_SEED,
-    Estimate,
-    UnitSums,
-    bootstrap_sums,
-    estimate,
-)
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.labels import Names
 from lmgauge.version import __version__
@@ -182,13 +177,13 @@ class Accumulator:
             raise InputError("an interval needs two segments at least, as segments are what is drawn")
         if self._documents is not None:
             sums = document_sums([rows], document_codes(self._documents, len(rows)))
-            ((of_documents, _),) = jackknife(self._exact, sums, len(rows))
+            ((of_documents, _),) = leave_out(self._exact, sums, len(rows))
             if of_documents is not None:
                 return of_documents
         units = UnitSums(rows.shape[1])
         units.add(rows)
         (drawn,) = bootstrap_sums([units.rows()], resamples, seed)
-        return estimate(self._exact.scores(drawn), seed, len(units.rows()))
+        return percentile_interval(self._exact.scores(drawn), seed, len(units.rows()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON, to be taken up by `from_dict` in another process or machine."""

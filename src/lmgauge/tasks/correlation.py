@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.correlation import (
     average_ranks,
@@ -19,7 +20,7 @@ from lmgauge.numerics.correlation import (
     spearman_interval,
     spearman_rho,
 )
-from lmgauge.tasks.settings import DEFAULT_SEED, CorrelationSettings
+from lmgauge.tasks.settings import CorrelationSettings
 from lmgauge.tasks.tables import Row
 
 __all__ = ["Correlation", "correlate", "paired_columns"]

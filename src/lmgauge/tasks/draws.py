@@ -18,21 +18,18 @@ from lmgauge.errors import UsageError
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import BOOTSTRAP as BOOTSTRAP_METHOD
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, UNKNOWN, Interval
-from lmgauge.tasks.jackknife import jackknife
-from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics
-from lmgauge.tasks.significance import (
+from lmgauge.numerics.jackknife import jackknife
+from lmgauge.numerics.resampling import (
     DEFAULT_RESAMPLES,
     DEFAULT_TRIALS,
     Estimate,
-    Floats,
-    bootstrap_p_value,
     bootstrap_sums,
-    estimate,
-    randomization_p_value,
+    percentile_interval,
     randomized_sums,
-    swapped_p_value,
     swapped_sums,
 )
+from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_value, swapped_p_value
+from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 
 RANDOMIZATION_TEST, BOOTSTRAP_TEST = SIGNIFICANCE_TESTS
 SIGNIFICANT = 0.05
@@ -192,7 +189,7 @@ def draw(
         totals = np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64)
         real = metric.scores(totals)
         if plan.by_document:
-            for found, (interval, difference) in zip(drawn, jackknife(metric, statistics, plan.segments), strict=True):
+            for found, (interval, difference) in zip(drawn, leave_out(metric, statistics, plan.segments), strict=True):
                 found.interval, found.difference_interval = interval, difference
         if plan.resamples is not None:
             _bootstrap(metric, statistics, drawn, plan, real)
@@ -202,14 +199,28 @@ def draw(
     return drawn
 
 
+def leave_out(
+    metric: ScoredSums, statistics: Sequence[Statistics], segments: int
+) -> list[tuple[Estimate | None, Interval | None]]:
+    """Return the jackknife's interval of each system's score, and of its difference to the first; see `jackknife`.
+
+    Args:
+        metric: that gave the statistics.
+        statistics: of each system int64 [documents, columns].
+        segments: how many there are in all documents.
+    """
+    sizes = statistics[0][:, metric.reference_columns].sum(axis=1).astype(np.float64)
+    return jackknife(metric.scores, statistics, sizes, segments, metric.bounds)
+
+
 def _bootstrap(
     metric: ScoredSums, statistics: Sequence[Statistics], drawn: Sequence[Drawn], plan: Plan, real: Floats
 ) -> None:
     assert plan.resamples is not None
     resampled = [metric.scores(sums) for sums in bootstrap_sums(statistics, plan.resamples, plan.seed)]
     for i, (found, values) in enumerate(zip(drawn, resampled, strict=True)):
-        found.interval = estimate(values, plan.seed, plan.rows)
-        found.difference_interval = estimate(values - resampled[0], plan.seed, plan.rows).interval if i else None
+        found.interval = percentile_interval(values, plan.seed, plan.rows)
+        found.difference_interval = percentile_interval(values - resampled[0], plan.seed, plan.rows).interval if i else None
         if i and plan.test == BOOTSTRAP_TEST:
             found.p_value = bootstrap_p_value(resampled[0], values, float(real[i] - real[0]))
 

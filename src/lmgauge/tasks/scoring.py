@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, in_one_order
 from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.blocks import Block, ParallelSegments
 from lmgauge.tasks.comparison import Groups, IndependentRows, Systems, compare_systems
-from lmgauge.tasks.jackknife import CodedSums, in_one_order
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
 from lmgauge.tasks.settings import ComparisonSettings
-from lmgauge.tasks.significance import UnitSums
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from lmgauge.choices import (
+    DEFAULT_SEED,
     SIGNIFICANCE_TESTS,
     TASK_ERROR_POLICIES,
     Format,
@@ -19,8 +20,6 @@ from lmgauge.choices import (
     Unit,
 )
 from lmgauge.errors import UsageError
-
-DEFAULT_SEED = 12345
 
 
 class BleuOptions(TypedDict, total=False):

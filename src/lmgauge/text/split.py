@@ -15,13 +15,13 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
 from lmgauge.text.documents import Corpus, Segments
 
 PARTS = ("train", "validation", "test")
 DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
-DEFAULT_SEED = 12345
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.causality import check_causality
 from lmgauge.evaluation.audit.compression import check_compression
@@ -16,7 +17,6 @@ from lmgauge.evaluation.audit.normalization import check_normalization
 from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, ordered
 from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE, Subject
 from lmgauge.evaluation.audit.sample import Sample
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE, Verdict, bound_reasons
 from lmgauge.evaluation.comparison.explain import notes
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import Comparison, Difference
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.slicing.ranges import Floats
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import in_words
 from lmgauge.numerics.intervals import Interval
-from lmgauge.numerics.significance import DEFAULT_RESAMPLES, check_draws
+from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
 
 _UNITS = ("event", "byte", "character", "word")
@@ -38,7 +38,7 @@ class ComparisonSettings:
         UsageError: a number is out of range.
     """
 
-    resamples: int = DEFAULT_RESAMPLES
+    resamples: int = DEFAULT_TRIALS
     seed: int = DEFAULT_SEED
     threads: int | None = None
     examples: int = 5

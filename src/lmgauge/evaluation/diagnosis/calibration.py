@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.context_policy import policy_of
 from lmgauge.contexts import EventContexts
 from lmgauge.errors import InputError
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DIAGNOSIS_SECTIONS
+from lmgauge.choices import DEFAULT_SEED, DIAGNOSIS_SECTIONS
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
@@ -25,7 +25,6 @@ from lmgauge.evaluation.diagnosis.mutual_information import (
 )
 from lmgauge.evaluation.diagnosis.ranks import RankSums
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing.examples import ExampleHeap

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.divergence.distances import (
@@ -32,7 +33,6 @@ from lmgauge.evaluation.divergence.distances import (
     WorstContext,
 )
 from lmgauge.evaluation.divergence.drawn_events import Drawn, draw
-from lmgauge.evaluation.evaluate import DEFAULT_SEED
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import Interval, ratio_interval

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from lmgauge import UsageError
 from lmgauge._kernels import _native
-from lmgauge.tasks import significance
-from lmgauge.tasks.significance import (
-    UnitSums,
-    bootstrap_p_value,
+from lmgauge.numerics import resampling
+from lmgauge.numerics.resampling import (
     bootstrap_sums,
-    estimate,
-    randomization_p_value,
+    percentile_interval,
     randomized_sums,
+    sacrebleu_coins,
+    sacrebleu_draws,
 )
+from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_value
 
 seeds = st.integers(0, 2**64)
 
@@ -35,7 +35,7 @@ def table(segments: int, columns: int = 3, seed: int = 1, largest: int = 1000) -
 @given(st.integers(1, 300), st.lists(st.integers(1, 5), min_size=1, max_size=6), seeds)
 def test_counts_are_numpy_s_draws_whatever_the_blocks(n: int, blocks: list[int], seed: int) -> None:
     drawn = np.random.default_rng(seed).choice(n, (sum(blocks), n))
-    state = significance._generator_state(seed)
+    state = resampling._generator_state(seed)
     parts = [np.empty((rows, n), dtype=np.uint8) for rows in blocks]
     for part in parts:
         _native.draw_counts(state, part)
@@ -47,7 +47,7 @@ def test_the_state_moves_on_as_numpy_s(n: int) -> None:
     """Also for sizes where numbers too many are common: of 3 << 20, one draw in 1,400 or so is drawn again."""
     generator = np.random.default_rng(7)
     drawn = generator.choice(n, (3, n))
-    state, counts = significance._generator_state(7), np.empty((3, n), dtype=np.uint8)
+    state, counts = resampling._generator_state(7), np.empty((3, n), dtype=np.uint8)
     _native.draw_counts(state, counts)
     assert np.array_equal(counts[2], np.bincount(drawn[2], minlength=n))
     kept = generator.bit_generator.state
@@ -55,8 +55,15 @@ def test_the_state_moves_on_as_numpy_s(n: int) -> None:
     assert int(state[4]) == kept["has_uint32"]
 
 
+@given(st.integers(1, 40), st.integers(1, 200), st.integers(0, 2**32))
+def test_sacrebleu_draws_are_numpy_s_choice(n: int, resamples: int, seed: int) -> None:
+    drawn = np.random.default_rng(seed).choice(n, (resamples, n))
+    counts = np.concatenate([block.copy() for block in sacrebleu_draws(n, resamples, seed)])
+    assert np.array_equal(counts, [np.bincount(row, minlength=n) for row in drawn])
+
+
 def test_the_kernel_checks_its_arrays() -> None:
-    state = significance._generator_state(3)
+    state = resampling._generator_state(3)
     with pytest.raises(ValueError, match="six"):
         _native.draw_counts(state[:5].copy(), np.empty((1, 3), dtype=np.uint8))
     with pytest.raises(ValueError, match="things to draw"):
@@ -69,8 +76,8 @@ def test_coins_are_numpy_s_whatever_the_blocks(n: int, trials: int, seed: int, r
     """Trials of an odd number of segments begin within a word; blocks begin with one."""
     whole = np.random.default_rng(seed).integers(2, size=(trials, n), dtype=bool)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(significance, "_MOST_TRIALS", rows)
-        blocks = list(significance._coins(n, trials, seed))
+        patch.setattr(resampling, "_MOST_TRIALS", rows)
+        blocks = list(sacrebleu_coins(n, trials, seed))
     assert [begin for begin, _, _ in blocks] == [0, *(end for _, end, _ in blocks[:-1])]
     for begin, end, bits in blocks:
         coins = np.unpackbits(bits.view(np.uint8), bitorder="little")[: (end - begin) * n].reshape(end - begin, n)
@@ -93,8 +100,8 @@ def test_bootstrap_sums_are_sums_over_the_drawn_segments(n: int, resamples: int,
 def test_no_sum_depends_on_threads_or_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     first, others = table(700), [table(700, seed=2)]
     whole = randomized_sums(first, others, 500, 3, threads=1)
-    monkeypatch.setattr(significance, "_COINS_PER_THREAD", 1)
-    monkeypatch.setattr(significance, "_MOST_TRIALS", 130)
+    monkeypatch.setattr(resampling, "_COINS_PER_THREAD", 1)
+    monkeypatch.setattr(resampling, "_MOST_TRIALS", 130)
     assert np.array_equal(randomized_sums(first, others, 500, 3, threads=3), whole)
 
 
@@ -118,8 +125,8 @@ def test_randomized_sums_are_sums_of_mixed_systems(n: int, trials: int, seed: in
 def test_many_segments_are_multiplied_in_parts_to_the_same_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     statistics = [table(1000), table(1000, seed=2)]
     whole = bootstrap_sums(statistics, 100, 5), randomized_sums(statistics[0], statistics[1:], 100, 5)
-    monkeypatch.setattr(significance, "_CHUNK", 33)
-    monkeypatch.setattr(significance, "_WHOLE", 100)
+    monkeypatch.setattr(resampling, "_CHUNK", 33)
+    monkeypatch.setattr(resampling, "_WHOLE", 100)
     assert np.array_equal(bootstrap_sums(statistics, 100, 5), whole[0])
     assert np.array_equal(randomized_sums(statistics[0], statistics[1:], 100, 5), whole[1])
 
@@ -147,7 +154,7 @@ def test_nothing_to_draw_is_refused(statistics: list[list[int]], draws: int, see
 @given(st.integers(40, 400), st.randoms(use_true_random=False))
 def test_the_interval_leaves_a_fortieth_outside_on_either_side(resamples: int, random: object) -> None:
     scores = np.arange(resamples, dtype=np.float64)
-    found = estimate(np.random.default_rng(3).permutation(scores), 3)
+    found = percentile_interval(np.random.default_rng(3).permutation(scores), 3)
     assert (found.interval.low, found.interval.high) == (resamples // 40, resamples - resamples // 40 - 1)
     assert found.half_width == (found.interval.high - found.interval.low) / 2
     assert found.mean == pytest.approx((resamples - 1) / 2)
@@ -155,7 +162,7 @@ def test_the_interval_leaves_a_fortieth_outside_on_either_side(resamples: int, r
 
 def test_too_few_resamples_are_refused() -> None:
     with pytest.raises(UsageError, match="at least 40"):
-        estimate(np.zeros(39), 1)
+        percentile_interval(np.zeros(39), 1)
 
 
 def test_the_bootstrap_rule() -> None:
@@ -184,7 +191,7 @@ def test_how_often_chance_alone_is_called_a_difference() -> None:
         real = float(rows[0].sum() - rows[1].sum())
         a, b = bootstrap_sums(list(rows), 200, trial)
         ((mine, theirs),) = randomized_sums(rows[0], [rows[1]], 200, trial)
-        interval = estimate(b[:, 0] - a[:, 0], trial).interval
+        interval = percentile_interval(b[:, 0] - a[:, 0], trial).interval
         bootstrap = bootstrap_p_value(a[:, 0], b[:, 0], real)
         randomization = randomization_p_value(mine[:, 0], theirs[:, 0], real, 60)
         found.append((bootstrap <= 0.1, randomization <= 0.1, not interval.low <= 0 <= interval.high))
@@ -193,29 +200,3 @@ def test_how_often_chance_alone_is_called_a_difference() -> None:
     assert 0.1 + four_sd < bootstrap_share < 0.3
     assert abs(randomization_share - 0.1) < four_sd
     assert abs(outside - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 400)  # the interval of the difference is honest
-
-
-# -- units --------------------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.integers(0, 40), max_size=12), st.sampled_from([2, 4, 6, 16]))
-def test_units_do_not_depend_on_the_parts(sizes: list[int], limit: int) -> None:
-    rows = table(sum(sizes), columns=2)
-    units = UnitSums(2, limit)
-    at = 0
-    for size in sizes:
-        units.add(rows[at : at + size])
-        at += size
-    per = units.segments_per_unit
-    expected = [rows[i : i + per].sum(axis=0) for i in range(0, len(rows), per)]
-    assert units.rows().tolist() == [row.tolist() for row in expected]
-    assert len(units.rows()) <= limit
-    assert per == 1 or len(rows) > limit * per // 2  # no more are added up than must be
-    assert units.total.tolist() == rows.sum(axis=0).tolist()
-    assert units.segments == len(rows)
-
-
-def test_units_come_in_pairs() -> None:
-    for limit in (0, 1, 7):
-        with pytest.raises(UsageError, match="even"):
-            UnitSums(3, limit)

@@ -1,0 +1,297 @@
+"""The bootstrap, and swaps of systems, over sums of statistics: one resampler and one rule for percentiles.
+
+A score of a corpus is a function of one sum of statistics over segments, so a resample needs no text: how often each
+segment was drawn, times the statistics of all systems side by side, is one matrix product, and exact in float64, as
+statistics are integers and their sums stay below 2^53.
+
+The draws are sacreBLEU's, to the bit (`sacrebleu_draws`, `sacrebleu_coins`): those of NumPy's default generator, PCG64, in
+the order in which sacreBLEU asks for them. So intervals agree with its own but for its float32 arithmetic, and p-values
+agree (`significance.py`). Interval ends are the resampled scores that leave a fortieth of all resamples outside on either
+side, as in sacreBLEU and Moses (`percentile_interval`).
+
+Sources: Koehn (2004), "Statistical significance tests for machine translation evaluation" (paired bootstrap); Riezler &
+Maxwell (2005), "On some pitfalls in automatic evaluation and significance testing for MT" (approximate randomization);
+Noreen (1989), "Computer-intensive methods for testing hypotheses" (both).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import UsageError
+from lmgauge.numerics.grouped_sums import Statistics
+from lmgauge.numerics.intervals import BOOTSTRAP, LEVEL, Interval
+from lmgauge.threads import run_ranges, thread_count
+
+__all__ = [
+    "DEFAULT_RESAMPLES",
+    "DEFAULT_TRIALS",
+    "Estimate",
+    "bootstrap_sums",
+    "check_draws",
+    "percentile_interval",
+    "randomized_sums",
+    "sacrebleu_coins",
+    "sacrebleu_draws",
+    "swapped_sums",
+]
+
+Floats = NDArray[np.float64]
+
+DEFAULT_RESAMPLES = 1_000
+"""Of the bootstrap."""
+
+DEFAULT_TRIALS = 10_000
+"""Of randomization: swaps of two systems, or signs of their differences."""
+
+MOST_DRAWS = 1_000_000
+"""Most resamples, or swaps, whose sums are held."""
+
+_TAIL = 40  # one in so many resamples lies outside the interval on either side
+# Rows of draws at a time, and how many segments are multiplied at a time: small enough for a core's cache.
+_ROWS, _CHUNK = 64, 1 << 13
+_WHOLE = 1 << 16  # segments up to which all statistics are held as float64
+_WORD = 64  # bits of the generator's words
+# Coins held at a time (in bits), and trials: enough to be worth the tables of sums that each block begins with.
+_BITS, _MOST_TRIALS = 1 << 29, 2048
+_COINS_PER_THREAD = 1 << 24  # below this a second thread costs more than it saves
+
+
+def check_draws(draws: int, seed: int, most: int | None = None) -> None:
+    """Refuse numbers that nothing can be drawn with.
+
+    Args:
+        draws: how often to draw.
+        seed: of the generator.
+        most: most draws there may be; None if any number will do.
+
+    Raises:
+        UsageError: `draws` is below 1 or above `most`, or the seed below 0 or above 2^64 - 1.
+    """
+    whole = all(isinstance(number, int | np.integer) for number in (draws, seed))
+    if not whole or draws < 1 or (most is not None and draws > most) or not 0 <= seed < 1 << 64:
+        numbers = "1 or more" if most is None else f"1 to {most:,}"
+        raise UsageError(f"resamples must be {numbers} and the seed 0 or more and below 2^64, not {draws!r} and {seed!r}")
+
+
+class Estimate(NamedTuple):
+    """What resamples say of a figure: their mean, the interval, and half its width, which is what people print after ±.
+
+    The jackknife has no resamples, and so no mean of them.
+    """
+
+    mean: float | None
+    interval: Interval
+    half_width: float
+
+
+def percentile_interval(scores: Floats, seed: int, units: int = 0) -> Estimate:
+    """Return the mean, the 95 % interval and half its width, of the scores of resamples.
+
+    The ends are the scores with exactly n // 40 of the n resamples below, and above (Koehn 2004, section 3).
+
+    Args:
+        scores: float64 [resamples], at least 40.
+        seed: they were drawn with, for the record.
+        units: how many segments they were drawn from, for the record.
+
+    Raises:
+        UsageError: fewer than 40 resamples, of which none lies outside such an interval.
+
+    Example:
+        >>> estimate = percentile_interval(np.arange(100.0), seed=1)
+        >>> estimate.interval.low, estimate.interval.high, estimate.half_width
+        (2.0, 97.0, 47.5)
+    """
+    resamples = len(scores)
+    if resamples < _TAIL:
+        raise UsageError(f"resamples: {resamples} are too few for an interval of 95 %; give at least {_TAIL}")
+    ordered, outside = np.sort(scores), resamples // _TAIL
+    low, high = float(ordered[outside]), float(ordered[resamples - outside - 1])
+    interval = Interval(low, high, LEVEL, BOOTSTRAP, units=units, resamples=resamples, seed=seed)
+    return Estimate(float(scores.mean()), interval, 0.5 * (high - low))
+
+
+def bootstrap_sums(statistics: Sequence[Statistics], resamples: int, seed: int) -> list[Floats]:
+    """Return sums of statistics over segments drawn with replacement, the same segments for every system.
+
+    Args:
+        statistics: of each system, int64 [segments, columns].
+        resamples: how often to draw, at most 1,000,000.
+        seed: of the draws, see `sacrebleu_draws`.
+
+    Returns:
+        Of each system float64 [resamples, columns], exact.
+
+    Raises:
+        UsageError: no segments, resamples below 1, or a seed below 0.
+
+    Example:
+        >>> sums, = bootstrap_sums([np.array([[1], [10], [100]])], resamples=2, seed=12345)
+        >>> sums.tolist()  # choice(3, (2, 3)) is [[2, 0, 2], [0, 0, 2]]
+        [[201.0], [102.0]]
+    """
+    segments = _check_statistics(statistics, resamples, seed)
+    products = np.empty((resamples, sum(part.shape[1] for part in statistics)))
+    factors, begin = _Factors(statistics), 0
+    for counts in sacrebleu_draws(segments, resamples, seed):
+        products[begin : begin + len(counts)] = factors.products(counts)
+        begin += len(counts)
+    ends = np.cumsum([part.shape[1] for part in statistics])
+    return [np.ascontiguousarray(part) for part in np.split(products, ends[:-1], axis=1)]
+
+
+def sacrebleu_draws(segments: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield how often each segment is drawn in some of the resamples, by the draws of sacreBLEU.
+
+    They are those of `numpy.random.default_rng(seed).choice(segments, (resamples, segments))`, counted as they are drawn.
+
+    Args:
+        segments: how many there are to draw, and how many are drawn.
+        resamples: how often.
+        seed: of NumPy's generator.
+
+    Yields:
+        uint8 [some resamples, segments]; holds until the next is asked for.
+
+    Example:
+        >>> [counts.tolist() for counts in sacrebleu_draws(3, 2, seed=12345)]
+        [[[1, 0, 2], [2, 0, 1]]]
+    """
+    state = _generator_state(seed)
+    counts = np.empty((min(resamples, _ROWS), segments), dtype=np.uint8)
+    for begin in range(0, resamples, _ROWS):
+        block = counts[: resamples - begin]
+        _native.draw_counts(state, block)
+        yield block
+
+
+def _generator_state(seed: int) -> NDArray[np.uint64]:
+    """Return the state of NumPy's default generator with this seed, as the kernel keeps it."""
+    state = np.random.PCG64(seed).state["state"]
+    low = (1 << 64) - 1
+    numbers = (state["state"] >> 64, state["state"] & low, state["inc"] >> 64, state["inc"] & low, 0, 0)
+    return np.array(numbers, dtype=np.uint64)
+
+
+class _Factors:
+    """Statistics of systems side by side, as factors of matrix products; of many segments some are float64 at a time."""
+
+    def __init__(self, statistics: Sequence[Statistics]) -> None:
+        self._statistics, self._segments = statistics, len(statistics[0])
+        self._whole = self._factors(0, self._segments) if self._segments <= _WHOLE else None
+
+    def _factors(self, begin: int, end: int) -> Floats:
+        return np.concatenate([part[begin:end] for part in self._statistics], axis=1, dtype=np.float64)
+
+    def products(self, weights: NDArray[np.uint8]) -> Floats:
+        """Return weights [rows, segments] times statistics: float64 [rows, columns of all systems]."""
+        total = np.zeros((len(weights), sum(part.shape[1] for part in self._statistics)))
+        for begin in range(0, self._segments, _CHUNK):
+            end = min(begin + _CHUNK, self._segments)
+            factors = self._factors(begin, end) if self._whole is None else self._whole[begin:end]
+            total += weights[:, begin:end].astype(np.float64) @ factors
+        return total
+
+
+def randomized_sums(
+    first: Statistics, others: Sequence[Statistics], trials: int, seed: int, threads: int | None = None
+) -> list[tuple[Floats, Floats]]:
+    """Return sums of two systems' statistics after tossing a coin, for each segment, over whose output is whose.
+
+    Args:
+        first: statistics of the system the others are compared with, int64 [segments, columns].
+        others: statistics of the others.
+        trials: how often to toss, at most 1,000,000.
+        seed: of the coins, the same for all; see `sacrebleu_coins`.
+        threads: how many; no number depends on it.
+
+    Returns:
+        For each of the others the sums of both mixed systems, float64 [trials, columns], exact.
+
+    Raises:
+        UsageError: no segments, trials below 1, or a seed below 0.
+
+    Example:
+        >>> ((mine, theirs),) = randomized_sums(np.array([[1], [2]]), [np.array([[10], [20]])], trials=2, seed=4)
+        >>> mine.tolist(), theirs.tolist()  # the coins are [[0, 1], [1, 1]]
+        ([[12.0], [3.0]], [[21.0], [30.0]])
+    """
+    segments = _check_statistics([first, *others], trials, seed)
+    differences = [np.ascontiguousarray(first - other) for other in others]
+    moved = [np.empty((trials, first.shape[1]), dtype=np.int64) for _ in others]
+    workers = max(1, min(thread_count(threads), trials * segments // _COINS_PER_THREAD))
+    for begin, end, bits in sacrebleu_coins(segments, trials, seed):
+        for rows, sums in zip(differences, moved, strict=True):
+            _add_chosen(bits, rows, sums[begin:end], workers)
+    mixed = []
+    for sums, other in zip(moved, others, strict=True):
+        mine = other.sum(axis=0, dtype=np.int64) + sums
+        mixed.append((mine.astype(np.float64), (first.sum(axis=0, dtype=np.int64) - sums).astype(np.float64)))
+    return mixed
+
+
+def _add_chosen(bits: NDArray[np.uint64], rows: Statistics, sums: Statistics, workers: int) -> None:
+    run_ranges(lambda low, high: _native.coin_sums(bits, low, rows, sums[low:high]), len(sums), workers)
+
+
+def sacrebleu_coins(segments: int, trials: int, seed: int) -> Iterator[tuple[int, int, NDArray[np.uint64]]]:
+    """Yield the begin and the end of some trials, and their coins as bits, by the coins of sacreBLEU.
+
+    They are those of `numpy.random.default_rng(seed).integers(2, size=(trials, segments), dtype=bool)`: NumPy tosses with
+    the bits of its generator, one after the other, so they need not become truth values.
+
+    Args:
+        segments: coins per trial.
+        trials: how many.
+        seed: of NumPy's generator.
+
+    Yields:
+        Two numbers of trials, and uint64 words with the lowest bit first, two spare ones at the end.
+    """
+    generator = np.random.PCG64(seed)
+    # As many trials as begin and end with a word.
+    step = _WORD // math.gcd(segments, _WORD)
+    rows = step * max(1, min(_MOST_TRIALS, _BITS // segments) // step)
+    for begin in range(0, trials, rows):
+        end = min(begin + rows, trials)
+        words = -(-(end - begin) * segments // _WORD)
+        bits = np.zeros(words + 2, dtype=np.uint64)
+        bits[:words] = generator.random_raw(words)
+        yield begin, end, bits
+
+
+def swapped_sums(first: Statistics, other: Statistics) -> tuple[Floats, Floats]:
+    """Return sums of two systems' statistics under all swaps of rows between them, but for those that mirror another.
+
+    Args:
+        first: statistics of one system, int64 [rows, columns]; few rows, as there are 2^(rows - 1) swaps.
+        other: of the other.
+
+    Returns:
+        The sums of both mixed systems, float64 [2^(rows - 1), columns], exact; those of the real systems first.
+
+    Example:
+        >>> mine, theirs = swapped_sums(np.array([[1], [2]]), np.array([[10], [20]]))
+        >>> mine.tolist(), theirs.tolist()
+        ([[3.0], [21.0]], [[30.0], [12.0]])
+    """
+    moved = np.zeros((1, first.shape[1]), dtype=np.int64)
+    for row in (other - first)[1:]:
+        moved = np.concatenate((moved, moved + row))
+    mine, theirs = first.sum(axis=0, dtype=np.int64) + moved, other.sum(axis=0, dtype=np.int64) - moved
+    return mine.astype(np.float64), theirs.astype(np.float64)
+
+
+def _check_statistics(statistics: Sequence[Statistics], draws: int, seed: int) -> int:
+    segments = len(statistics[0])
+    if not segments or {len(part) for part in statistics} != {segments}:
+        raise UsageError("statistics of systems to be compared are of the same segments, one at least")
+    check_draws(draws, seed, MOST_DRAWS)
+    return segments
