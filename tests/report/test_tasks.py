@@ -39,7 +39,7 @@ def test_scores_intervals_and_verdicts(capsys: pytest.CaptureFixture[str]) -> No
 def test_equal_systems_get_no_mark_and_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, GOOD, GOOD, test="randomization", resamples=50)
     assert "*" not in out
-    assert "none differs from Online-B at 5 % (approximate randomisation, 50 trials)." in out
+    assert "none differs from Online-B at 5 % (approximate randomization, 50 trials)." in out
     assert "the same counts as Online-B in every segment" in out
 
 

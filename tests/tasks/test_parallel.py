@@ -114,7 +114,7 @@ def test_ids_and_texts_of_one_table_by_name_and_number(tmp_path: Path, text: str
     reference = write(tmp_path / "ref.tsv", ["id\ttext", "1\tone", "2\ttwo"])
     hypothesis = write(tmp_path / "hyp.tsv", ["id\ttext", "2\tzwei", "1\teins"])
     same = write(tmp_path / "same.tsv", ["id\ttext", "1\tun", "2\tdeux"])
-    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis, same], Reading(text, id=name)))
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis, same], Reading(field=text, id=name)))
     assert references == [["one"], ["two"]]
     assert hypotheses == [["eins", "zwei"], ["un", "deux"]]
 

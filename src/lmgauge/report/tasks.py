@@ -177,7 +177,7 @@ def _footnotes(systems: Systems) -> Iterator[str]:
         elif systems.exact:
             how = f"randomization, all {systems.trials:,} swaps of {systems.unit}"
         else:
-            how = f"approximate randomisation, {systems.trials:,} trials"
+            how = f"approximate randomization, {systems.trials:,} trials"
         adjusted = f", p adjusted for {len(tested)} comparisons (Holm)" if len(tested) > 1 else ""
         real = f"{MARK} " if any(item.significant for item in tested) else "none "
         yield f"{real}differs from {systems.items[0].system} at {100 * SIGNIFICANT:.0f} % ({how}{adjusted})."

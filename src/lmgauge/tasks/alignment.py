@@ -296,36 +296,22 @@ def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def error_counts(alignments: Iterable[Alignment], by: Literal["unit", "chunk"] = "unit") -> ErrorCounts:
-    """Count the errors of alignments.
+def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
+    """Count the errors of alignments; every word (character) is an error of its own, as in the error rate.
 
     Args:
         alignments: of `align_all`, for example.
-        by: "unit": every word (character) is an error of its own, so that the counts add up to those of the error rate;
-            "chunk": words wrong side by side are one error, as jiwer counts them.
-
-    Raises:
-        UsageError: `by` is neither.
 
     >>> error_counts([align("the cat sat on it", "a cat sit on the mat")]).insertions
     Counter({'the': 1})
     """
-    if by not in ("unit", "chunk"):
-        raise UsageError(f"by {by!r}: give unit or chunk")
-    found = ErrorCounts()
+    counts = ErrorCounts()
     for alignment in alignments:
-        for operation, one, other in alignment.pairs() if by == "unit" else _joined_pairs(alignment):
+        for operation, reference, hypothesis in alignment.pairs():
             if operation == "substitute":
-                found.substitutions[one or "", other or ""] += 1
+                counts.substitutions[reference or "", hypothesis or ""] += 1
             elif operation == "delete":
-                found.deletions[one or ""] += 1
+                counts.deletions[reference or ""] += 1
             elif operation == "insert":
-                found.insertions[other or ""] += 1
-    return found
-
-
-def _joined_pairs(alignment: Alignment) -> Iterator[tuple[str, str, str]]:
-    gap = " " if alignment.unit == "word" else ""
-    for chunk in alignment.chunks:
-        one = gap.join(alignment.reference[chunk.ref_start : chunk.ref_end])
-        yield chunk.type, one, gap.join(alignment.hypothesis[chunk.hyp_start : chunk.hyp_end])
+                counts.insertions[hypothesis or ""] += 1
+    return counts

@@ -68,9 +68,8 @@ class Correlation:
 
     def __str__(self) -> str:
         """Return one line: the coefficients with what is known of each, and the notes."""
-        return "; ".join(
-            (f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {self._figures()}", *self._told())
-        )
+        head = f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {self._figures()}"
+        return "; ".join(filter(None, (head, self.independence, *self.notes)))
 
     @property
     def independence(self) -> str:
@@ -81,9 +80,6 @@ class Correlation:
             f"{len(self.systems)} systems are taken as independent, which variants of one system are not; how sure each "
             "score is does not enter"
         )
-
-    def _told(self) -> tuple[str, ...]:
-        return (self.independence, *self.notes) if self.independence else self.notes
 
     def _figures(self) -> str:
         if self.spearman is None:
@@ -113,25 +109,12 @@ class Correlation:
         """Return everything, with the rows under "systems"."""
         low, high = self.spearman_interval or (None, None)
         tau_low, tau_high = self.kendall_interval or (None, None)
-        return {
-            "x": self.x_name,
-            "y": self.y_name,
-            "n": len(self.systems),
-            "spearman": self.spearman,
-            "spearman_low": low,
-            "spearman_high": high,
-            "p_value": self.p_value,
-            "p_value_exact": self.exact,
-            "kendall": self.kendall,
-            "kendall_low": tau_low,
-            "kendall_high": tau_high,
-            "pearson": self.pearson,
-            "log_x": self.log_x,
-            "seed": self.seed,
-            "independence": self.independence,
-            "notes": list(self.notes),
-            "systems": self.rows(),
-        }
+        spearman = {"spearman": self.spearman, "spearman_low": low, "spearman_high": high}
+        kendall = {"kendall": self.kendall, "kendall_low": tau_low, "kendall_high": tau_high}
+        tested = {"p_value": self.p_value, "p_value_exact": self.exact}
+        last = {name: getattr(self, name) for name in ("pearson", "log_x", "seed", "independence")}
+        names = {"x": self.x_name, "y": self.y_name, "n": len(self.systems)}
+        return names | spearman | tested | kendall | last | {"notes": list(self.notes), "systems": self.rows()}
 
 
 def correlate(

@@ -17,7 +17,6 @@ from lmgauge.tasks.texts import Integers
 from lmgauge.tasks.utterance_ids import UtteranceIds
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
-from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.streams import Source, find_sources
 
 BY_FILE = "file"
@@ -125,7 +124,7 @@ class ParallelFiles:
             for name in reading.reference_fields or (reading.field,):
                 group = reading.group if by_field and not corpora else None
                 rule = documents.in_references if not corpora else None
-                corpora.append(_corpus(reading, path, name=name, group=reading.id or group, document=rule, lists=True))
+                corpora.append(_corpus(reading, path, field=name, group=reading.id or group, document=rule, lists=True))
         if any(not corpus.rereadable for corpus in corpora) and len(reading.reference_fields) > 1:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
         labels = None
@@ -133,7 +132,7 @@ class ParallelFiles:
             labels = Corpus.from_files(reading.group, group=None, format="text", errors=reading.errors)
         elif reading.group is not None and reading.id is not None:
             name = (reading.reference_fields or (reading.field,))[0]
-            labels = _corpus(reading, references[0], name=name, group=reading.group, lists=True)
+            labels = _corpus(reading, references[0], field=name, group=reading.group, lists=True)
             if not labels.rereadable:
                 raise UsageError(f"{references[0]}: ids and groups are read in two passes, and a pipe gives one: save it")
         _checked(paths, reading)
@@ -216,24 +215,14 @@ class ParallelFiles:
 def _corpus(
     reading: Reading,
     path: str,
-    *,
-    name: str | None = None,
-    group: str | None = None,
+    group: str | None,
     document: str | None = None,
+    field: str | None = None,
     lists: bool = False,
 ) -> Corpus:
-    """Return the texts of one file, by `name` if not by `reading.field`; `group` is a field of groups or ids."""
-    options = ReadingOptions(
-        unit=reading.unit,
-        field=name or reading.field,
-        group=group,
-        document=document,
-        format=reading.format,
-        errors=reading.errors,
-        lists=lists,
-        keep_bom=reading.keep_bom,
-    )
-    return Corpus.read(path, options)
+    """Return the texts of one file; `group` is a field of groups or ids."""
+    chosen = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
+    return Corpus.read(path, chosen)
 
 
 def _checked(paths: Sequence[str], reading: Reading) -> list[Source]:

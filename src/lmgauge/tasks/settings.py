@@ -9,17 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from lmgauge.choices import (
-    DEFAULT_SEED,
-    SIGNIFICANCE_TESTS,
-    TASK_ERROR_POLICIES,
-    Format,
-    SignificanceTest,
-    TaskErrorPolicy,
-    UnicodeForm,
-    Unit,
-)
+from lmgauge.choices import DEFAULT_SEED, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES, SignificanceTest, UnicodeForm
 from lmgauge.errors import UsageError
+from lmgauge.text.reading_options import ReadingOptions
 
 
 class BleuOptions(TypedDict, total=False):
@@ -67,9 +59,9 @@ class NormalizationOptions(TypedDict, total=False):
     standardize: bool
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How the files are read.
+@dataclass(frozen=True, kw_only=True)
+class Reading(ReadingOptions):
+    """How the files of references and outputs are read.
 
     Attributes:
         field: field of JSONL, column of TSV or Parquet of the texts (a TSV column without name by its number).
@@ -86,14 +78,8 @@ class Reading:
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
     """
 
-    field: str = "text"
     reference_fields: tuple[str, ...] = ()
-    id: str | None = None
     group: str | None = None
-    document: str | None = None
-    unit: Unit = "line"
-    format: Format | None = None
-    errors: TaskErrorPolicy = "fail"
     keep_bom: bool = True
 
     def __post_init__(self) -> None:
