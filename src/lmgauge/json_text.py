@@ -12,7 +12,11 @@ _CONTROLS = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]
 
 
 def plain(value: Any) -> Any:
-    """The value with infinities as strings, tuples as lists and keys as strings."""
+    """Return a value with infinities as strings, tuples as lists and keys as strings.
+
+    Raises:
+        ValueError: a number is NaN.
+    """
     if isinstance(value, float):
         if math.isnan(value):
             raise ValueError("a result is never NaN")
@@ -24,11 +28,11 @@ def plain(value: Any) -> Any:
     return value
 
 
-def to_json(value: Any) -> str:
-    """JSON text of a result."""
-    return safe(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+def to_json(value: Any, indent: int | None = 2) -> str:
+    """Return the JSON text of a result; on one line, as a row of JSONL, without an indent."""
+    return safe(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
 
 
 def safe(text: str) -> str:
     """Return JSON text with the characters escaped that could drive a terminal: it says the same."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

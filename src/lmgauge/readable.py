@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 
 _SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
-
-
-def sign(shown: str, plain: str) -> str:
-    """A sign, or plain letters where standard output cannot show it."""
-    try:
-        shown.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except (UnicodeEncodeError, LookupError):
-        return plain
-    return shown
+_PLAIN = {
+    "≥": ">=",
+    "–": "-",
+    "∞": "inf",
+    "×": "x",
+    "σ": "sd",
+    "…": "..",
+    "»": "[",
+    "«": "]",
+    "─": "-",
+    **dict.fromkeys("▌▋▊▉█", "#"),
+    **dict.fromkeys("▏▎▍", ""),
+}
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -32,9 +36,15 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def readable(text: str) -> str:
-    """A text on one line: control characters, which could also drive a terminal, as signs."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return visible(text).encode(encoding, "replace").decode(encoding)
+    """Return a text on one line, in characters that standard output can show; signs of ours become plain letters there.
+
+    >>> readable("two\\nlines") in ("two⏎lines", "two?lines")
+    True
+    """
+    text = visible(text)
+    if text.isascii() or _can_show(text):
+        return text
+    return "".join(c if _can_show(c) else _PLAIN.get(c, "?") for c in text)
 
 
 def for_output(text: str) -> str:
@@ -42,9 +52,19 @@ def for_output(text: str) -> str:
     return visible(text, keep="\n\t") if sys.stdout.isatty() else text
 
 
+def _can_show(text: str) -> bool:
+    """Return True if the encoding of standard output has all characters."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
 def _shown(character: str) -> str:
     if character.isprintable():
         return character
-    if character in _SHOWN:
-        return sign(_SHOWN[character], "?")
-    return " " if character.isspace() else sign("\N{REPLACEMENT CHARACTER}", "?")
+    if character.isspace() and character not in _SHOWN:
+        return " "
+    shown = _SHOWN.get(character, "\N{REPLACEMENT CHARACTER}")
+    return shown if _can_show(shown) else "?"

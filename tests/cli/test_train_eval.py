@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import math
 import os
@@ -516,21 +515,6 @@ def test_reserved_words_may_be_told_apart_when_evaluating(folder: Path, tmp_path
     assert run("eval", "-m", folder / "kn3", tmp_path / "text.txt").exit_code == 2
     unknown = evaluate("-m", folder / "kn3", "--reserved", "unk", tmp_path / "text.txt")[0]
     assert unknown["oov"] >= 1
-
-
-def test_columns_that_do_not_fit_go_before_the_perplexity_does() -> None:
-    from rich.console import Console
-
-    from lmgauge.report.terminal import evaluation_table
-
-    model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "b a c"]), order=2)
-    result = lmgauge.evaluate(model, lmgauge.Corpus.from_strings(["a b x", "c"]))
-    for width in (40, 60, 80, 200):
-        out = Console(width=width, record=True, file=io.StringIO())
-        out.print(evaluation_table([result], width=width))
-        shown = out.export_text()
-        assert "…" not in shown
-        assert f"{result.perplexity:.2f}" in shown
 
 
 def test_convert_changes_the_meaning_of_reserved_words_of_folders_too(folder: Path, tmp_path: Path) -> None:

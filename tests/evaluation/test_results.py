@@ -8,7 +8,7 @@ import pytest
 
 import lmgauge
 from lmgauge.evaluation.results import Evaluations, comparison_notes
-from lmgauge.report.terminal import footnotes
+from lmgauge.report.evaluations import footnotes
 from lmgauge.text.documents import Corpus
 
 LINES = ["the cat sat on the mat", "the dog sat on the log", "a bird sang in the tree"] * 4

@@ -13,6 +13,8 @@ from fractions import Fraction
 
 import pytest
 
+import lmgauge
+from lmgauge import Corpus
 from lmgauge.information import cross_entropy, entropy, kl_divergence
 from lmgauge.numerics.perplexity import mean_segment_perplexity, score_sequence
 from lmgauge.numerics.units import bits_from_perplexity, nats_from_perplexity, perplexity_from_bits, perplexity_from_nats
@@ -208,3 +210,32 @@ def test_the_colours_split_into_two_sentences() -> None:
     ]
     assert mean_segment_perplexity(nats, [4, 1]) == pytest.approx(5.625, rel=1e-14)
     assert perplexity_from_nats(sum(nats) / 5) == pytest.approx(1.894645708138, abs=LAST_DIGIT, rel=0)
+
+
+class TestTrainedWithoutLineEnds:
+    """The colours again, as models trained here: `eos=False` leaves out `</s>`, which the textbooks do not count."""
+
+    TEST = ("red red red red blue",)
+
+    @pytest.mark.parametrize(
+        ("train", "expected"),
+        [
+            ("red green blue", 3.0),  # 1/3 each: (1/3)^(-5/5)
+            ("red red red red red red red red green blue", 1.894645708138),  # 8/10 and 1/10: 0.04096^(-1/5)
+        ],
+    )
+    def test_perplexities_of_the_book(self, train: str, expected: float) -> None:
+        corpus = Corpus.from_strings([train])
+        model = lmgauge.train("mle", corpus, order=1, vocabulary="closed", eos=False)
+        evaluation = lmgauge.evaluate(model, Corpus.from_strings(self.TEST))
+        assert evaluation.events == 5
+        assert evaluation.perplexity == pytest.approx(expected, rel=1e-7)  # single-precision probabilities
+        assert "|eos:no|" in str(evaluation.signature)
+
+    def test_line_ends_change_the_figure(self) -> None:
+        # Six events of eleven: 0.8, 0.1 and 0.1 become 8/11, 1/11, 1/11, and </s> has 1/11.
+        corpus = Corpus.from_strings(["red red red red red red red red green blue"])
+        model = lmgauge.train("mle", corpus, order=1, vocabulary="closed")
+        expected = ((8 / 11) ** 4 * (1 / 11) ** 2) ** (-1 / 6)
+        assert lmgauge.evaluate(model, Corpus.from_strings(self.TEST)).perplexity == pytest.approx(expected, rel=1e-7)
+        assert round(expected, 2) == 2.75

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.tasks.share import ErrorShare, Share, compared, grouped
 
-from lmgauge.report import terminal
-from lmgauge.report.tasks import print_systems
+from lmgauge.report.tasks import blocks
+from lmgauge.report.terminal import as_text, show
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.texts import References, Texts
 
@@ -19,7 +19,8 @@ NAMES = ("Online-B", "evil\x1b[31m\nname")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *statistics: np.ndarray, metric: Any = None, **options: Any) -> str:
-    print_systems(compared(metric or Share(), NAMES[: len(statistics)], statistics, **({"test": "bootstrap"} | options)))
+    options = {"test": "bootstrap"} | options
+    show(blocks(compared(metric or Share(), NAMES[: len(statistics)], statistics, **options)))
     return capsys.readouterr().out
 
 
@@ -88,18 +89,9 @@ def bleu_systems() -> Any:
         (40, ("ratio", "precisions", "BP", "interval")),
     ],
 )
-def test_narrow_terminals_lose_the_least_telling(
-    width: int, gone: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rich.console import Console
-
-    import lmgauge.report.slices
-    import lmgauge.report.tasks
-
-    for module in (terminal, lmgauge.report.slices, lmgauge.report.tasks):
-        monkeypatch.setattr(module, "console", lambda: Console(width=width, highlight=False, markup=False))
-    print_systems(bleu_systems())
-    table, _, note = capsys.readouterr().out.split("\n\n")[0].partition("no room for: ")
+def test_narrow_terminals_lose_the_least_telling(width: int, gone: tuple[str, ...]) -> None:
+    shown = as_text(blocks(bleu_systems()), width).split("\n\n")[0]
+    table, _, note = shown.partition("not shown at this width: ")
     assert [word for word in ("ratio", "precisions", "BP", "interval") if word not in table] == list(gone)
     assert all(word in note for word in gone)
     assert "BLEU" in table
@@ -108,5 +100,5 @@ def test_narrow_terminals_lose_the_least_telling(
 
 
 def test_digits_are_the_caller_s(capsys: pytest.CaptureFixture[str]) -> None:
-    print_systems(compared(Share(), ["x"], [GOOD], test=None), width=4)
+    show(blocks(compared(Share(), ["x"], [GOOD], test=None), width=4))
     assert "82.7586" in capsys.readouterr().out

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-import lmgauge
-from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.json_text import to_json
 from lmgauge.readable import readable, visible
 from lmgauge.report import terminal
-from lmgauge.report.terminal import console, footnotes, print_pairs, progress
-from lmgauge.text.documents import Corpus
+from lmgauge.report.blocks import Heading, Lines
+from lmgauge.report.terminal import progress, show
 
 HOSTILE = "a\x1b[31m\x07\x9b1m\u202e\nb[/bold]"
 
@@ -49,11 +46,11 @@ def test_errors_end_the_lines(capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert capsys.readouterr().err == ""
 
 
-def test_the_console_shows_controls_and_keeps_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    console().print(HOSTILE, "\N{SNOWMAN}")
-    print_pairs([("name", HOSTILE)], title=HOSTILE)
+def test_what_is_shown_drives_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show([Heading(f"{HOSTILE} \N{SNOWMAN}"), Lines((("name", HOSTILE),))])
     out = capsys.readouterr().out
     assert not set("\x1b\x07\x9b\u202e") & set(out)
+    assert len(out.splitlines()) == 2
     assert "[/bold] \N{SNOWMAN}\n" in out
 
 
@@ -79,30 +76,3 @@ def test_the_progress_line_of_a_terminal_takes_no_markup(monkeypatch: pytest.Mon
 
     terminal._Live(Status()).update(HOSTILE)
     assert shown[0].plain == f"{visible(HOSTILE)} …"
-
-
-def bound(**changes: Any) -> list[str]:
-    """What is said below the table of a result that is a bound."""
-    corpus = Corpus.from_strings(["the cat", "the dog"])
-    result = evaluate([lmgauge.train("witten-bell", corpus, order=2)], corpus)[0]
-    return list(footnotes([result, replace(result, bits_per_byte_is_bound=True, **changes)]))
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"lossy_segments": 1}, "the tokens do not give back all white space"),
-        ({"lossy_segments": 1, "unit": "subword"}, "the tokenizer alters some of the text, or reads it as special tokens"),
-        (
-            {"lossy_segments": 1, "unit": "subword", "context": "sentence,first=unscored"},
-            "what comes first in a context is not scored",
-        ),
-        (
-            {"oov": 1, "context": "sentence,first=unscored"},
-            "unseen words are one event <unk>, cheaper to predict than they are",
-        ),
-        ({"oov": 1, "oov_policy": "closed"}, "unseen words are impossible"),
-    ],
-)
-def test_the_reason_of_a_bound_is_the_true_one(changes: dict[str, Any], reason: str) -> None:
-    assert bound(**changes)[0] == f"≥: lower bound, as {reason}."

@@ -100,8 +100,8 @@ def audit(ctx: click.Context, /, what: tuple[str, ...], model: str | None, as_js
     lmgauge audit run-kn5/ -m kn5/
     """
     from lmgauge.json_text import to_json
-    from lmgauge.report.audit import print_audit
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import audit as report
+    from lmgauge.report.terminal import progress, show
 
     levels = [name.strip() for name in options["levels"].split(",") if name.strip()]
     unknown = [name for name in levels if name not in AUDIT_LEVELS]
@@ -118,7 +118,7 @@ def audit(ctx: click.Context, /, what: tuple[str, ...], model: str | None, as_js
     if as_json:
         click.echo(to_json(found.to_dict()))
     else:
-        print_audit(found)
+        show(report.blocks(found))
     if not found.passed:
         ctx.exit(1)
 

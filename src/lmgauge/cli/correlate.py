@@ -79,7 +79,8 @@ def correlate(
     """
     from lmgauge.evaluation.row_files import RowWriter
     from lmgauge.json_text import to_json
-    from lmgauge.report.correlation import CORRELATION_COLUMNS, print_correlation
+    from lmgauge.report import correlation as report
+    from lmgauge.report.terminal import show
     from lmgauge.tasks import correlate_tables
 
     if bool(model) != bool(outputs):
@@ -93,12 +94,12 @@ def correlate(
     found = correlate_tables(scores, perplexities, model=model, outputs=outputs, settings=chosen, threads=threads)
     if rows:
         points = found.rows()
-        with RowWriter(rows, CORRELATION_COLUMNS) as writer:
-            writer.write({name: [point[name] for point in points] for name in CORRELATION_COLUMNS})
+        with RowWriter(rows, report.CORRELATION_COLUMNS) as writer:
+            writer.write({name: [point[name] for point in points] for name in report.CORRELATION_COLUMNS})
     if as_json:
         click.echo(to_json(found.to_dict()))
     elif rows != "-":
-        print_correlation(found)
+        show(report.blocks(found))
 
 
 def _files(outputs: Sequence[str]) -> list[str]:

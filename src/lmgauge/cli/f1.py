@@ -6,7 +6,7 @@ import click
 
 from lmgauge.choices import AVERAGES, Average
 from lmgauge.cli.command import Command
-from lmgauge.cli.task_options import TaskOptions, print_label_systems, task_options, what_is_drawn
+from lmgauge.cli.task_options import TaskOptions, print_result, task_options, what_is_drawn
 
 
 @click.command(name="f1", cls=Command)
@@ -43,4 +43,4 @@ def f1(average: Average, labels: str | None, task: TaskOptions) -> None:
         reading=task.reading,
         settings=what_is_drawn(task),
     )
-    print_label_systems(systems, task.printing)
+    print_result(systems, task.printing)

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, model_argument, neural_options, scoring_options
 
 _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 
-@click.command()
+@click.command(cls=Command)
 @model_argument
 @neural_options
 @json_option
@@ -21,7 +22,8 @@ def info(model: str, as_json: bool, **neural: Any) -> None:
     from lmgauge.json_text import to_json
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
-    from lmgauge.report.terminal import print_pairs
+    from lmgauge.report.blocks import Lines
+    from lmgauge.report.terminal import show
 
     loaded = load_model(model, scoring_options(neural))
     path = Path(model)
@@ -36,12 +38,11 @@ def info(model: str, as_json: bool, **neural: Any) -> None:
     if as_json:
         click.echo(to_json(content))
         return
-    print_pairs(
-        [(name.replace("_", " "), _shown(name, value)) for name, value in content.items() if value not in ((), {}, "")]
-    )
+    shown = {name.replace("_", " "): _shown(name, value) for name, value in content.items() if value not in ((), {}, "")}
+    show((Lines(tuple(shown.items())),))
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: Any) -> str | tuple[str, ...]:
     if name == "bytes":
         return f"{value:,}"
     if name == "types":
@@ -53,13 +54,13 @@ def _shown(name: str, value: Any) -> str:
             if len(values) > 1
         )
     if name == "components":
-        return "\n".join(f"{part['weight']:.4f} {part['label']} in {part['folder']}" for part in value)
+        return tuple(f"{part['weight']:.4f} {part['label']} in {part['folder']}" for part in value)
     if name == "training" and isinstance(value, dict) and "kind" in value:
         return _shown_training(value)
     if name == "estimation" and value.keys() >= _ESTIMATED:
         return _shown_estimation(value)
     if name == "notes":
-        return "\n".join(value)
+        return tuple(value)
     if isinstance(value, dict):
         return ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in value.items())
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -90,8 +90,8 @@ def overlap(
     """
     from lmgauge.errors import CheckFailedError
     from lmgauge.json_text import to_json
-    from lmgauge.report.overlap import print_overlap
-    from lmgauge.report.terminal import progress
+    from lmgauge.report import overlap as report
+    from lmgauge.report.terminal import progress, show
     from lmgauge.text.overlap.find import find_overlap
     from lmgauge.text.overlap.find import write_clean as write
 
@@ -116,7 +116,7 @@ def overlap(
         added = {} if split is None else {"run": split.to_dict()}
         click.echo(to_json(found.to_dict() | added))
     else:
-        print_overlap(found, split)
+        show(report.blocks(found, split))
         if kept is not None:
             say(f"{write_clean}: {kept:,} of {found.segments:,} segments")
     if max_overlap is not None and found.contaminated_share > max_overlap:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, threads_option
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("-o", "--output", type=click.Path(), help="Keep the models in this folder.")
 @threads_option
 @json_option
@@ -22,7 +23,9 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     from lmgauge.api.train import train
     from lmgauge.evaluation.evaluate import evaluate
     from lmgauge.json_text import to_json
-    from lmgauge.report.terminal import console, print_evaluations, progress
+    from lmgauge.report import evaluations
+    from lmgauge.report.blocks import Document, Heading, Text
+    from lmgauge.report.terminal import progress, show
     from lmgauge.text.documents import Corpus
 
     orders = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
@@ -45,10 +48,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
         return
     training = models[0].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
-    print_evaluations(list(results), title)
-    out = console()
-    out.print()
     kept = f"-m {output}/trigram" if output else "-m kn5/"
-    out.print("Now your own text:", style="bold")
-    out.print("  lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/")
-    out.print(f"  lmgauge eval {kept} test.txt")
+    commands = ("lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", f"lmgauge eval {kept} test.txt")
+    yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
+    show((*evaluations.blocks(results, title), *yours))

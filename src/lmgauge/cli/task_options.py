@@ -174,7 +174,7 @@ def run_metric(metric: TaskMetric, task: TaskOptions) -> None:
     if task.printing.sentence:
         _print_segments(metric, task)
     else:
-        _print_systems(_score(metric, task), task.printing)
+        print_result(_score(metric, task), task.printing)
 
 
 def _score(metric: TaskMetric, task: TaskOptions) -> Systems:
@@ -197,7 +197,8 @@ def what_is_drawn(task: TaskOptions) -> ComparisonSettings:
     return replace(task.comparison, test=None) if task.printing.score_only else task.comparison
 
 
-def _print_systems(systems: Systems, printing: Printing) -> None:
+def print_result(systems: Systems, printing: Printing) -> None:
+    """Print the scores of systems: for people, as numbers alone, or as JSON."""
     if printing.as_json:
         from lmgauge.json_text import to_json
 
@@ -209,9 +210,10 @@ def _print_systems(systems: Systems, printing: Printing) -> None:
         for line in systems.notes:
             note(line)
     else:
-        from lmgauge.report.tasks import print_systems
+        from lmgauge.report import tasks
+        from lmgauge.report.terminal import show
 
-        print_systems(systems, width=printing.width)
+        show(tasks.blocks(systems, width=printing.width))
 
 
 def _print_segments(metric: TaskMetric, task: TaskOptions) -> None:
@@ -219,29 +221,19 @@ def _print_segments(metric: TaskMetric, task: TaskOptions) -> None:
     from lmgauge.tasks.segment_files import SegmentPrinter
 
     printer = SegmentPrinter(metric, as_json=task.printing.as_json, width=task.printing.width)
-    files, threads = task.files, task.comparison.threads
     for block in score_segments(
         metric,
-        references=files.references,
-        hypotheses=files.hypotheses,
+        references=task.files.references,
+        hypotheses=task.files.hypotheses,
         reading=task.reading,
-        threads=threads,
+        threads=task.comparison.threads,
         notes=note,
     ):
         printer.write(block)
 
 
-def print_label_systems(systems: Systems, printing: Printing) -> None:
-    """Print the scores of labelled outputs, and below a table for people the figures of each label."""
-    _print_systems(systems, printing)
-    if not printing.as_json and not printing.score_only:
-        from lmgauge.report.tasks import print_labels
-
-        print_labels(systems)
-
-
 def note(text: str) -> None:
     """Say what a reader must know where standard output is for rows or numbers alone."""
-    from lmgauge.report.terminal import readable
+    from lmgauge.readable import readable
 
     click.echo(f"lmgauge: {readable(text)}", err=True)

@@ -82,18 +82,38 @@ def _run(metric: EditRate, align: bool, top: int, task: TaskOptions) -> None:
         raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only and --top")
     if top and (printing.sentence or printing.score_only or printing.as_json):
         raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")
-    from lmgauge.report.alignments import errors_by_system, print_alignments, print_error_counts
-
     if align:
-        print_alignments(_aligned(metric, task, note), as_json=printing.as_json)
+        _print_alignments(_aligned(metric, task, note), printing.as_json)
     elif top:
-        if "-" in (task.files.reference, *task.files.hypotheses, task.reading.group, task.reading.document):
-            raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
-        errors = errors_by_system(_aligned(metric, task))  # first, for what it refuses to come before any output
-        run_metric(metric, task)
-        print_error_counts(errors, top)
+        _print_errors(metric, top, task)
     else:
         run_metric(metric, task)
+
+
+def _print_alignments(segments: Iterator[AlignedSegment], as_json: bool) -> None:
+    if as_json:
+        from lmgauge.json_text import to_json
+
+        for segment in segments:
+            click.echo(to_json(segment.to_dict(), indent=None))
+    else:
+        from lmgauge.report import alignments
+        from lmgauge.report.terminal import show
+
+        show(alignments.blocks(segments))
+
+
+def _print_errors(metric: EditRate, top: int, task: TaskOptions) -> None:
+    from lmgauge.report import alignments
+    from lmgauge.report.terminal import show
+    from lmgauge.tasks.alignment import errors_by_system
+
+    if "-" in (task.files.reference, *task.files.hypotheses, task.reading.group, task.reading.document):
+        raise click.UsageError("--top reads the files twice, which standard input cannot: save it in a file first")
+    errors = errors_by_system(_aligned(metric, task))  # first, for what it refuses to come before any output
+    run_metric(metric, task)
+    click.echo()
+    show(alignments.error_blocks(errors, top))
 
 
 def _aligned(metric: EditRate, task: TaskOptions, notes: Callable[[str], None] | None = None) -> Iterator[AlignedSegment]:

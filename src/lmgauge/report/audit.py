@@ -1,37 +1,37 @@
-"""An audit as people read it: level by level, each check with its verdict and evidence."""
+"""Audits: level by level, each check with its verdict and evidence; then what it all comes to."""
 
 from __future__ import annotations
 
 from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_ASKED_FOR, NOT_CHECKED, PASS, WHOLE_LEVEL, Audit
-from lmgauge.report.terminal import console, readable, sign
+from lmgauge.report import blocks as doc
 
-_STYLES = {PASS: "green", FAIL: "bold red", NOT_CHECKED: "yellow"}
+_LEVELS: dict[str, doc.Level] = {PASS: "good", FAIL: "bad", NOT_CHECKED: "unknown"}
 
 
-def print_audit(audit: Audit) -> None:
-    """A row a check, under the verdict of its level; then what it all comes to."""
-    from rich.table import Table
-    from rich.text import Text
+def blocks(audit: Audit) -> doc.Document:
+    """Return a row for each check under the verdict of its level, and the conclusion.
 
-    title = Text(readable(audit.model))
-    if str(audit.headline):
-        title.append("\n" + str(audit.headline).replace(">=", sign("≥", ">=")), style="not bold")
-    table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for number, level in enumerate(LEVELS, 1):
-        verdict = audit.verdict(level)
+    Args:
+        audit: of a run or a model.
+    """
+    rows: list[tuple[str, str, str]] = []
+    levels: list[int] = []
+    for i, level in enumerate(LEVELS, 1):
         checks = [check for check in audit.checks if check.level == level]
-        whole = checks[0].evidence if [check.name for check in checks] == [WHOLE_LEVEL] else ""
-        table.add_row(Text(f"{number} {level}", style="bold"), Text(verdict, style=_STYLES[verdict]), Text(readable(whole)))
-        for check in checks:
-            if not whole:
-                mark = Text(check.verdict, style=_STYLES[check.verdict])
-                table.add_row(Text(f"  {check.name}"), mark, Text(readable(check.evidence)))
-    out = console()
-    out.print(table)
-    out.print(Text(conclusion(audit), style=_STYLES[PASS if audit.passed else FAIL]))
+        whole = [check.name for check in checks] == [WHOLE_LEVEL]
+        levels.append(len(rows))
+        rows.append((f"{i} {level}", audit.verdict(level), checks[0].evidence if whole else ""))
+        rows += [(f"  {check.name}", check.verdict, check.evidence) for check in checks if not whole]
+    names, verdicts, evidence = zip(*rows, strict=True)
+    marks = [doc.Mark(verdict, _LEVELS[verdict]) for verdict in verdicts]
+    columns = (doc.labels("", names), doc.Column("", marks, align="left"), doc.labels("", evidence, wraps=True))
+    headline = str(audit.headline).replace(">=", "≥")
+    return (
+        doc.Heading(audit.model),
+        *([doc.Text(headline)] if headline else []),
+        doc.Table(columns, bold=tuple(levels)),
+        doc.Verdict("good" if audit.passed else "bad", conclusion(audit)),
+    )
 
 
 def conclusion(audit: Audit) -> str:
@@ -54,7 +54,7 @@ def conclusion(audit: Audit) -> str:
 
 
 def _unchecked(audit: Audit, level: str) -> str:
-    """A level of which nothing was checked, or only a part, with what was not; empty if all was."""
+    """Return a level of which nothing was checked, or only a part, with what was not; empty if all was."""
     names = [check.name for check in audit.checks if check.level == level and check.verdict == NOT_CHECKED]
     if audit.verdict(level) == NOT_CHECKED:
         return level

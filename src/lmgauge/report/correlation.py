@@ -1,55 +1,78 @@
-"""A correlation of systems' numbers as people read it: the points, then the coefficients."""
+"""A correlation of systems' numbers: the verdict, the points, then the coefficients."""
 
 from __future__ import annotations
 
-from lmgauge.report.slices import Column, print_table
-from lmgauge.report.terminal import console, number, p_value, readable
+from collections.abc import Iterator
+
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import p_equals
 from lmgauge.tasks.comparison import SIGNIFICANT
 from lmgauge.tasks.correlation import Correlation
 
 CORRELATION_COLUMNS = ("system", "x", "y", "rank_x", "rank_y", "rank_difference")
+"""What a row of `Correlation.rows` holds."""
 
 
-def print_correlation(found: Correlation) -> None:
-    """A row a system, then each coefficient with what is known of it, then the notes."""
-    rows = found.rows()
-    columns = [
-        Column(readable(found.x_name), [number(row["x"], 2) for row in rows]),
-        Column("rank", [f"{row['rank_x']:g}" for row in rows], 3),
-        Column(readable(found.y_name), [number(row["y"], 2) for row in rows]),
-        Column("its rank", [f"{row['rank_y']:g}" for row in rows], 2),
-        Column("beside the expected", [f"{row['rank_difference']:+g}" for row in rows], 1),
-    ]
-    title = f"{readable(found.y_name)} against {readable(found.x_name)}, {len(rows)} systems"
-    print_table(title, [readable(str(row["system"])) for row in rows], columns, heading="system")
+def blocks(correlation: Correlation) -> doc.Document:
+    """Return the verdict, a row for each system, each coefficient with what is known of it, and notes.
+
+    Args:
+        correlation: of two numbers of several systems.
+    """
+    independence = [f"{correlation.independence}."] if correlation.independence else []
+    return (
+        *_verdict(correlation),
+        _systems(correlation),
+        *_coefficients(correlation),
+        *doc.notes([*independence, *correlation.notes]),
+    )
+
+
+def _systems(correlation: Correlation) -> doc.Table:
+    rows = correlation.rows()
+    columns = (
+        doc.labels("system", [str(row["system"]) for row in rows]),
+        doc.numbers(correlation.x_name, [row["x"] for row in rows], 2),
+        doc.numbers("rank", [row["rank_x"] for row in rows], form="rank", drop=3),
+        doc.numbers(correlation.y_name, [row["y"] for row in rows], 2),
+        doc.numbers("its rank", [row["rank_y"] for row in rows], form="rank", drop=2),
+        doc.numbers("beside the expected", [row["rank_difference"] for row in rows], form="places", drop=1),
+    )
+    return doc.Table(columns, f"{correlation.y_name} against {correlation.x_name}, {len(rows)} systems")
+
+
+def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
     figures = [
-        ("Spearman's rho", found.spearman, found.spearman_interval),
-        ("Kendall's tau-b", found.kendall, found.kendall_interval),
-        (f"Pearson's r{' with the logarithm' * found.log_x}", found.pearson, None),
+        ("Spearman's rho", correlation.spearman, correlation.spearman_interval),
+        ("Kendall's tau-b", correlation.kendall, correlation.kendall_interval),
+        (f"Pearson's r{' with the logarithm' * correlation.log_x}", correlation.pearson, None),
     ]
     known = [(name, value, interval) for name, value, interval in figures if value is not None]
-    if known:
-        columns = [
-            Column("", [number(value, 3) for _, value, _ in known]),
-            Column("95 % interval", [_interval(interval) for _, _, interval in known]),
-        ]
-        if found.p_value is not None:
-            columns.append(Column("p", [p_value(found.p_value), *([number(None)] * (len(known) - 1))]))
-        print_table("", [name for name, _, _ in known], columns, heading="coefficient")
-    if found.p_value is not None and found.spearman is not None:
-        console().print(readable(_verdict(found, found.spearman, found.p_value)))
-    if found.independence:
-        console().print(readable(f"{found.independence}."), style="dim")
-    for note in found.notes:
-        console().print(readable(note), style="dim")
+    columns = [
+        doc.labels("coefficient", [name for name, _, _ in known]),
+        doc.numbers("value", [value for _, value, _ in known], 3),
+        doc.Column("95 % interval", [_interval(interval) for _, _, interval in known]),
+    ]
+    if correlation.p_value is not None:
+        columns.append(doc.numbers("p", [correlation.p_value, *([None] * (len(known) - 1))], form="p"))
+    yield doc.Table(tuple(columns))
+    points = doc.Series("systems", correlation.x, correlation.y)
+    title = f"{correlation.y_name} against {correlation.x_name}"
+    yield doc.ChartData(title, correlation.x_name, correlation.y_name, "", (points,))
 
 
-def _verdict(found: Correlation, rho: float, p: float) -> str:
+def _verdict(correlation: Correlation) -> Iterator[doc.Verdict]:
+    rho, p = correlation.spearman, correlation.p_value
+    if rho is None or p is None:
+        return
     if p >= SIGNIFICANT:
-        return f"The ranks show no link that could not be chance (p = {p_value(p)})."
+        yield doc.Verdict("unknown", f"The ranks show no link that could not be chance ({p_equals(p)}).")
+        return
     which = "higher" if rho > 0 else "lower"
-    return f"Systems with a higher {found.y_name} tend to have a {which} {found.x_name} (p = {p_value(p)})."
+    yield doc.Verdict(
+        "good", f"Systems with a higher {correlation.y_name} tend to have a {which} {correlation.x_name} ({p_equals(p)})."
+    )
 
 
-def _interval(ends: tuple[float, float] | None) -> str:
-    return number(None) if ends is None else f"{ends[0]:.3f} .. {ends[1]:.3f}"
+def _interval(ends: tuple[float, float] | None) -> doc.Cell:
+    return doc.Number(None) if ends is None else doc.Range(*ends, 3, "fixed")

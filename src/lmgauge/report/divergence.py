@@ -1,59 +1,45 @@
-"""The distance between two models, as people read it."""
+"""The distance between two models."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from lmgauge.evaluation.divergence.divergence import Divergence, Figure
-from lmgauge.report.terminal import console, number, readable
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import number
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_INDENT = "  "
+Row = tuple[str, doc.Number, doc.Cell]
 
 
-def print_divergence(result: Divergence) -> None:
-    """The table, the context where the models are furthest apart, what a reader must know, and the signature."""
-    from rich.text import Text
+def blocks(divergence: Divergence) -> doc.Document:
+    """Return the figures, the context where the models are furthest apart, what a reader must know, and the signature.
 
-    out = console()
-    out.print(Text(readable(f"A = {result.a}, B = {result.b}"), style="bold"))
-    out.print(f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments")
-    out.print(divergence_table(result))
-    for line in _worst(result):
-        out.print(line)
-    if result.independence:
-        out.print(f"95 % intervals: {result.independence}.", style="dim")
-    for note in result.notes:
-        out.print(readable(note), style="dim")
-    out.print(readable(result.signature), style="cyan", soft_wrap=True)
-
-
-def divergence_table(result: Divergence) -> Table:
-    """A row a figure, with its interval."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("figure", style="bold", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    for row in _rows(result):
-        table.add_row(*row)
-    return table
+    Args:
+        divergence: of two models on one text.
+    """
+    names, values, intervals = zip(*_rows(divergence), strict=True)
+    events = f"{_of(divergence.events, divergence.total_events)} events"
+    segments = f"{_of(divergence.segments, divergence.total_segments)} segments"
+    return (
+        doc.Heading(f"A = {divergence.a}, B = {divergence.b}"),
+        doc.Text(f"{events}, {segments}"),
+        doc.Table((doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))),
+        *_worst(divergence),
+        *doc.notes([f"95 % intervals: {divergence.independence}."] if divergence.independence else []),
+        *doc.notes(divergence.notes),
+        doc.Signature(divergence.signature),
+    )
 
 
-def _rows(result: Divergence) -> Iterator[tuple[str, str, str]]:
+def _rows(result: Divergence) -> Iterator[Row]:
     yield _row("KL(A || B), nats", result.kl_ab_nats)
     yield _row("KL(A || B), bits", result.kl_ab_bits)
     if result.infinite_kl_ab:
-        yield _INDENT + "where finite, nats", number(result.kl_ab_without_infinite_nats, 6), ""
+        yield "  where finite, nats", doc.Number(result.kl_ab_without_infinite_nats, 6), ""
     names = {"50": "median", "100": "maximum"}
-    for percent, value in result.kl_ab_quantiles_nats.items():
-        yield f"{_INDENT}{names.get(percent, percent + ' %')}, nats", number(value, 6), ""
+    for percentile, value in result.kl_ab_quantiles_nats.items():
+        yield f"  {names.get(percentile, percentile + ' %')}, nats", doc.Number(value, 6), ""
     yield _row("KL(B || A), nats", result.kl_ba_nats)
     yield _row("KL(B || A), bits", result.kl_ba_bits)
     yield _row("Jensen-Shannon, bits", result.jensen_shannon_bits)
@@ -69,32 +55,26 @@ def _rows(result: Divergence) -> Iterator[tuple[str, str, str]]:
     yield _row("perplexity of B / A", result.perplexity_ratio, 5)
 
 
-def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> tuple[str, str, str]:
+def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:
     scaled = figure.mapped(lambda value: scale * value)
-    dash = number(None)
     if scaled.interval is None or not math.isfinite(scaled.interval.low):
-        return name, number(scaled.value, digits), dash
-    return (
-        name,
-        number(scaled.value, digits),
-        f"{number(scaled.interval.low, digits)} {dash} {number(scaled.interval.high, digits)}",
-    )
+        return name, doc.Number(scaled.value, digits), doc.Number(None)
+    return name, doc.Number(scaled.value, digits), doc.Range(scaled.interval.low, scaled.interval.high, digits)
 
 
 def _of(part: int, whole: int) -> str:
     return f"all {whole:,}" if part == whole > 1 else f"{part:,} of {whole:,}"
 
 
-def _worst(result: Divergence) -> Iterator[str]:
+def _worst(result: Divergence) -> Iterator[doc.Block]:
     worst = result.worst
     if worst is None or worst.kl_nats == 0:
         return
     where = f"segment {worst.segment + 1:,}, event {worst.position + 1:,}"
-    yield f"furthest apart at {where}: KL(A || B) {number(worst.kl_nats)} nats"
-    yield f"{_INDENT}after    {worst.context!r}" if worst.context else f"{_INDENT}at the beginning"
-    yield f"{_INDENT}came     {worst.token!r}"
-    for name, token, probability in (
-        ("A", worst.top_a, worst.top_a_probability),
-        ("B", worst.top_b, worst.top_b_probability),
-    ):
-        yield f"{_INDENT}{name} holds  {token!r} for the most probable, p = {number(probability)}"
+    yield doc.Text(f"furthest apart at {where}: KL(A || B) {number(worst.kl_nats)} nats")
+    most = [
+        (f"{name}'s most probable", f"{token!r}, p = {number(p)}")
+        for name, token, p in (("A", worst.top_a, worst.top_a_probability), ("B", worst.top_b, worst.top_b_probability))
+    ]
+    before = repr(worst.context) if worst.context else "nothing: the beginning"
+    yield doc.Lines((("after", before), ("came", repr(worst.token)), *most))

@@ -1,4 +1,4 @@
-"""The overlap of training and test text as people read it: how much, in which files, and the passages themselves."""
+"""The overlap of training and test text: how much, in which files, and the passages themselves."""
 
 from __future__ import annotations
 
@@ -6,143 +6,116 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED, SplitEvaluation
-from lmgauge.report.terminal import console, print_evaluations, print_pairs, readable, sign
+from lmgauge.report import blocks as doc
+from lmgauge.report import evaluations
+from lmgauge.report.formats import counted, percent
 
 if TYPE_CHECKING:
     from lmgauge.text.overlap.results import Overlap
 
 _LONGEST_TEXT = 240
 _MOST_GROUPS = 40
+_INDENT = 4
 
 
-def print_overlap(overlap: Overlap, split: SplitEvaluation | None = None) -> None:
-    """Prints everything.
+def blocks(overlap: Overlap, split: SplitEvaluation | None = None) -> doc.Document:
+    """Return how much of the test text is in the training text, by group, with passages.
 
     Args:
-        overlap: what was found.
-        split: the run's numbers on the clean and on the contaminated part, if a run was given.
+        overlap: of a training and a test text.
+        split: a run's numbers on the clean and on the contaminated part.
     """
-    print_pairs(list(_headline(overlap)))
-    for note in overlap.notes:
-        console().print(readable(note), style="dim")
-    if len(overlap.groups) > 1:
-        _print_groups(overlap)
-    _print_passages(overlap)
-    _print_near(overlap)
-    if split is not None:
-        _print_split(split)
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+    return (
+        doc.Lines(tuple(_headline(overlap))),
+        *doc.notes(overlap.notes),
+        *(_groups(overlap) if len(overlap.groups) > 1 else ()),
+        *_passages(overlap),
+        *_near(overlap),
+        *(() if split is None else _split(split)),
+    )
 
 
 def _share(part: int, whole: int) -> str:
-    """A count, what it is a part of, and the share; a share that is small but not zero never reads as 0.00 %."""
-    percent = 100 * part / whole if whole else 0.0
-    shown = f"{percent:.2f} %" if percent >= 0.005 or not part else "< 0.01 %"
+    """Return a count, what it is a part of, and the share; a share that is small but not zero never reads as 0.00 %."""
+    share = part / whole if whole else 0.0
+    shown = percent(share) if share >= 0.00005 or not part else "< 0.01 %"
     return f"{part:,} of {whole:,} ({shown})"
 
 
 def _headline(overlap: Overlap) -> Iterator[tuple[str, str]]:
-    units = f"{overlap.unit}s"
     folded = ", case and punctuation ignored" if overlap.fold else ""
-    yield "compared", f"runs of {overlap.n:,} {units} or more{folded}"
+    yield "compared", f"runs of {overlap.n:,} {overlap.unit}s or more{folded}"
     blank = f"; {overlap.blank_segments:,} blank" if overlap.blank_segments else ""
     yield "contaminated segments", _share(overlap.contaminated_segments, overlap.segments) + blank
     yield "contaminated bytes", _share(overlap.contaminated_bytes, overlap.bytes)
     yield f"bytes in {overlap.n}-grams", _share(overlap.ngram_bytes, overlap.bytes)
     yield f"{overlap.n}-grams seen", _share(overlap.seen_ngrams, overlap.ngrams)
     yield "distinct ones", _share(overlap.seen_distinct_ngrams, overlap.distinct_ngrams)
-    yield "longest run", _count(overlap.longest_run, overlap.unit)
-    yield "whole duplicates", f"{_count(overlap.whole_duplicates, 'segment')}, {_count(overlap.duplicate_bytes, 'byte')}"
+    yield "longest run", counted(overlap.longest_run, overlap.unit)
+    yield "whole duplicates", f"{counted(overlap.whole_duplicates, 'segment')}, {counted(overlap.duplicate_bytes, 'byte')}"
     if overlap.near_duplicates is None:
         yield "near duplicates", f"not checked: {overlap.near_note}"
     else:
         more = int((overlap.segment_near & ~overlap.segment_contaminated).sum())
-        added = f" ({more:,} of them not contaminated)" if overlap.near_duplicates else ""
-        yield (
-            "near duplicates",
-            f"{_count(overlap.near_duplicates, 'segment')}{added}, Jaccard index {overlap.near:g} or above",
-        )
+        others = f" ({more:,} of them not contaminated)" if overlap.near_duplicates else ""
+        near = counted(overlap.near_duplicates, "segment")
+        yield "near duplicates", f"{near}{others}, Jaccard index {overlap.near:g} or above"
 
 
-def _print_groups(overlap: Overlap) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    title = f"By test text (bytes and {overlap.n}-grams: the share in the training text)"
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", title_style="bold")
-    table.add_column("test text", style="bold", overflow="fold", min_width=20)
-    for name in ("segments", "contaminated", "duplicates", "bytes", f"{overlap.n}-grams"):
-        table.add_column(name, justify="right", no_wrap=True)
+def _groups(overlap: Overlap) -> Iterator[doc.Block]:
     groups = sorted(overlap.groups, key=lambda group: -group.ngram_share)
-    for group in groups[:_MOST_GROUPS]:
-        bytes_share = group.contaminated_bytes / group.bytes if group.bytes else 0.0
-        counts = [f"{group.segments:,}", f"{group.contaminated_segments:,}", f"{group.whole_duplicates:,}"]
-        table.add_row(Text(readable(group.name)), *counts, f"{100 * bytes_share:.2f} %", f"{100 * group.ngram_share:.2f} %")
-    console().print()
-    console().print(table)
-    if len(groups) > _MOST_GROUPS:
-        console().print(f"and {len(groups) - _MOST_GROUPS:,} more, with smaller shares: --json has them all", style="dim")
+    left, groups = len(groups) - _MOST_GROUPS, groups[:_MOST_GROUPS]
+    shares = [group.contaminated_bytes / group.bytes if group.bytes else 0.0 for group in groups]
+    columns = (
+        doc.labels("test text", [group.name for group in groups], wraps=True),
+        doc.numbers("segments", [group.segments for group in groups], form="count", drop=2),
+        doc.numbers("contaminated", [group.contaminated_segments for group in groups], form="count"),
+        doc.numbers("duplicates", [group.whole_duplicates for group in groups], form="count", drop=1),
+        doc.numbers("bytes", shares, 2, "percent"),
+        doc.numbers(f"{overlap.n}-grams", [group.ngram_share for group in groups], 2, "percent"),
+    )
+    more = (f"and {left:,} more, with smaller shares: --json has them all",) if left > 0 else ()
+    yield doc.Table(columns, f"By test text (bytes and {overlap.n}-grams: the share in the training text)", footnotes=more)
 
 
-def _print_passages(overlap: Overlap) -> None:
+def _passages(overlap: Overlap) -> Iterator[doc.Block]:
     if not overlap.passages:
         return
     which = "The longest passages" if overlap.passage_count > len(overlap.passages) else "Passages"
-    console().print(f"\n{which}, {len(overlap.passages):,} of {overlap.passage_count:,}", style="bold")
+    yield doc.Heading(f"{which}, {len(overlap.passages):,} of {overlap.passage_count:,}")
     for passage in overlap.passages:
-        _print_place(_count(passage.length, overlap.unit), f"{passage.test}", f"{passage.train}")
-        _print_text(passage.text)
+        yield doc.Text(f"{counted(passage.length, overlap.unit)}  {passage.test} = {passage.train}")
+        yield _quoted(passage.text)
 
 
-def _print_near(overlap: Overlap) -> None:
+def _near(overlap: Overlap) -> Iterator[doc.Block]:
     if not overlap.near_pairs:
         return
-    total = overlap.near_duplicates or 0
-    console().print(f"\nNear duplicates, {len(overlap.near_pairs):,} of {total:,}", style="bold")
+    yield doc.Heading(f"Near duplicates, {len(overlap.near_pairs):,} of {overlap.near_duplicates or 0:,}")
     for pair in overlap.near_pairs:
-        _print_place(f"Jaccard index {pair.jaccard:.3f}", f"{pair.test}", f"{pair.train}")
+        yield doc.Text(f"Jaccard index {pair.jaccard:.3f}  {pair.test} = {pair.train}")
         skipped = _alike(pair.text, pair.train_text)
-        _print_text(pair.text, skipped)
-        _print_text(pair.train_text, skipped)
-
-
-def _print_place(what: str, test: str, train: str) -> None:
-    """Both places in a line, or in two where they do not fit one."""
-    from rich.text import Text
-
-    out, test, train = console(), readable(test), readable(train)
-    fits = len(f"{what}  {test} = {train}") <= out.width
-    out.print(
-        Text.assemble((what, "cyan"), f"  {test}", " " if fits else "\n    ", f"= {train}", no_wrap=True, overflow="fold")
-    )
+        yield _quoted(pair.text, skipped)
+        yield _quoted(pair.train_text, skipped)
 
 
 def _alike(a: str, b: str) -> int:
-    """How many characters of two texts to leave out, so that their first difference is seen."""
+    """Return how many characters of two texts to leave out, so that their first difference is seen."""
     flat_a, flat_b = " ".join(a.split()), " ".join(b.split())
     alike = next((i for i, (x, y) in enumerate(zip(flat_a, flat_b, strict=False)) if x != y), 0)
     return 0 if alike < _LONGEST_TEXT // 2 else flat_a.rfind(" ", 0, alike - _LONGEST_TEXT // 4) + 1
 
 
-def _print_text(text: str, skipped: int = 0) -> None:
-    """The text in one paragraph, whatever its line ends were."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    dots = sign("…", "...")
-    flat = (dots if skipped else "") + " ".join(text.split())[skipped:]
+def _quoted(text: str, skipped: int = 0) -> doc.Text:
+    """Return the text in one paragraph, whatever its line ends were."""
+    flat = "…" * (skipped > 0) + " ".join(text.split())[skipped:]
     if len(flat) > _LONGEST_TEXT:
-        flat = flat[:_LONGEST_TEXT].rstrip("… ") + dots
-    console().print(Padding(Text(readable(flat), style="dim"), (0, 0, 0, 4), expand=False))
+        flat = flat[:_LONGEST_TEXT].rstrip("… ") + "…"
+    return doc.Text(flat, note=True, indent=_INDENT)
 
 
-def _print_split(split: SplitEvaluation) -> None:
-    console().print()
-    print_evaluations([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
+def _split(split: SplitEvaluation) -> Iterator[doc.Block]:
+    yield from evaluations.blocks([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
     for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:
-            console().print(f"No segment is {name}: there are no numbers for that part.")
+            yield doc.Text(f"No segment is {name}: there are no numbers for that part.")

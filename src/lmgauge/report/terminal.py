@@ -1,221 +1,311 @@
-"""Tables for people. In a pipe they are plain text without colour; `NO_COLOR` is respected."""
+"""Blocks in a terminal, in a pipe or as a string (`NO_COLOR` is respected); and what long commands say meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import math
+import io
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Literal
 
-from lmgauge.context_policy import ContextPolicy
-from lmgauge.evaluation.results import Evaluation, comparison_notes
-from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
-from lmgauge.readable import readable as readable
-from lmgauge.readable import sign as sign
-from lmgauge.readable import visible
+from lmgauge.readable import readable, visible
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import in_words
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType
-    from rich.segment import Segment
-    from rich.table import Table
-
+    from rich.console import Console
+    from rich.text import Text as Line
 
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
+_PIPE_WIDTH = 240
+_GAP = 3
+# A column of text gives way to the others down to the first width, and, where nothing else can go, to the second.
+_TEXT_WIDTH, _NARROWEST = 24, 6
+_TITLE_WIDTH = 16
+_BAR_WIDTH = 16
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_AROUND = 36
+_MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
+_COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow"}
 
 
 def console() -> Console:
-    """Standard output; wide enough for any table where it is no terminal, so that pipes see whole lines."""
+    """Return standard output; wide enough for any table where it is not a terminal, so that pipes see whole lines."""
     from rich.console import Console
-    from rich.segment import Segment
 
     class Quiet(Console):
-        """Leaves it to the command line what a reader that has gone means, and lets no text drive the terminal."""
+        """Leaves it to the command line what it means that a reader has gone."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
-        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-            # All that is printed comes through here, whoever wrote it; rich's own controls are marked as such.
-            for text, style, control in super().render(renderable, options):
-                yield Segment(text if control else visible(text, keep="\n"), style, control)
-
     terminal = sys.stdout.isatty()
-    return Quiet(width=None if terminal else 240, highlight=False, markup=False, soft_wrap=not terminal)
+    return Quiet(width=None if terminal else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """A figure for people: so many digits after the point, infinity as a sign, a dash for None."""
-    if value is None:
-        return sign("–", "-")
-    if math.isinf(value):
-        return sign("∞", "inf") if value > 0 else sign("-∞", "-inf")
-    if value and (abs(value) >= 10**7 or abs(value) < 10**-digits):
-        return f"{value:.{digits}g}"
-    return f"{value:,.{digits}f}"
+def show(document: Iterable[doc.Block]) -> None:
+    """Print a document on standard output; what a narrow terminal has no room for is named.
 
-
-def signed(value: float | None, digits: int = 4) -> str:
-    """A difference for people: as `number`, with its sign always in front."""
-    return ("+" if value is not None and value > 0 else "") + number(value, digits)
-
-
-def p_value(value: float | None) -> str:
-    """A p-value for people; very small ones as a bound."""
-    if value is None:
-        return number(None)
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def _bounded(value: float | None, result: Evaluation) -> str:
-    bound = result.bits_per_byte_is_bound and value is not None and math.isfinite(value)
-    return (sign("≥", ">=") + " " if bound else "") + number(value)
-
-
-def _interval(result: Evaluation) -> str:
-    interval = result.interval
-    if interval is None or math.isinf(result.perplexity):
-        return sign("–", "-")
-    return f"{number(interval.low, 2)} {sign('–', '-')} {number(interval.high, 2)}"
-
-
-# heading -> (cell, how soon the column goes where the terminal is too narrow; 0: it stays)
-_COLUMNS: dict[str, tuple[Callable[[Evaluation], str], int]] = {
-    "perplexity": (lambda r: number(r.perplexity, 2), 0),
-    "95 % interval": (_interval, 4),
-    "nats/event": (lambda r: number(r.cross_entropy), 3),
-    "bits/word": (lambda r: _bounded(r.bits_per_word, r), 2),
-    "bits/char": (lambda r: _bounded(r.bits_per_character, r), 1),
-    "bits/byte": (lambda r: _bounded(r.bits_per_byte, r), 6),
-    "OOV": (lambda r: f"{100 * r.oov_rate:.2f} %", 7),
-    "events": (lambda r: f"{r.events:,}", 5),
-}
-_ZERO_COLUMNS: dict[str, tuple[Callable[[Evaluation], str], int]] = {
-    "p = 0": (lambda r: f"{r.zero_probability_events:,}", 0),
-    "ppl without": (lambda r: number(r.perplexity_without_zeros, 2), 8),
-}
-
-
-def evaluation_table(results: Sequence[Evaluation], title: str | None = None, width: int | None = None) -> Table:
-    """A row an evaluation: perplexity first, then the units, then what could spoil them.
-
-    Columns that do not fit `width` are left out, the least telling first; --json has them all.
+    Args:
+        document: blocks, in the order of reading.
     """
-    columns = dict(_COLUMNS)
-    if any(result.zero_probability_events for result in results):
-        columns |= _ZERO_COLUMNS
-    table = _table(results, columns, title)
-    for name in sorted((n for n in columns if columns[n][1]), key=lambda n: columns[n][1]):
-        if width is None or _width(table) <= width:
-            break
-        del columns[name]
-        table = _table(results, columns, title)
-    return table
-
-
-def _table(
-    results: Sequence[Evaluation], columns: dict[str, tuple[Callable[[Evaluation], str], int]], title: str | None
-) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
-    groups = any(result.group is not None for result in results)
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    table.add_column("model", style="bold", no_wrap=True)
-    if groups:
-        table.add_column("group", no_wrap=True)
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    for result in results:
-        names = [result.model] + ([result.group or "(all)"] if groups else [])
-        table.add_row(*(Text(readable(cell)) for cell in names), *(cell(result) for cell, _ in columns.values()))
-    return table
-
-
-def _width(table: Table) -> int:
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    wide = Console(width=10_000)
-    title, table.title = table.title, None
-    width = Measurement.get(wide, wide.options, table).maximum
-    table.title = title
-    return width
-
-
-def print_evaluations(results: Sequence[Evaluation], title: str | None = None) -> None:
-    """The table, then what a reader must know to read it, then the signatures."""
     out = console()
-    out.print(evaluation_table(results, title, out.width))
-    for line in footnotes(results):
-        out.print(readable(line), style="dim")
-    for result in results:
-        out.print(readable(result.signature), style="cyan")
+    _Renderer(out, wraps=out.is_terminal).render(document)
 
 
-def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
-    """Sentences about bounds, zero probabilities, what reading changed and what may be compared; each once."""
-    if any(result.bits_per_byte_is_bound for result in results):
-        why = dict.fromkeys(reason for result in results for reason in _bound_reasons(result))
-        yield f"{sign('≥', '>=')}: lower bound, as {' and '.join(why)}."
-    for result in results:
-        if result.zero_probability_events and result.group is None:
-            first = result.first_zero_probability_events[0]
-            yield (
-                f"{result.model}: {result.zero_probability_events:,} events have probability zero, "
-                f"first {first.token!r}, event {first.position + 1} of segment {first.segment + 1}; "
-                "'ppl without' leaves them out."
-            )
-    widest: dict[tuple[str, int, bool], Evaluation] = {}  # one sentence for intervals of one kind
-    for result in results:
-        interval = result.interval
-        if interval is not None and result.group is None:
-            kind = interval.unit, interval.units, interval.alike > 1.0
-            known = widest.get(kind)
-            if known is None or known.interval is None or interval.alike > known.interval.alike:
-                widest[kind] = result
-    for result in widest.values():
-        yield f"95 % interval: {result.independence}."
-    groups = [result for result in results if result.group is not None and result.interval is not None]
-    if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):
-        yield "95 % interval of a group that is one document: about text like this document."
-    elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
-        yield "95 % interval of a group: over the documents in it."
-    yield from dict.fromkeys(note for result in results for note in result.notes)
-    yield from comparison_notes(results)
+def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
+    """Return a document as plain text without colours, as `str(result)` shows it; no line end at its end.
+
+    Args:
+        document: blocks, in the order of reading.
+        width: in characters.
+
+    >>> as_text([doc.Heading("one"), doc.Text("two")])
+    'one\\ntwo'
+    """
+    from rich.console import Console
+
+    out = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False, emoji=False)
+    _Renderer(out, wraps=True).render(document)
+    return str(getattr(out.file, "getvalue", str)()).rstrip("\n")
 
 
-def _bound_reasons(result: Evaluation) -> Iterator[str]:
-    """Why bits per byte are a lower bound; nothing where they are exact."""
-    if result.oov:
-        cheaper = "unseen words are one event <unk>, cheaper to predict than they are"
-        yield "unseen words are impossible" if result.oov_policy == "closed" else cheaper
-    if not result.lossy_segments:
-        return
-    if not ContextPolicy.parse(result.context).scores_first_tokens:
-        yield "what comes first in a context is not scored"
-    elif result.unit == "word":
-        yield "the tokens do not give back all white space"
-    else:
-        yield "the tokenizer alters some of the text, or reads it as special tokens"
+class _Renderer:
+    """Writes blocks to a console. All strings of a document become lines in `_line`, which escapes them."""
+
+    def __init__(self, out: Console, *, wraps: bool) -> None:
+        self._out, self._width, self._wraps = out, out.width, wraps
+
+    def render(self, document: Iterable[doc.Block]) -> None:
+        before: doc.Block | None = None
+        for block in document:
+            for i, line in enumerate(self._lines(block)):
+                if i == 0 and before is not None and _apart(before, block):
+                    self._out.print()
+                self._out.print(line, soft_wrap=True)
+                before = block
+
+    def _lines(self, block: doc.Block) -> Iterator[Line]:
+        """Yield the lines of a block as they are to be printed; `ChartData` is for pages and has none."""
+        match block:
+            case doc.Heading(text):
+                yield from self._broken(text, "bold")
+            case doc.Verdict(level, text):
+                yield from self._broken(text, _COLORS[level])
+            case doc.Text(text, note, indent):
+                for part in self._broken(text, "dim" if note else "", self._width - indent):
+                    yield _line(" " * indent).append_text(part)
+            case doc.Signature(text):
+                yield _line(text, "cyan")  # never broken: it is to be copied
+            case doc.Lines(pairs):
+                yield from self._pairs(pairs)
+            case doc.Tokens():
+                yield _tokens(block, self._width, _marks([block]))
+            case doc.Aligned(alignment):
+                for row in alignment.lines(self._width if self._wraps else None):
+                    yield from map(_line, row)
+            case doc.Table() if block.rows:
+                yield from self._table(block)
+
+    def _broken(self, text: str, style: str = "", width: int | None = None) -> Sequence[Line]:
+        """Return a paragraph as lines that fit; as one where lines are for programs."""
+        line = _line(text, style)
+        if not self._wraps:
+            return [line]
+        lines = line.wrap(self._out, max(_NARROWEST, width or self._width), overflow="fold")
+        return [_padded(part, 0) for part in lines]
+
+    def _pairs(self, pairs: Iterable[tuple[str, str | tuple[str, ...]]]) -> Iterator[Line]:
+        shown = [(readable(name), (value,) if isinstance(value, str) else value) for name, value in pairs]
+        widest = min(max((_size(name) for name, _ in shown), default=0), self._width // 2)
+        for name, values in shown:
+            lead = _cut(name, widest)
+            for part in (part for value in values for part in self._broken(value, "", self._width - widest - 2)):
+                yield _padded(_line(lead, "bold"), widest + 2).append_text(part)
+                lead = ""
+
+    # --- tables -----------------------------------------------------------------------------------------------
+
+    def _table(self, table: doc.Table) -> Iterator[Line]:
+        if table.title:
+            yield from self._broken(table.title, "bold")
+        shown = _Layout(table.columns, self._width)
+        if any(column.title for column in table.columns):
+            yield from self._row(shown, [_line(_title(column), "bold") for column in shown.columns], titles=True)
+            yield _line("─" * (sum(shown.widths) + _GAP * (len(shown.widths) - 1)))
+        marks = _marks([cell for column in shown.columns for cell in column.cells])
+        for i in range(len(table.rows)):
+            style = "bold" if i in table.bold else ""
+            cells = zip(shown.columns, shown.widths, strict=True)
+            yield from self._row(shown, [_cell(column.cells[i], width, marks, style) for column, width in cells])
+        for column in table.columns:
+            if column.note:
+                yield from self._broken(f"{column.title}: {column.note}", "dim")
+        for note in table.footnotes:
+            yield from self._broken(note, "dim")
+        if shown.dropped:
+            dropped = ", ".join(shown.dropped)
+            yield from self._broken(f"not shown at this width: {dropped}; see --json or a wider terminal", "dim")
+
+    def _row(self, shown: _Layout, cells: Sequence[Line], *, titles: bool = False) -> Iterator[Line]:
+        """Yield the lines of a row: titles, and cells that wrap, have several."""
+        broken: list[Sequence[Line]] = []
+        for column, width, cell in zip(shown.columns, shown.widths, cells, strict=True):
+            if _size(cell.plain) <= width:
+                broken.append([cell])
+            elif titles or column.wraps:
+                broken.append(list(cell.wrap(self._out, width, overflow="fold")))
+            else:
+                broken.append([_line(_cut(cell.plain, width), cell.style)])
+        for parts in zip_longest(*broken, fillvalue=_line("")):
+            line = _line("")
+            for column, width, part in zip(shown.columns, shown.widths, parts, strict=True):
+                line.append_text(_padded(part, width, column.align)).append(" " * _GAP)
+            line.rstrip()
+            yield line
 
 
-def print_pairs(pairs: Sequence[tuple[str, str]], title: str | None = None) -> None:
-    """Names and values in two columns."""
-    from rich.table import Table
-    from rich.text import Text
+class _Layout:
+    """Which columns of a table there is room for, and how wide each is.
 
-    table = Table(box=None, show_header=False, title=title, title_justify="left", title_style="bold", pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        table.add_row(Text(readable(name)), Text(visible(value, keep="\n")))
-    console().print(table)
+    Where there is too little, titles are broken first, then columns go by their priority, then text is cut or broken.
+    """
+
+    def __init__(self, columns: Sequence[doc.Column], width: int) -> None:
+        self.columns = list(columns)
+        self._cells = {id(column): max(map(_natural, column.cells)) for column in columns}
+        self._title_width = max(_size(_title(column)) for column in columns)
+        if self._needed() > width:
+            self._title_width = _TITLE_WIDTH
+        for column in sorted((column for column in columns if column.drop), key=lambda column: column.drop):
+            if self._needed() <= width:
+                break
+            self.columns = [other for other in self.columns if other is not column]
+        left = [id(column) for column in self.columns]
+        self.dropped = [column.title for column in columns if column.title and id(column) not in left]
+        self.widths = self._fitted(width)
+
+    def _wide(self, column: doc.Column) -> int:
+        cells = self._cells[id(column)]
+        return max(cells, min(_size(_title(column)), self._title_width))
+
+    def _needed(self) -> int:
+        widths = [min(self._wide(c), _TEXT_WIDTH) if _gives_way(c) else self._wide(c) for c in self.columns]
+        return sum(widths) + _GAP * (len(widths) - 1)
+
+    def _fitted(self, width: int) -> list[int]:
+        """Return the width of each column; text gives way, the widest first, what can be broken before what is cut."""
+        widths = [self._wide(column) for column in self.columns]
+        for _ in range(sum(widths) + _GAP * (len(widths) - 1) - width):
+            wide = [i for i, column in enumerate(self.columns) if _gives_way(column) and widths[i] > _NARROWEST]
+            if not wide:
+                break
+            widths[max(wide, key=lambda i: (widths[i] > _TEXT_WIDTH, self.columns[i].wraps, widths[i]))] -= 1
+        return widths
+
+
+def _gives_way(column: doc.Column) -> bool:
+    return column.align == "left" and isinstance(column.cells[0], str | doc.Tokens)
+
+
+def _apart(before: doc.Block, block: doc.Block) -> bool:
+    """Return True if there is a blank line between two blocks."""
+    if isinstance(before, doc.Heading):
+        return False
+    return isinstance(before, doc.Table | doc.Lines | doc.Aligned) or isinstance(block, doc.Heading | doc.Table)
+
+
+def _line(text: str, style: Any = "") -> Line:
+    """Return a text as a line: the one place where strings of a document are escaped."""
+    from rich.text import Text as Line
+
+    return Line(readable(text), style)
+
+
+def _padded(line: Line, width: int, align: Literal["left", "right"] = "left") -> Line:
+    """Return a copy of a line with spaces at its end, or at its beginning."""
+    line = line.copy()
+    line.rstrip()
+    space = " " * (width - _size(line.plain))
+    return line.append(space) if align == "left" else _line(space).append_text(line)
+
+
+def _title(column: doc.Column) -> str:
+    return readable(column.title + (f", {column.unit}" if column.unit else ""))
+
+
+def _natural(cell: doc.Cell) -> int:
+    """Return how many columns of a terminal a cell would take."""
+    if isinstance(cell, doc.Bar):
+        return _BAR_WIDTH
+    if isinstance(cell, doc.Tokens):
+        return _size(readable("".join(cell.parts))) + 4
+    return _size(_cell(cell, 0, _MARKS[0], "").plain)
+
+
+def _cell(cell: doc.Cell, width: int, marks: tuple[str, str], style: str) -> Line:
+    match cell:
+        case str():
+            return _line(cell, style)
+        case doc.Mark(text, level):
+            return _line(text, _COLORS[level])
+        case doc.Bar(share):
+            eighths = round(8 * _BAR_WIDTH * min(1.0, max(0.0, share)))
+            return _line("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip())
+        case doc.Tokens():
+            return _tokens(cell, width, marks)
+    return _line(in_words(cell), style)
+
+
+def _marks(cells: Sequence[doc.Cell]) -> tuple[str, str]:
+    """Return signs to set off a token, such as do not occur in the texts themselves and can be shown."""
+    text = "".join(part for cell in cells if isinstance(cell, doc.Tokens) for part in cell.parts)
+    free = (pair for pair in _MARKS if not set("".join(pair)) & set(text) and readable("".join(pair)) == "".join(pair))
+    return next(free, _MARKS[-1])
+
+
+def _tokens(cell: doc.Tokens, width: int, marks: tuple[str, str]) -> Line:
+    """Return the token that is meant between marks, and as much of what stands around it as there is room for."""
+    if cell.meant is None:
+        return _line(_cut("".join(cell.parts), width, "end"))
+    before, meant = "".join(cell.parts[: cell.meant]), cell.parts[cell.meant]
+    # The span of a word takes the white space before it, which is not what is meant.
+    text = meant.lstrip(" ") or meant
+    before = readable(before + meant[: len(meant) - len(text)])
+    after = readable("".join(cell.parts[cell.meant + 1 :]))
+    room = width - sum(map(len, marks))
+    text = _cut(readable(text), max(_NARROWEST, room), "end")
+    free = max(0, room - _size(text))
+    after = _cut(after, min(_AROUND, max(free // 2, free - _size(before))), "end")
+    before = _cut(before, min(_AROUND, free - _size(after)), "start")
+    return _line("").append(before, "dim").append(marks[0] + text + marks[1], "bold red").append(after, "dim")
+
+
+def _size(text: str) -> int:
+    """Return the columns of a terminal that a text takes: two for each wide character."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _cut(text: str, room: int, where: Literal["start", "middle", "end"] = "middle") -> str:
+    """Return as much of a text as fits, with a sign where something is missing."""
+    if _size(text) <= room:
+        return text
+    sign = readable("…")
+    keep = room - len(sign)
+    head = {"start": 0, "middle": (keep + 1) // 2, "end": keep}[where]
+    first, last = 0, len(text)
+    while first < len(text) and _size(text[: first + 1]) <= head:
+        first += 1
+    while last > first and _size(text[last - 1 :]) <= keep - head:
+        last -= 1
+    return text[:first] + sign + text[last:] if keep > 0 else ""
 
 
 class _NowAndThen:
@@ -254,19 +344,6 @@ class _Live:
         from rich.text import Text
 
         self._status.update(Text(f"{visible(text)} …"))
-
-
-class Speed:
-    """Tokens a second since the beginning, for people who wait."""
-
-    def __init__(self) -> None:
-        self._began, self.tokens = time.perf_counter(), 0
-
-    def add(self, tokens: int) -> str:
-        """The count and the rate, after so many tokens more."""
-        self.tokens += tokens
-        seconds = max(time.perf_counter() - self._began, 1e-9)
-        return f"{self.tokens:,} tokens, {self.tokens / seconds:,.0f} a second"
 
 
 @contextmanager

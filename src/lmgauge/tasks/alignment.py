@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -241,6 +241,21 @@ class AlignedSegment:
     system: str
     alignment: Alignment
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, the units of both texts, and the runs of the same operation; the segment from 1."""
+        alignment = self.alignment
+        return {
+            "segment": self.segment + 1,
+            "system": self.system,
+            "hits": alignment.hits,
+            "substitutions": alignment.substitutions,
+            "deletions": alignment.deletions,
+            "insertions": alignment.insertions,
+            "reference": list(alignment.reference),
+            "hypothesis": list(alignment.hypothesis),
+            "chunks": [asdict(chunk) for chunk in alignment.chunks],
+        }
+
 
 def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[AlignedSegment]:
     """Align several systems with the references, block by block; the systems of a segment come one after the other.
@@ -315,3 +330,19 @@ def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
             elif operation == "insert":
                 counts.insertions[hypothesis or ""] += 1
     return counts
+
+
+def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCounts]:
+    """Return the errors of each system.
+
+    Args:
+        segments: alignments of the segments of all systems.
+    """
+    by_system: dict[str, ErrorCounts] = {}
+    for segment in segments:
+        mine = error_counts([segment.alignment])
+        total = by_system.setdefault(segment.system, ErrorCounts())
+        total.substitutions.update(mine.substitutions)
+        total.deletions.update(mine.deletions)
+        total.insertions.update(mine.insertions)
+    return by_system

@@ -27,6 +27,7 @@ from lmgauge.files import writing_directory
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together, with_same_events
 from lmgauge.text.encoding import ReservedPolicy
@@ -58,7 +59,7 @@ class _ReservedChoice(Protocol):
     def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
 
 
-class MixtureModel:
+class MixtureModel(ScoresStrings):
     """A weighted mean of models, itself a language model.
 
     Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what
@@ -87,7 +88,7 @@ class MixtureModel:
             names: what to call the components in messages; their labels if not given.
 
         Raises:
-            InputError: tokenizers, vocabularies or the meaning of reserved tokens differ.
+            InputError: tokenizers, vocabularies, the meaning of reserved tokens or the ends of lines differ.
             UsageError: too few models, or weights that are none.
         """
         self._aligned = agreeing(components, names)
@@ -238,7 +239,7 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
     """The models, all with the ids of the first.
 
     Raises:
-        InputError: tokenizers, vocabularies or the meaning of reserved tokens differ.
+        InputError: tokenizers, vocabularies, the meaning of reserved tokens or the ends of lines differ.
         UsageError: fewer than two models.
     """
     if len(models) < 2:
@@ -251,6 +252,13 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
             raise InputError(
                 f"a <unk>, <s> or </s> in the text means {told[0][1]!r} to {told[0][0]} and {policy!r} to {name}; "
                 "choose one for all with --reserved (with_reserved in Python)"
+            )
+    unscored = [policy_of(model).line_ends == "unscored" for model in models]
+    for name, other in zip(names, unscored, strict=True):
+        if other != unscored[0]:
+            without, scoring = (name, names[0]) if other else (names[0], name)
+            raise InputError(
+                f"{without} leaves out </s>, the end of a line, and {scoring} scores it; use models trained alike (--no-eos)"
             )
     return tuple(
         models[0] if i == 0 else aligned(model, models[0], names=(names[i], names[0])) for i, model in enumerate(models)

@@ -1,0 +1,179 @@
+"""Comparisons: the verdict first, then the figures, what has to agree, and where the difference comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
+from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
+from lmgauge.numerics.intervals import DOCUMENTS, Interval
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import in_words, p_equals, percent
+from lmgauge.report.slices import example_blocks, slice_blocks
+
+METRIC_NAMES = {
+    "perplexity": "perplexity",
+    "bits_per_byte": "bits per byte",
+    "bits_per_character": "bits per character",
+    "bits_per_word": "bits per word",
+}
+Figure = doc.Number | doc.Range
+_AGREES = {True: doc.Mark("yes", "good"), False: doc.Mark("NO", "bad"), None: doc.Mark("?", "unknown")}
+_PARTS = {WHOLE: "", EXACT_PART: " (exact part)", SHARED_EVENTS: " (shared events)"}
+_ABOUT = (
+    "This verdict covers these two models on similar texts. To compare the training recipes, use --recipe with several runs "
+    "of each."
+)
+
+
+def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
+    """Return the verdict and figures of each comparison, what has to agree, and with details slices and examples.
+
+    Args:
+        comparisons: at least one run beside the first.
+        details: also slices and examples.
+    """
+    verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
+    shown = [block for item in comparisons for block in _details(item)] if details else []
+    return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
+
+
+def _one(comparison: Comparison, models: int) -> Iterator[doc.Heading | doc.Verdict | doc.Text | doc.Table]:
+    yield doc.Heading(f"{comparison.second} compared with {comparison.first}")
+    yield _verdict(comparison, models)
+    yield from map(doc.Text, _comparable(comparison))
+    if comparison.differences:
+        yield _figures(comparison)
+    if comparison.independence:
+        yield doc.Text(f"95 % intervals and p-values: {comparison.independence}.", note=True)
+    if comparison.p_value_holm is not None:
+        yield doc.Text(_ABOUT, note=True)
+    for note in comparison.notes:
+        yield doc.Text(note, note=True)
+
+
+def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:
+    verdicts = [_AGREES[agreement.agrees] for agreement in agreements]
+    for i, agreement in enumerate(agreements):
+        if agreement.what == EXACT and not agreement.agrees:
+            verdicts[i] = doc.Mark("no", "unknown")  # stands in the way of some figures only
+    values = zip(*(agreement.values for agreement in agreements), strict=True)
+    runs = [doc.labels(name, mine, wraps=True) for name, mine in zip(names, values, strict=True)]
+    what = doc.labels("what has to agree", [agreement.what for agreement in agreements])
+    return doc.Table((what, *runs, doc.Column("agrees", verdicts, align="left")))
+
+
+def _comparable(comparison: Comparison) -> Iterator[str]:
+    """Yield one line for metrics with the same verdict and reasons, and what is compared below."""
+    metrics: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    for verdict in comparison.verdicts:
+        metrics.setdefault((verdict.comparable, verdict.reasons), []).append(METRIC_NAMES[verdict.metric])
+    for (comparable, reasons), names in metrics.items():
+        which = ", ".join(names)
+        yield f"{which}: comparable" if comparable else f"{which}: NOT comparable: {'; '.join(reasons)}"
+    nearest = next((verdict.nearest for verdict in comparison.verdicts if verdict.nearest), None)
+    if nearest and not any(verdict.comparable for verdict in comparison.verdicts):
+        yield f"nearest comparable figure: {nearest}"
+    if comparison.part == EXACT_PART and comparison.bytes is not None and comparison.bytes_in_all:
+        share = percent(comparison.bytes / comparison.bytes_in_all, 1)
+        yield f"compared below: {comparison.bytes:,} of {comparison.bytes_in_all:,} bytes ({share})"
+    if comparison.part == SHARED_EVENTS:
+        yield f"compared below: {comparison.events:,} events"
+
+
+def _figures(comparison: Comparison) -> doc.Table:
+    differences = [*comparison.differences, *comparison.without_zeros]
+    without = len(comparison.differences)
+    names = [_name(d, comparison) + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
+    cells = [_cells(d, comparison) for d in differences]
+    first, second, gap, between = zip(*cells, strict=True)
+    return doc.Table(
+        (
+            doc.labels("figure", names),
+            doc.Column(comparison.first, first),
+            doc.Column(comparison.second, second),
+            doc.Column("difference", gap, 2),
+            doc.Column("95 % interval", between, 1),
+        )
+    )
+
+
+def _name(difference: Difference, comparison: Comparison) -> str:
+    return METRIC_NAMES[difference.metric] + _PARTS.get(comparison.part, "")
+
+
+def _cells(difference: Difference, comparison: Comparison) -> tuple[Figure, Figure, Figure, Figure]:
+    """Return the figure of each model, their difference and its interval."""
+    if perplexity := difference.metric == "perplexity":
+        first, second = doc.Number(difference.first, 2), doc.Number(difference.second, 2)
+    else:
+        bounds = comparison.lower_bounds
+        first, second = doc.Number(difference.first, bound=bounds[0]), doc.Number(difference.second, bound=bounds[1])
+    return first, second, *change_cells(difference.difference, difference.interval, perplexity=perplexity)
+
+
+def change_cells(difference: float, interval: Interval | None, *, perplexity: bool) -> tuple[Figure, Figure]:
+    """Return a difference of two figures and its interval: in bits, or for perplexity as a change in per cent.
+
+    Args:
+        difference: in bits; for perplexity the ratio.
+        interval: its 95 % interval; None where there is none.
+        perplexity: the figure is a perplexity.
+    """
+    form: doc.Form = "change" if perplexity else "signed"
+    digits = 2 if perplexity else 4
+    between = doc.Number(None) if interval is None else doc.Range(interval.low, interval.high, digits, form)
+    return doc.Number(difference, digits, form), between
+
+
+def _verdict(comparison: Comparison, models: int) -> doc.Verdict:
+    """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real."""
+    if not comparison.differences:
+        return doc.Verdict("bad", "Not comparable: nothing of the two can be compared.")
+    lead = comparison.differences[0]
+    first, second, gap, between = map(in_words, _cells(lead, comparison))
+    whole = comparison.part == WHOLE and comparison.verdict(lead.metric).comparable
+    where = "Comparable" if whole else f"Not comparable as a whole; on the {comparison.part}"
+    interval = "" if lead.interval is None else f" (95 % interval {between})"
+    name = METRIC_NAMES[lead.metric]
+    figures = f"{name} {second} for {comparison.second}, {first} for {comparison.first}, difference {gap}{interval}."
+    level: doc.Level = "good" if comparison.significant else "unknown"
+    return doc.Verdict(level, " ".join([f"{where}: {figures}", *_conclusion(comparison, models)]))
+
+
+def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
+    p = comparison.p_value_holm
+    yield from comparison.doubts
+    if p is None:
+        return
+    adjusted = f", adjusted for {models} models (Holm)" if models > 1 else ""
+    unit = comparison.unit if comparison.unit == DOCUMENTS else "segments"
+    tested = f"{p_equals(p)}{adjusted}, {comparison.units:,} paired {unit}"
+    if comparison.doubts:
+        yield f"So there is no verdict ({tested}, if they are natural logs)."
+        return
+    lead = comparison.differences[0]
+    where = {EXACT_PART: " on the part compared", SHARED_EVENTS: " on the shared events"}.get(comparison.part, "")
+    if comparison.significant:
+        better = comparison.second if lead.second < lead.first else comparison.first
+        yield f"The difference{where} is real: {better} is better ({tested})."
+        return
+    yield f"The difference{where} is not significant ({tested})."
+    needed = comparison.units_needed
+    if needed is not None:
+        yield (
+            f"To find a difference of this size about {needed:,} such {unit} are needed, "
+            f"{needed / max(1, comparison.units):,.1f} times this text (80 % power)."
+        )
+
+
+def _details(comparison: Comparison) -> doc.Document:
+    names = (comparison.first, comparison.second)
+    examples = (
+        ("Tokens where {} loses most", comparison.tokens_lost),
+        ("Tokens where {} wins most", comparison.tokens_won),
+        ("Segments where {} loses most", comparison.segments_lost),
+        ("Segments where {} wins most", comparison.segments_won),
+    )
+    slices = [block for part in comparison.slices for block in slice_blocks(part, names)]
+    return (*slices, *(block for title, those in examples for block in example_blocks(title.format(names[1]), those, names)))

@@ -1,0 +1,189 @@
+"""Diagnoses: what the number is worth, where the bits go, what is worst, whether it may be believed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
+from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
+from lmgauge.evaluation.diagnosis.ranks import RankStatistics
+from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
+from lmgauge.report import blocks as doc
+from lmgauge.report import evaluations
+from lmgauge.report.formats import number, percent, probability, signed
+from lmgauge.report.slices import example_blocks, slice_blocks
+
+
+def blocks(diagnosis: Diagnosis) -> doc.Document:
+    """Return all that was worked out; sections that say nothing are left out.
+
+    Args:
+        diagnosis: of one model on one text.
+    """
+    return (*evaluations.blocks([diagnosis.evaluation]), *_sections(diagnosis), *doc.notes(diagnosis.notes))
+
+
+def _sections(diagnosis: Diagnosis) -> Iterator[doc.Block]:
+    names = [diagnosis.evaluation.model]
+    if diagnosis.baselines:
+        yield _baselines(diagnosis)
+    for slices in diagnosis.slices:
+        if len(slices.rows) > 1:
+            yield from slice_blocks(slices, names)
+    if diagnosis.costly_tokens:
+        yield _tokens(diagnosis)
+    yield from example_blocks("events with the least probability", diagnosis.worst_tokens, names)
+    yield from example_blocks("events of probability zero, the first", diagnosis.impossible_tokens, names)
+    title = f"segments that cost most beyond the {number(_average(diagnosis), 3)} bits a byte that bytes cost on average"
+    yield from example_blocks(title, diagnosis.worst_segments, names)
+    if diagnosis.unseen_words:
+        yield _unseen(diagnosis)
+    if diagnosis.calibration is not None:
+        yield from _calibration(diagnosis.calibration)
+    if diagnosis.ranks is not None:
+        yield doc.Heading("ranks and entropies of all events")
+        yield from (doc.Text(line, indent=2) for line in _rank_lines(diagnosis.ranks))
+    if diagnosis.information is not None:
+        yield from _information(diagnosis.information)
+
+
+def _average(diagnosis: Diagnosis) -> float | None:
+    result = diagnosis.evaluation
+    if not result.bytes or result.perplexity_without_zeros is None:
+        return None
+    return finite_bits(result) / result.bytes
+
+
+def _baselines(diagnosis: Diagnosis) -> doc.Table:
+    result = diagnosis.evaluation
+    own = result.bits_per_byte
+    rows = [(b.bits_per_byte, b.name, b.what) for b in diagnosis.baselines]
+    if own is not None:
+        rows.append((own, result.model, "the model"))
+    rows.sort()
+    model = tuple(i for i, row in enumerate(rows) if row[2] == "the model")
+    bound = result.bits_per_byte_is_bound
+    bits = [doc.Number(row[0], 3, bound=bound and i in model) for i, row in enumerate(rows)]
+    known = own if own and math.isfinite(own) else None
+    times = [doc.Number(None if known is None else row[0] / known, 2, "times") for row in rows]
+    columns = (
+        doc.labels("", [row[1] for row in rows]),
+        doc.Column("bits/byte", bits),
+        doc.Column("compared with the model", ["" if i in model else cell for i, cell in enumerate(times)], 2),
+        doc.labels("what it is", [row[2] for row in rows], wraps=True, drop=1),
+    )
+    return doc.Table(columns, "what the number is worth: the same bytes without a language model", model)
+
+
+def _tokens(diagnosis: Diagnosis) -> doc.Table:
+    costs = diagnosis.costly_tokens
+    total = finite_bits(diagnosis.evaluation)
+    columns = [
+        doc.labels("", [cost.token if cost.token.strip() else repr(cost.token) for cost in costs]),
+        doc.numbers("events", [cost.events for cost in costs], form="count", drop=1),
+        doc.numbers("bits in all", [cost.bits for cost in costs], 0, drop=2),
+        doc.numbers("share of bits", [cost.bits / total if total else None for cost in costs], 2, "percent"),
+        doc.numbers("bits each", [cost.mean_bits for cost in costs], 2),
+    ]
+    if any(cost.zeros for cost in costs):
+        columns.append(doc.numbers("p = 0", [cost.zeros for cost in costs], form="count"))
+    return doc.Table(tuple(columns), "tokens that cost most in all")
+
+
+def _unseen(diagnosis: Diagnosis) -> doc.Table:
+    words = diagnosis.unseen_words
+    columns = (
+        doc.labels("", [word.word for word in words]),
+        doc.numbers("events", [word.events for word in words], form="count"),
+        doc.numbers("bits each", [word.bits / word.events for word in words], 2),
+    )
+    counts = f"{diagnosis.evaluation.oov:,} events, {diagnosis.unseen_types:,} different"
+    return doc.Table(columns, f"unseen words: {counts}; the most frequent")
+
+
+def _calibration(calibration: Calibration) -> Iterator[doc.Block]:
+    bins = [b for b in calibration.decades if b.forecasts and b.high < 0.5]
+    bins += [b for b in calibration.tenths if b.forecasts and b.low >= 0.1 - 1e-12]
+    names = [f"{probability(b.low)} to {probability(b.high)}" for b in bins]
+    rows = [(b.forecasts, b.mean_forecast, b.share_happened, b.happened, b.expected, _deviation(b)) for b in bins]
+    if never := calibration.impossible_happened:
+        names.insert(0, "0")
+        share = never / calibration.impossible_forecasts
+        rows.insert(0, (calibration.impossible_forecasts, 0.0, share, never, 0.0, math.inf))
+    forecasts, means, shares, times, expected, off = zip(*rows, strict=True) if rows else ((),) * 6
+    columns = (
+        doc.labels("given p", names),
+        doc.numbers("forecasts", forecasts, form="count", drop=1),
+        doc.numbers("mean p", means, 3, "probability"),
+        doc.numbers("came true", shares, 3, "probability"),
+        doc.numbers("times", times, form="count", drop=2),
+        doc.numbers("expected", expected, 1, drop=3),
+        doc.numbers("off by", off, 1, "deviation"),
+    )
+    which = "all" if calibration.seed is None else f"{calibration.contexts:,} of {calibration.events:,}"
+    question = "calibration: are events given p = 0.1 seen a tenth of the time?"
+    yield doc.Table(columns, f"{question} ({which} contexts)", footnotes=("off by: in standard deviations (σ).",))
+    series = doc.Series("share that came true", tuple(means), tuple(shares))
+    yield doc.ChartData(question, "mean p", "share that came true", "", (series,))
+    yield doc.Heading("how sure it is")
+    yield from (doc.Text(line, indent=2) for line in _confidence_lines(calibration))
+
+
+def _deviation(one: Bin) -> float | None:
+    """Return how far a bin is from what was expected, in standard deviations."""
+    return (one.happened - one.expected) / one.deviation if one.deviation else None
+
+
+def _confidence_lines(calibration: Calibration) -> Iterator[str]:
+    given = f"given {percent(calibration.mean_confidence, 1)} on average"
+    yield f"the most probable token came in {percent(calibration.accuracy, 1)} of contexts, {given}"
+    yield f"expected calibration error of it: {percent(calibration.expected_calibration_error)} (15 equal bins)"
+    paid = number(calibration.mean_surprisal_bits, 3)
+    yield f"entropy {number(calibration.mean_entropy_bits, 3)} bits an event, paid {paid}"
+    if calibration.overconfidence_bits is not None:
+        yield _overconfidence(calibration.overconfidence_bits, calibration.overconfidence_interval)
+    yield f"Brier score {number(calibration.brier_score)} (0 is perfect, 2 the worst)"
+
+
+def _overconfidence(over: float, interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return f"that is {signed(over, 3)} bits"
+    low, high = interval
+    sure = "the model is too sure of itself" if low > 0 else "neither too sure nor too unsure"
+    sure = "the model is less sure than it could be" if high < 0 else sure
+    return f"that is {signed(over, 3)} bits (95 %: {signed(low, 3)} to {signed(high, 3)}): {sure}"
+
+
+def _rank_lines(ranks: RankStatistics) -> Iterator[str]:
+    if ranks.first is not None and ranks.top_5 is not None and ranks.top_10 is not None:
+        shares = ", ".join(percent(share, 1) for share in (ranks.first, ranks.top_5, ranks.top_10))
+        yield f"the token that came was the first, among 5, among 10 most probable: {shares}"
+        yield f"mean reciprocal rank {number(ranks.mean_reciprocal_rank)}"
+    if ranks.mean_entropy_bits is not None:
+        difference = ranks.mean_surprisal_bits - ranks.mean_entropy_bits
+        paid = f"entropy {number(ranks.mean_entropy_bits, 3)} bits an event, paid {number(ranks.mean_surprisal_bits, 3)}"
+        sure = "too sure of itself" if difference > 0 else "less sure than it could be"
+        yield f"{paid}: {signed(difference, 3)} bits, the model is {sure}" if math.isfinite(difference) else paid
+
+
+def _information(curve: InformationCurve) -> Iterator[doc.Block]:
+    curves = {"text": curve.text_bits} | ({} if curve.sampled_bits is None else {"sampled": curve.sampled_bits})
+    highest = max(bits for values in curves.values() for bits in values)
+    columns = [doc.labels("tokens", [str(distance) for distance in curve.distances])]
+    for name, values in curves.items():
+        columns.append(doc.numbers(name, values, 4, "fixed", unit="bits"))
+        columns.append(
+            doc.Column("", [doc.Bar(bits / highest if highest > 0 else 0.0) for bits in values], drop=1, align="left")
+        )
+    title = "how far back the text tells what comes: mutual information of tokens so far apart"
+    merged = f"the {curve.classes - 1:,} most frequent of {curve.types:,} types, the others as one"
+    kinds = merged if curve.classes < curve.types else f"all {curve.types:,} types"
+    where = "" if curve.stretches == 1 else f" in {curve.stretches} stretches"
+    note = (
+        f"{curve.tokens:,} tokens{where}; {kinds}: a lower bound. What the same tokens give in random order is taken off; "
+        f"what is left by chance is about {curve.chance_bits:.4f} bits."
+    )
+    yield doc.Table(tuple(columns), title, footnotes=(note,))
+    series = tuple(doc.Series(name, tuple(curve.distances), tuple(values)) for name, values in curves.items())
+    yield doc.ChartData(title, "distance", "mutual information", "bits", series, x_unit="tokens")

@@ -1,0 +1,105 @@
+"""Evaluations: perplexity first, then the units, then what could spoil them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.evaluation.results import Evaluation, comparison_notes
+from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
+from lmgauge.report import blocks as doc
+
+
+def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
+    """Return a table with a row for each evaluation, what a reader must know to read it, and the signatures.
+
+    Args:
+        results: at least one, of models or groups of segments.
+        title: above the table.
+    """
+    signatures = dict.fromkeys(result.signature for result in results)
+    return (_table(results, title), *doc.notes(list(footnotes(results))), *map(doc.Signature, signatures))
+
+
+def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
+    columns = [doc.labels("model", [result.model for result in results])]
+    if any(result.group is not None for result in results):
+        columns.append(doc.labels("group", [result.group or "(all)" for result in results]))
+    columns += [
+        doc.numbers("perplexity", [result.perplexity for result in results], 2),
+        doc.Column("95 % interval", [_interval(result) for result in results], 4),
+        doc.numbers("nats/event", [result.cross_entropy for result in results], drop=3),
+        doc.Column("bits/word", [_bits(result.bits_per_word, result) for result in results], 2),
+        doc.Column("bits/char", [_bits(result.bits_per_character, result) for result in results], 1),
+        doc.Column("bits/byte", [_bits(result.bits_per_byte, result) for result in results], 6),
+        doc.numbers("OOV", [result.oov_rate for result in results], 2, "percent", drop=7),
+        doc.numbers("events", [result.events for result in results], form="count", drop=5),
+    ]
+    if any(result.zero_probability_events for result in results):
+        columns.append(doc.numbers("p = 0", [result.zero_probability_events for result in results], form="count"))
+        columns.append(doc.numbers("ppl without", [result.perplexity_without_zeros for result in results], 2, drop=8))
+    return doc.Table(tuple(columns), title)
+
+
+def _bits(value: float | None, result: Evaluation) -> doc.Number:
+    return doc.Number(value, bound=result.bits_per_byte_is_bound)
+
+
+def _interval(result: Evaluation) -> doc.Cell:
+    if result.interval is None or result.zero_probability_events:
+        return doc.Number(None)
+    return doc.Range(result.interval.low, result.interval.high, 2)
+
+
+def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
+    """Yield sentences about bounds, zero probabilities, what reading changed and what may be compared; each once.
+
+    Args:
+        results: the evaluations of one table.
+    """
+    if any(result.bits_per_byte_is_bound for result in results):
+        reasons = dict.fromkeys(reason for result in results for reason in _bound_reasons(result))
+        yield f"≥: lower bound, as {' and '.join(reasons)}."
+    for result in results:
+        if result.zero_probability_events and result.group is None:
+            first = result.first_zero_probability_events[0]
+            yield (
+                f"{result.model}: {result.zero_probability_events:,} events have probability zero, "
+                f"first {first.token!r}, event {first.position + 1} of segment {first.segment + 1}; "
+                "'ppl without' leaves them out."
+            )
+    yield from (f"95 % interval: {result.independence}." for result in _of_each_kind(results))
+    groups = [result for result in results if result.group is not None and result.interval is not None]
+    if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):
+        yield "95 % interval of a group that is one document: about text like this document."
+    elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
+        yield "95 % interval of a group: over the documents in it."
+    yield from dict.fromkeys(note for result in results for note in result.notes)
+    yield from comparison_notes(results)
+
+
+def _of_each_kind(results: Sequence[Evaluation]) -> list[Evaluation]:
+    """Return of all intervals of one kind the result whose segments are most alike: one sentence says it for all."""
+    widest: dict[tuple[str, int, bool], tuple[float, Evaluation]] = {}
+    for result in results:
+        interval = result.interval
+        if interval is not None and result.group is None:
+            kind = interval.unit, interval.units, interval.alike > 1.0
+            if kind not in widest or interval.alike > widest[kind][0]:
+                widest[kind] = interval.alike, result
+    return [result for _, result in widest.values()]
+
+
+def _bound_reasons(result: Evaluation) -> Iterator[str]:
+    """Yield why bits per byte are a lower bound; nothing where they are exact."""
+    if result.oov:
+        cheaper = "unseen words are one event <unk>, cheaper to predict than they are"
+        yield "unseen words are impossible" if result.oov_policy == "closed" else cheaper
+    if not result.lossy_segments:
+        return
+    if not ContextPolicy.parse(result.context).scores_first_tokens:
+        yield "what comes first in a context is not scored"
+    elif result.unit == "word":
+        yield "the tokens do not give back all white space"
+    else:
+        yield "the tokenizer alters some of the text, or reads it as special tokens"

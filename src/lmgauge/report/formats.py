@@ -1,0 +1,129 @@
+"""How numbers are written: one rule for each form, for cells of tables and for sentences, in every renderer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from lmgauge.report.blocks import Form, Number, Range
+
+_SIGNED_FORMS = ("signed", "fixed", "change")
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a figure with so many digits after the point; infinity as a sign, a dash for None.
+
+    >>> number(1234.5, 1), number(None), number(1e9)
+    ('1,234.5', '–', '1e+09')
+    """
+    if value is None:
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if value and (abs(value) >= 10**7 or abs(value) < 10**-digits):
+        return f"{value:.{digits}g}"
+    return f"{value:,.{digits}f}"
+
+
+def signed(value: float | None, digits: int = 4) -> str:
+    """Return a difference: as `number`, with its sign always in front.
+
+    >>> signed(0.5, 1)
+    '+0.5'
+    """
+    return ("+" if value is not None and value > 0 else "") + number(value, digits)
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value; very small ones as a bound.
+
+    >>> p_value(0.00001)
+    '< 0.0001'
+    """
+    if value is None:
+        return number(None)
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+
+def p_equals(value: float) -> str:
+    """Return a p-value for a sentence.
+
+    >>> p_equals(0.5), p_equals(0)
+    ('p = 0.5000', 'p < 0.0001')
+    """
+    shown = p_value(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def change(ratio: float, digits: int = 2) -> str:
+    """Return a ratio as a change in per cent; very large ones as they are.
+
+    >>> change(0.9)
+    '-10.00 %'
+    """
+    return f"{100 * (ratio - 1):+.{digits}f} %" if ratio < 1e6 else number(ratio)
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """Return a share of 1 in per cent.
+
+    >>> percent(0.5, 1)
+    '50.0 %'
+    """
+    return f"{100 * share:.{digits}f} %"
+
+
+def counted(count: int, what: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "word"), counted(2000, "word")
+    ('1 word', '2,000 words')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def probability(value: float, digits: int = 1) -> str:
+    """Return a probability; small ones as powers of ten, so that columns stay narrow.
+
+    >>> probability(0.25, 2), probability(0.00001)
+    ('0.25', '1e-5')
+    """
+    if value and value < 0.001:
+        return f"{value:.{max(0, digits - 1)}e}".replace("e-0", "e-")
+    return f"{value:.{digits}g}"
+
+
+FORMS: dict[Form, Callable[[float, int], str]] = {
+    "number": number,
+    "signed": signed,
+    "fixed": lambda value, digits: f"{value:,.{digits}f}",
+    "percent": percent,
+    "change": change,
+    "count": lambda value, digits: f"{round(value):,}",
+    "p": lambda value, digits: p_value(value),
+    "times": lambda value, digits: f"{value:.{digits}f} ×",
+    "deviation": lambda value, digits: f"{value:+.{digits}f} σ",
+    "probability": probability,
+    "rank": lambda value, digits: f"{value:g}",
+    "places": lambda value, digits: f"{value:+g}",
+}
+"""The rules by name."""
+
+
+def in_words(cell: Number | Range) -> str:
+    """Return a number or an interval as it is written everywhere: a lower bound with ≥, a significant p-value with *.
+
+    >>> in_words(Number(1.5, 1, bound=True)), in_words(Range(0.1, 0.2, 1))
+    ('≥ 1.5', '0.1 – 0.2')
+    """
+
+    def form(value: float, digits: int) -> str:
+        return FORMS[cell.form if math.isfinite(value) or cell.form == "signed" else "number"](value, digits)
+
+    if isinstance(cell, Range):
+        between = " .. " if cell.form in _SIGNED_FORMS else " – "
+        return form(cell.low, cell.digits) + between + form(cell.high, cell.digits)
+    if cell.value is None:
+        return number(None)
+    bound = cell.bound and math.isfinite(cell.value)
+    return "≥ " * bound + "* " * cell.significant + form(cell.value, cell.digits)

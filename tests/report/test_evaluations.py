@@ -1,0 +1,98 @@
+"""The table of evaluations: columns that go on narrow terminals, and what is said below it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import lmgauge
+from lmgauge.evaluation.evaluate import evaluate
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.report.evaluations import blocks, footnotes
+from lmgauge.report.terminal import as_text
+from lmgauge.text.documents import Corpus
+
+HOSTILE = "a\x1b[31m\u202e\n[bold]b\t" + "long" * 50
+
+
+@pytest.fixture(scope="module")
+def result() -> Evaluation:
+    corpus = Corpus.from_strings(["the cat", "the dog"])
+    one: Evaluation = evaluate([lmgauge.train("witten-bell", corpus, order=2)], corpus)[0]
+    return one
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_columns_that_do_not_fit_are_named_and_the_perplexity_stays(result: Evaluation, width: int) -> None:
+    shown = as_text(blocks([result]), width)
+    head = shown.splitlines()[0]
+    table, _, note = shown.split("\n\n")[0].partition("not shown at this width: ")
+    columns = ("95 % interval", "nats/event", "bits/word", "bits/char", "bits/byte", "OOV", "events")
+    assert [name for name in columns if (name in head) == (name in note.replace("\n", " "))] == []
+    assert f"{result.perplexity:.2f}" in table
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) <= width
+    assert (note == "") == (width == 120)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_hostile_names_stay_in_their_cells(result: Evaluation, width: int) -> None:
+    shown = as_text(blocks([replace(result, model=HOSTILE, group=HOSTILE), result]), width)
+    assert not set("\x1b\u202e\t") & set(shown)
+    assert f"{result.perplexity:.2f}" in shown
+    lines = shown.split("\n\n")[0].splitlines()
+    assert max(map(len, lines)) <= max(width, 45)
+    assert "[bold]" in as_text(blocks([replace(result, model="[bold]b")]))
+
+
+def test_infinite_figures_are_signs_and_counted(result: Evaluation) -> None:
+    zeros = replace(
+        result,
+        perplexity=math.inf,
+        cross_entropy=math.inf,
+        bits_per_byte=math.inf,
+        bits_per_byte_is_bound=True,
+        zero_probability_events=2,
+        perplexity_without_zeros=3.5,
+        first_zero_probability_events=[lmgauge.evaluation.tally.ZeroEvent(1, 2, "x")],
+    )
+    shown = as_text(blocks([zeros]))
+    row = shown.splitlines()[2]
+    assert row.split()[1:3] == ["∞", "–"]
+    assert "≥ ∞" not in row
+    assert row.split()[-2:] == ["2", "3.50"]
+    assert "2 events have probability zero, first 'x', event 3 of segment 2" in shown.replace("\n", " ")
+
+
+def test_a_signature_is_one_line_and_said_once(result: Evaluation) -> None:
+    lines = as_text(blocks([result, replace(result, group="g")]), 40).splitlines()
+    assert lines.count(result.signature) == 1
+    assert lines[-1] == result.signature
+
+
+def bound(result: Evaluation, **changes: Any) -> list[str]:
+    """What is said below the table of a result that is a bound."""
+    return list(footnotes([result, replace(result, bits_per_byte_is_bound=True, **changes)]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"lossy_segments": 1}, "the tokens do not give back all white space"),
+        ({"lossy_segments": 1, "unit": "subword"}, "the tokenizer alters some of the text, or reads it as special tokens"),
+        (
+            {"lossy_segments": 1, "unit": "subword", "context": "sentence,first=unscored"},
+            "what comes first in a context is not scored",
+        ),
+        (
+            {"oov": 1, "context": "sentence,first=unscored"},
+            "unseen words are one event <unk>, cheaper to predict than they are",
+        ),
+        ({"oov": 1, "oov_policy": "closed"}, "unseen words are impossible"),
+    ],
+)
+def test_the_reason_of_a_bound_is_the_true_one(result: Evaluation, changes: dict[str, Any], reason: str) -> None:
+    assert bound(result, **changes)[0] == f"≥: lower bound, as {reason}."

@@ -1,0 +1,89 @@
+"""Slices and examples as tables: figures of one model or two, charts where slices have an order, tokens in their text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from lmgauge.evaluation.slicing.examples import Example
+from lmgauge.evaluation.slicing.sums import Slice, Slices
+from lmgauge.report.blocks import ChartData, Table
+from lmgauge.report.slices import example_blocks, slice_blocks
+from lmgauge.report.terminal import as_text
+
+ROWS = (
+    Slice("word", 2, 3, 4, (5.0, 6.0), (1.25, 1.5), 0.25, (-0.1, 0.6), 0.2, (0, 0), (5.0, 6.0)),
+    Slice("[URL]", 1, 1, 2, (float("inf"), 1.0), (float("inf"), 0.5), None, None, None, (1, 0), (0.0, 1.0)),
+)
+NAMES = ["kn5", "a/very/long/name/of/a/run"]
+
+
+def example(text: str, before: str = "", after: str = "", bits: tuple[float, ...] = (3.0,), value: float = 3.0) -> Example:
+    return Example("a/b.txt", 7, 6, before, text, after, bits, value)
+
+
+def test_slices_of_two_models() -> None:
+    shown = as_text(slice_blocks(Slices("class", "byte", ROWS), NAMES))
+    assert re.search(r"^ +bytes +kn5 +a/very/long/name/of/a/run +difference +95 % interval +p$", shown, re.M)
+    assert re.search(r"^word +4 +1.250 +1.500 +\+0.250 +-0.100 .. \+0.600 +0.2000$", shown, re.M)
+    assert re.search(r"^\[URL\] +2 +∞ +0.500( +–){3}$", shown, re.M)
+    assert shown.startswith("by class, bits per byte\n")
+
+
+def test_slices_of_one_model_show_zeros_where_there_are_some() -> None:
+    shown = as_text(slice_blocks(Slices("class", "byte", ROWS), NAMES[:1]))
+    assert re.search(r"^word +3 +4 +1.250 +3.2 +0 +3.2$", shown, re.M)
+    assert re.search(r"^\[URL\] +1 +2 +∞ +∞ +1 +–$", shown, re.M)
+    finite = as_text(slice_blocks(Slices("class", "byte", ROWS[:1]), NAMES[:1]))
+    assert "p = 0" not in finite
+    assert "100.0 %" in finite
+
+
+def test_no_slices_are_no_table() -> None:
+    assert slice_blocks(Slices("class", "byte", ()), ["kn5"]) == ()
+
+
+def test_slices_in_order_are_also_a_chart() -> None:
+    table, chart = slice_blocks(Slices("position in the segment", "byte", ROWS), NAMES)
+    assert isinstance(table, Table)
+    assert isinstance(chart, ChartData)
+    assert [(series.name, series.x, series.y) for series in chart.series] == [
+        ("kn5", ("word", "[URL]"), (1.25, float("inf"))),
+        (NAMES[1], ("word", "[URL]"), (1.5, 0.5)),
+    ]
+    assert (chart.y_unit, chart.x_title) == ("bits", "position in the segment")
+    assert as_text([chart]) == ""
+
+
+def test_the_token_that_is_meant_is_marked() -> None:
+    shown = as_text(example_blocks("title", [example(" dog", "the", " barks"), example("a whole line")], ["kn5"]))
+    assert shown.splitlines() == [
+        "title (b.txt)",
+        "bits   line   the token in its text",
+        "───────────────────────────────────",
+        " 3.0      7   the »dog« barks",
+        " 3.0      7   a whole line",
+    ]
+
+
+def test_marks_do_not_occur_in_the_text() -> None:
+    shown = as_text(example_blocks("title", [example("dog", "the »big« ")], ["kn5"]))
+    assert "the »big« ⟦dog⟧" in shown
+
+
+def test_examples_of_two_models_have_the_bits_of_both() -> None:
+    shown = as_text(example_blocks("title", [example("dog", "the ", "", (1.0, 3.5), 2.5)], ["kn5", "wb5"]))
+    assert "kn5, bits   wb5, bits   difference   line" in shown
+    assert re.search(r"1.0 +3.5 +\+2.5 +7   the »dog«", shown)
+
+
+def test_examples_of_several_files_say_where() -> None:
+    examples = [example("a"), replace(example("b", value=5.0), source="c.txt")]
+    shown = as_text(example_blocks("title", examples, ["kn5"]))
+    assert shown.startswith("title\n")
+    assert re.search(r"^ 3.0 +\+5.0   c.txt:7   b$", shown, re.M)
+    assert "beyond average" in shown
+
+
+def test_no_examples_are_no_table() -> None:
+    assert example_blocks("title", [], ["kn5"]) == ()
