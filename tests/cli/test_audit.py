@@ -145,7 +145,7 @@ def test_standard_input(folder: Path) -> None:
         ([], "name a model with -m"),
         (["a", "b"], "name a model with -m"),
         (["none"], "no such run"),
-        (["{folder}/wb3"], "is no run"),
+        (["{folder}/wb3"], "is not a run folder"),
     ],
 )
 def test_bad_usage_exits_with_2(folder: Path, arguments: list[str], message: str) -> None:
