@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
     from lmgauge.api.calc import calc
-    from lmgauge.api.models import evaluate, evaluate_scores, sample
+    from lmgauge.api.compare import compare, compare_recipes
+    from lmgauge.api.diagnose import diagnose
+    from lmgauge.api.divergence import divergence
+    from lmgauge.api.evaluate import evaluate, evaluate_scores
+    from lmgauge.api.mix import mix
+    from lmgauge.api.outputs import Outputs
     from lmgauge.api.overlap import overlap
+    from lmgauge.api.sample import sample
+    from lmgauge.api.sentences import perplexity, score_text
     from lmgauge.api.train import train, train_neural
-    from lmgauge.api.verdicts import compare, compare_recipes, diagnose, divergence, mix
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
     from lmgauge.evaluation.audit import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
@@ -39,9 +45,11 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.models.registry import load_model
+    from lmgauge.models.scored_text import ScoredText, ScoredTexts
     from lmgauge.scores import ScoreBatch, read_scores
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.reading_options import ReadingOptions
     from lmgauge.text.vocabulary import Vocabulary
 
 _HOMES = {
@@ -63,26 +71,32 @@ _HOMES = {
     "ModelFileError": "lmgauge.errors",
     "NeuralModel": "lmgauge.models.network.torch.model",
     "NgramModel": "lmgauge.models.ngram.model",
+    "Outputs": "lmgauge.api.outputs",
     "Overlap": "lmgauge.text.overlap.results",
+    "ReadingOptions": "lmgauge.text.reading_options",
     "ScoreBatch": "lmgauge.scores",
+    "ScoredText": "lmgauge.models.scored_text",
+    "ScoredTexts": "lmgauge.models.scored_text",
     "ScoringOptions": "lmgauge.models.network.options",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
     "audit_run": "lmgauge.api.audit",
     "calc": "lmgauge.api.calc",
-    "compare": "lmgauge.api.verdicts",
-    "compare_recipes": "lmgauge.api.verdicts",
-    "diagnose": "lmgauge.api.verdicts",
-    "divergence": "lmgauge.api.verdicts",
-    "evaluate": "lmgauge.api.models",
-    "evaluate_scores": "lmgauge.api.models",
+    "compare": "lmgauge.api.compare",
+    "compare_recipes": "lmgauge.api.compare",
+    "diagnose": "lmgauge.api.diagnose",
+    "divergence": "lmgauge.api.divergence",
+    "evaluate": "lmgauge.api.evaluate",
+    "evaluate_scores": "lmgauge.api.evaluate",
     "load_model": "lmgauge.models.registry",
-    "mix": "lmgauge.api.verdicts",
+    "mix": "lmgauge.api.mix",
     "overlap": "lmgauge.api.overlap",
+    "perplexity": "lmgauge.api.sentences",
     "read_arpa": "lmgauge.models.ngram.arpa",
     "read_scores": "lmgauge.scores",
-    "sample": "lmgauge.api.models",
+    "sample": "lmgauge.api.sample",
+    "score_text": "lmgauge.api.sentences",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
     "write_arpa": "lmgauge.models.ngram.arpa",
@@ -110,8 +124,12 @@ __all__ = [
     "ModelFileError",
     "NeuralModel",
     "NgramModel",
+    "Outputs",
     "Overlap",
+    "ReadingOptions",
     "ScoreBatch",
+    "ScoredText",
+    "ScoredTexts",
     "ScoringOptions",
     "UsageError",
     "Vocabulary",
@@ -129,9 +147,11 @@ __all__ = [
     "load_model",
     "mix",
     "overlap",
+    "perplexity",
     "read_arpa",
     "read_scores",
     "sample",
+    "score_text",
     "tasks",
     "train",
     "train_neural",

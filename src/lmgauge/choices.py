@@ -58,6 +58,9 @@ SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 Precision = Literal["auto", "float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
+ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
+"""A model written under such a name is an ARPA file."""
+
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")

@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from lmgauge.api.models import Model, PathLike, Text, corpus_of, loaded
-from lmgauge.api.verdicts import _opened, _text_of
+from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit import DEFAULT_COMPRESSION_BYTES, DEFAULT_CONTEXTS, DEFAULT_MAX_OVERLAP, LEVELS, Audit
@@ -101,13 +100,13 @@ def audit_run(
     Raises:
         InputError: the table cannot be read.
     """
-    opened = _opened(run, check_seal=False)
-    corpus = opened.corpus() if text is None else _text_of([opened], text)
+    examined = opened(run, check_seal=False)
+    corpus = examined.corpus() if text is None else text_of([examined], text)
     contamination = None
     if train is not None and corpus is not None:
         contamination = contamination_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
     chosen = [levels] if isinstance(levels, str) else levels
-    return _audit_run(opened, corpus, levels=chosen, overlap=contamination, max_overlap=max_overlap)
+    return _audit_run(examined, corpus, levels=chosen, overlap=contamination, max_overlap=max_overlap)
 
 
 def contamination_source(

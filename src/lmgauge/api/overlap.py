@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lmgauge.api.models import Text, corpus_of
+from lmgauge.api.inputs import Text, corpus_of
 from lmgauge.text.overlap.find import DEFAULT_NEAR, DEFAULT_PASSAGES, find_overlap
 from lmgauge.text.overlap.results import Overlap
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, model_argument, neural_options, scoring_options
 
 _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 
-@click.command()
+@click.command(cls=Command)
 @model_argument
 @neural_options
 @json_option

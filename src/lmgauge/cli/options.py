@@ -229,7 +229,7 @@ def refuse_unused(options: dict[str, Any], models: Sequence[object]) -> None:
 
 def show_speed(models: Iterable[object], status: Any) -> None:
     """Let models that compute for long say how far they are."""
-    from lmgauge.report.terminal import Speed
+    from lmgauge.progress import Speed
 
     speed = Speed()
     for model in models:

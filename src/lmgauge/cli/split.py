@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from lmgauge.choices import ERROR_POLICIES, FORMATS, UNITS
+from lmgauge.cli.command import Command
 from lmgauge.cli.say import say
 
 
-@click.command("split")
+@click.command("split", cls=Command)
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT...")
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), help="Directory to write the parts to.")
 @click.option(

@@ -21,6 +21,7 @@ from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables, context_window
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
@@ -30,7 +31,7 @@ from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, run_ranges, thread_count
 
 
-class NgramModel:
+class NgramModel(ScoresStrings):
     """A trained n-gram model.
 
     Attributes:
