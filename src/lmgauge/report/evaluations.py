@@ -18,7 +18,7 @@ def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
         title: above the table.
     """
     signatures = dict.fromkeys(result.signature for result in results)
-    return (_table(results, title), *doc.notes(list(footnotes(results))), *map(doc.Signature, signatures))
+    return (_table(results, title), *doc.notes(footnotes(results)), *map(doc.Signature, signatures))
 
 
 def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
@@ -27,7 +27,7 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
         columns.append(doc.labels("group", [result.group or "(all)" for result in results]))
     columns += [
         doc.numbers("perplexity", [result.perplexity for result in results], 2),
-        doc.Column("95 % interval", [_interval(result) for result in results], 4),
+        doc.Column("95 % interval", [doc.between(None if r.zero_probability_events else r.interval, 2) for r in results], 4),
         doc.numbers("nats/event", [result.cross_entropy for result in results], drop=3),
         doc.Column("bits/word", [_bits(result.bits_per_word, result) for result in results], 2),
         doc.Column("bits/char", [_bits(result.bits_per_character, result) for result in results], 1),
@@ -43,12 +43,6 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
 
 def _bits(value: float | None, result: Evaluation) -> doc.Number:
     return doc.Number(value, bound=result.bits_per_byte_is_bound)
-
-
-def _interval(result: Evaluation) -> doc.Cell:
-    if result.interval is None or result.zero_probability_events:
-        return doc.Number(None)
-    return doc.Range(result.interval.low, result.interval.high, 2)
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.report import blocks as doc
-from lmgauge.report.comparison import METRIC_NAMES, change_cells
+from lmgauge.report.comparison import change_cells, in_english
 from lmgauge.report.formats import in_words, p_equals
 
 
@@ -20,7 +20,7 @@ def blocks(comparisons: Sequence[RecipeComparison]) -> doc.Document:
 
 
 def _one(item: RecipeComparison, recipes: int) -> doc.Document:
-    perplexity, name = item.metric == "perplexity", METRIC_NAMES[item.metric]
+    perplexity, name = item.metric == "perplexity", in_english(item.metric)
     digits = 2 if perplexity else 4
     gap, between = change_cells(item.difference, item.interval, perplexity=perplexity)
     better = item.second if item.figures[1] < item.figures[0] else item.first
