@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
+from lmgauge.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words, p_equals, percent
@@ -58,7 +59,7 @@ def _comparable(comparison: Comparison) -> Iterator[str]:
     """Yield one line for metrics with the same verdict and reasons, and what is compared below."""
     metrics: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for verdict in comparison.verdicts:
-        metrics.setdefault((verdict.comparable, verdict.reasons), []).append(in_english(verdict.metric))
+        metrics.setdefault((verdict.comparable, verdict.reasons), []).append(TITLES[verdict.metric])
     for (comparable, reasons), names in metrics.items():
         which = ", ".join(names)
         yield f"{which}: comparable" if comparable else f"{which}: NOT comparable: {'; '.join(reasons)}"
@@ -76,7 +77,7 @@ def _figures(comparison: Comparison) -> doc.Table:
     differences = [*comparison.differences, *comparison.without_zeros]
     without = len(comparison.differences)
     part = _PARTS.get(comparison.part, "")
-    names = [in_english(d.metric) + part + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
+    names = [TITLES[d.metric] + part + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
     first, second, gap, between = zip(*(_cells(d, comparison) for d in differences), strict=True)
     columns = (
         doc.labels("figure", names),
@@ -86,15 +87,6 @@ def _figures(comparison: Comparison) -> doc.Table:
         doc.Column("95 % interval", between, 1),
     )
     return doc.Table(columns)
-
-
-def in_english(metric: str) -> str:
-    """Return the name of a metric as people read it.
-
-    >>> in_english("bits_per_byte")
-    'bits per byte'
-    """
-    return metric.replace("_", " ")
 
 
 def _cells(difference: Difference, comparison: Comparison) -> tuple[Figure, Figure, Figure, Figure]:
@@ -129,7 +121,7 @@ def _verdict(comparison: Comparison, models: int) -> doc.Verdict:
     whole = comparison.part == WHOLE and comparison.verdict(lead.metric).comparable
     where = "Comparable" if whole else f"Not comparable as a whole; on the {comparison.part}"
     interval = "" if lead.interval is None else f" (95 % interval {between})"
-    name = in_english(lead.metric)
+    name = TITLES[lead.metric]
     figures = f"{name} {second} for {comparison.second}, {first} for {comparison.first}, difference {gap}{interval}."
     level: doc.Level = "good" if comparison.significant else "unknown"
     return doc.Verdict(level, " ".join([f"{where}: {figures}", *_conclusion(comparison, models)]))
