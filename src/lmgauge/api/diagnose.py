@@ -20,7 +20,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
 from lmgauge.text.segments import Segments
-from lmgauge.text.training_coverage import seen_in_training
+from lmgauge.text.training_coverage import find_training_coverage
 
 
 def diagnose(
@@ -74,7 +74,7 @@ def diagnose(
         if corpus is None:
             raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
         say_progress("reading the training text")
-        seen = seen_in_training(corpus_of(train), corpus, threads=threads)
+        seen = find_training_coverage(corpus_of(train), corpus, threads=threads)
 
         def training(block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
             return seen.of(block)[:2]

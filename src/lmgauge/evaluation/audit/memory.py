@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import EventContexts
-from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
+from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
 from lmgauge.evaluation.audit.sample import Contexts, sampled_events
 from lmgauge.text.segments import Segments
@@ -58,6 +58,7 @@ class Memory:
         for early in self._early:
             self._by_segment.setdefault(early.segment, []).append(early)
         self._before = np.zeros(0, np.uint32)
+        self.contexts, self.moved, self.largest = len(self._early), 0, 0.0
         self.rows = self.rows_apart = 0
         self._first_row = ""
 
@@ -89,45 +90,31 @@ class Memory:
 
     def check(self) -> Check:
         """Ask again, and compare."""
-        subject, tolerance = self._subject, self._subject.tolerance
-        moved, largest, first = 0, 0.0, ""
+        subject, tolerance, first = self._subject, self._subject.tolerance, ""
         for early in self._early:
             again = subject.distribution(early.context)
             with np.errstate(invalid="ignore"):
                 same = (again == early.logprob) | (np.isnan(again) & np.isnan(early.logprob))
                 distance = np.where(same, 0.0, np.abs(again - early.logprob))
-            largest = max(largest, float(distance[np.isfinite(distance)].max(initial=0.0)))
+            self.largest = max(self.largest, float(distance[np.isfinite(distance)].max(initial=0.0)))
             if (distance <= tolerance).all():
                 continue
-            moved += 1
-            if not first:
-                token = early.token if not distance[early.token] <= tolerance else int(np.argmax(distance))
-                before, after = in_nine_digits(early.logprob[token]), in_nine_digits(again[token])
-                numbers = f"{before} nats before the text was shown and {after} after"
-                first = f"after “{subject.words(early.context)}” {subject.vocabulary.token(token)!r} had {numbers}"
-        asked, rows = counted(len(self._early), "context"), counted(self.rows, "event")
-        bad = ""
-        if moved:
-            bad = f"The model's predictions changed by being shown the text, at {moved:,} of {asked}: {first}."
+            self.moved += 1
+            token = early.token if not distance[early.token] <= tolerance else int(np.argmax(distance))
+            before, after = in_nine_digits(early.logprob[token]), in_nine_digits(again[token])
+            where = f"after “{subject.words(early.context)}” {subject.vocabulary.token(token)!r}"
+            first = first or f"{where} had {before} nats before the text was shown and {after} after"
+        asked, rows, bad = counted(self.contexts, "context"), counted(self.rows, "event"), ""
+        if self.moved:
+            bad = f"The model's predictions changed by being shown the text, at {self.moved:,} of {asked}: {first}."
         elif self.rows_apart:
             bad = f"score differs from what log_distribution predicted before the text was shown, at {self.rows_apart:,} of "
             bad += f"{rows}: {self._first_row}."
-        same_as = f"within {largest:.2g} nats (the model states {tolerance:g})" if largest else "bit by bit"
-        return judge(
-            LEVEL,
-            NAME,
-            bad=bad,
-            skipped="" if self._early else "the text has no event",
-            good=f"After {asked} of the first {counted(self._bytes, 'byte')} the model predicts what it predicted before it "
-            f"was shown the text, {same_as}; {counted(self.rows, 'row')} of score are as predicted.",
-            details={
-                "contexts": len(self._early),
-                "moved": moved,
-                "largest": largest,
-                "rows": self.rows,
-                "rows_apart": self.rows_apart,
-            },
-        )
+        alike = f"within {self.largest:.2g} nats (the model states {tolerance:g})" if self.largest else "bit by bit"
+        good = f"After {asked} of the first {counted(self._bytes, 'byte')} the model predicts what it predicted before it "
+        good += f"was shown the text, {alike}; {counted(self.rows, 'row')} of score are as predicted."
+        skipped = "" if self._early else "the text has no event"
+        return judge(LEVEL, NAME, bad=bad, skipped=skipped, good=good, details=numbers_of(self))
 
 
 def untouched_copy(model: LanguageModel) -> LanguageModel | str:

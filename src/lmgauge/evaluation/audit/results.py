@@ -197,6 +197,11 @@ class Audit:
         return "\n".join(lines)
 
 
+def numbers_of(record: object) -> dict[str, Any]:
+    """Return the public attributes of what a check counted, as its details."""
+    return {name: value for name, value in vars(record).items() if not name.startswith("_")}
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun.
 

@@ -92,14 +92,13 @@ class Subject:
             raise UsageError(f"{self.label}: a tolerance is a difference in nats, 0 or more, not {self.stated_tolerance}")
         self.unk, self.bos, self.eos = (self.vocabulary.id(token) for token in ("<unk>", "<s>", "</s>"))
         parameters = inspect.signature(model.score).parameters.values()
-        self._any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-        self._takes = {p.name for p in parameters}
+        any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        self._accepted = {"spans", "threads"} if any_name else {p.name for p in parameters}
 
     def score(self, blocks: Iterable[Segments], threads: int | None = None) -> Iterator[ScoreBatch]:
         """Return the score table of blocks of text, with spans, batch by batch."""
         options: dict[str, Any] = {"spans": True, "threads": threads or self.threads}
-        accepted = {name: value for name, value in options.items() if self._any or name in self._takes}
-        return iter(self.model.score(blocks, **accepted))
+        return iter(self.model.score(blocks, **{name: options[name] for name in options.keys() & self._accepted}))
 
     def score_texts(self, texts: Sequence[bytes], size: int | None = None, threads: int = 1) -> list[Rows | None]:
         """Return the rows of each text; None for a text without any.

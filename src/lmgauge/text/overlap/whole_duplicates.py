@@ -14,7 +14,7 @@ class WholeDuplicates:
     """Looks up training segments among those of a test that have a token: by hash, then byte by byte.
 
     Attributes:
-        found: bool [test segments], those met in the training text so far.
+        found: bool [test segments], those that the training text has, as far as it was read.
     """
 
     def __init__(self, test: WholeText) -> None:

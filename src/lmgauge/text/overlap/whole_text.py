@@ -1,4 +1,4 @@
-"""A text held whole: its bytes, its tokens, and where each stands."""
+"""A text held in memory: its bytes, its tokens, and the place of each."""
 
 from __future__ import annotations
 
