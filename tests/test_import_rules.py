@@ -70,7 +70,7 @@ LIBRARIES: dict[str, set[str]] = {
     "information": {"numpy"},
     "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
-    "models": {"numpy", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
+    "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},

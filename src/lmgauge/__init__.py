@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from lmgauge.api.diagnose import diagnose
     from lmgauge.api.divergence import divergence
     from lmgauge.api.evaluate import evaluate, evaluate_scores
+    from lmgauge.api.info import Info, info
     from lmgauge.api.mix import mix
     from lmgauge.api.outputs import Outputs
     from lmgauge.api.overlap import overlap
     from lmgauge.api.sample import sample
     from lmgauge.api.sentences import perplexity, score_text
+    from lmgauge.api.split import SplitText, split
     from lmgauge.api.train import train, train_neural
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
     from lmgauge.evaluation.audit.results import Audit
@@ -62,6 +64,7 @@ _HOMES = {
     "Divergence": "lmgauge.evaluation.divergence.divergence",
     "Evaluation": "lmgauge.evaluation.results",
     "Evaluations": "lmgauge.evaluation.results",
+    "Info": "lmgauge.api.info",
     "InputError": "lmgauge.errors",
     "LanguageModel": "lmgauge.models.protocol",
     "LmgaugeError": "lmgauge.errors",
@@ -77,6 +80,7 @@ _HOMES = {
     "ScoredText": "lmgauge.models.scored_text",
     "ScoredTexts": "lmgauge.models.scored_text",
     "ScoringOptions": "lmgauge.models.network.options",
+    "SplitText": "lmgauge.api.split",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
@@ -87,6 +91,7 @@ _HOMES = {
     "divergence": "lmgauge.api.divergence",
     "evaluate": "lmgauge.api.evaluate",
     "evaluate_scores": "lmgauge.api.evaluate",
+    "info": "lmgauge.api.info",
     "load_model": "lmgauge.models.registry",
     "mix": "lmgauge.api.mix",
     "overlap": "lmgauge.api.overlap",
@@ -95,6 +100,7 @@ _HOMES = {
     "read_scores": "lmgauge.scores",
     "sample": "lmgauge.api.sample",
     "score_text": "lmgauge.api.sentences",
+    "split": "lmgauge.api.split",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
     "write_arpa": "lmgauge.models.ngram.arpa",
@@ -114,6 +120,7 @@ __all__ = [
     "Divergence",
     "Evaluation",
     "Evaluations",
+    "Info",
     "InputError",
     "LanguageModel",
     "LmgaugeError",
@@ -129,6 +136,7 @@ __all__ = [
     "ScoredText",
     "ScoredTexts",
     "ScoringOptions",
+    "SplitText",
     "UsageError",
     "Vocabulary",
     "__version__",
@@ -140,6 +148,7 @@ __all__ = [
     "divergence",
     "evaluate",
     "evaluate_scores",
+    "info",
     "information",
     "load_model",
     "mix",
@@ -149,6 +158,7 @@ __all__ = [
     "read_scores",
     "sample",
     "score_text",
+    "split",
     "tasks",
     "train",
     "train_neural",

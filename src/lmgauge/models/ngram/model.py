@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import SMOOTHINGS
+from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
@@ -200,7 +200,7 @@ class NgramModel(ScoresStrings):
             OutputError: it cannot be written; nothing is left behind.
             UsageError: the model has no ARPA form.
         """
-        if str(path).endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
+        if str(path).endswith(ARPA_ENDINGS):
             from lmgauge.models.ngram.arpa import write_arpa
 
             write_arpa(self, path)
