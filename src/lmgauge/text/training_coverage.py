@@ -1,7 +1,6 @@
 """How well training text covers a test text: for each word its count, and the longest n-gram that ends with it.
 
->>> from lmgauge.progress import say_progress
-from lmgauge.text.documents import Corpus
+>>> from lmgauge.text.documents import Corpus
 >>> train, test = Corpus.from_strings(["a b c", "b"]), Corpus.from_strings(["a b", "c b x"])
 >>> coverage = find_training_coverage(train, test)
 >>> coverage.counts.tolist(), coverage.longest.tolist()

@@ -98,6 +98,10 @@ def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhausti
         contexts: segments of the text as `score` scored them; of a stream its beginning.
         seed: of the draws.
         exhaustive: take all segments.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     generator = np.random.default_rng(seed)
     if not len(contexts):

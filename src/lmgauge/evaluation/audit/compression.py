@@ -303,6 +303,10 @@ def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent 
         subject: the model.
         segments: as `score` scored them, in order; of a stream from its beginning.
         whole: size of the text that they were drawn from, if they are not all of it.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     if any(not (rows.logprob <= 0).all() for rows in segments):
         return [judge(LEVEL, LENGTH, bad="a log-probability is NaN or above 0: that claims no number of bits")]

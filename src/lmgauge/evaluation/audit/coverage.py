@@ -31,13 +31,30 @@ class Fault:
     first: str = ""
 
     def note(self, where: str, times: int = 1) -> None:
-        """Count it; `where` is kept the first time."""
+        """Count it; `where` is kept the first time.
+
+        Example:
+            >>> fault = Fault()
+            >>> fault.note("segment 3"), fault.note("segment 5", times=2)
+            (None, None)
+            >>> fault
+            Fault(count=3, first='segment 3')
+        """
         self.count += times
         self.first = self.first or where
 
 
 def recount(block: Segments) -> Denominators:
-    """Return the denominators of a block, counted the plain way: each segment as a string, split and measured."""
+    """Return the denominators of a block, counted the plain way: each segment as a string, split and measured.
+
+    Args:
+        block: segments of a text.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> recount(next(iter(Corpus.from_strings(["the cat", "sät"]))))
+        Denominators(segments=2, words=3, characters=10, bytes=11, line_ends=0)
+    """
     texts = [block.text(i) for i in range(len(block))]
     return Denominators(
         line_ends=block.terminator * len(texts),
@@ -125,6 +142,9 @@ class Coverage:
         Args:
             blocks: the text; read to its end.
             score: makes the table from the blocks, or reads it.
+
+        Raises:
+            InputError: the text, or the table, cannot be read.
         """
         feed = _Feed(blocks, self._count)
         expected = 0

@@ -60,7 +60,7 @@ def audit(
         The checks of all levels; those not asked for are NOT CHECKED.
 
     Raises:
-        UsageError: the object is not a model.
+        UsageError: the object is not a model, or `log_distribution` returns an array of another length.
         InputError: the text is empty or cannot be used.
     """
     settings = settings or AuditSettings()

@@ -63,7 +63,11 @@ class Memory:
         self._first_row = ""
 
     def watch(self, rows: Rows) -> None:
-        """Compare the rows of the next segment with the predictions of its events."""
+        """Compare the rows of the next segment with the predictions of its events.
+
+        Args:
+            rows: of the segment, [n].
+        """
         if not self._by_segment or rows.segment > max(self._by_segment):
             self._by_segment.clear()  # segments without rows were left behind: coverage reports them
             return
@@ -89,7 +93,11 @@ class Memory:
         self._first_row = self._first_row or f"{where} {numbers}"
 
     def check(self) -> Check:
-        """Ask again, and compare."""
+        """Ask again, and compare.
+
+        Raises:
+            UsageError: `log_distribution` returns an array of another length.
+        """
         subject, tolerance, first = self._subject, self._subject.tolerance, ""
         for early in self._early:
             again = subject.distribution(early.context)
@@ -134,6 +142,10 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
         contexts: events of the whole text, as it scored them.
         wanted: how many events to draw.
         seed: of the draw.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     name = "untouched copy"
     if isinstance(untouched, str):

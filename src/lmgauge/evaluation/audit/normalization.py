@@ -119,6 +119,10 @@ def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | N
         contexts: the events to draw from, as `score` scored them.
         wanted: how many events to draw; None takes all.
         seed: of the draw.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     numbers = sampled_events(len(contexts), wanted, seed)
     if not numbers:

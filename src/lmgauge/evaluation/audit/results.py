@@ -163,6 +163,10 @@ class Audit:
 
         Args:
             level: one of `LEVELS`.
+
+        Example:
+            >>> Audit("mine", (judge("coverage", "spans", bad="a gap"),)).verdict("coverage")
+            'FAIL'
         """
         verdicts = {check.verdict for check in self.checks if check.level == level}
         return FAIL if FAIL in verdicts else PASS if PASS in verdicts else NOT_CHECKED
@@ -226,6 +230,11 @@ def by_level(checks: Sequence[Check], reasons: Mapping[str, str]) -> tuple[Check
     Args:
         checks: in any order.
         reasons: of each level, why nothing of it was checked.
+
+    Example:
+        >>> checks = by_level([judge("coverage", "spans")], dict.fromkeys(LEVELS, NOT_ASKED_FOR))
+        >>> [check.verdict for check in checks]
+        ['PASS', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED']
     """
     in_order: list[Check] = []
     for level in LEVELS:

@@ -96,7 +96,15 @@ class Subject:
         self._accepted = {"spans", "threads"} if any_name else {p.name for p in parameters}
 
     def score(self, blocks: Iterable[Segments], threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Return the score table of blocks of text, with spans, batch by batch."""
+        """Return the score table of blocks of text, with spans, batch by batch.
+
+        Args:
+            blocks: segments of the text.
+            threads: number of threads, where `score` takes it.
+
+        Raises:
+            ProbabilityError: the model gives a probability above one.
+        """
         options: dict[str, Any] = {"spans": True, "threads": threads or self.threads}
         return iter(self.model.score(blocks, **{name: options[name] for name in options.keys() & self._accepted}))
 
@@ -107,6 +115,9 @@ class Subject:
             texts: UTF-8, one a segment.
             size: segments in a block; all in one block if not given.
             threads: of `score`.
+
+        Raises:
+            ProbabilityError: the model gives a probability above one.
         """
         scored: list[Rows | None] = [None] * len(texts)
         for rows in iter_segments(self.score(blocks_of(texts, size), threads)):
@@ -122,6 +133,7 @@ class Subject:
 
         Raises:
             UsageError: the model gives something of another length.
+            ProbabilityError: the model gives a probability above one.
         """
         logprob = np.asarray(self.model.log_distribution(context), np.float64)
         if logprob.shape != (len(self.vocabulary),):
@@ -147,7 +159,16 @@ class Subject:
 
 
 def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segments]:
-    """Yield texts as blocks of lines, `size` lines each; all in one block if not given."""
+    """Yield texts as blocks of lines.
+
+    Args:
+        texts: UTF-8 bytes, one a line.
+        size: lines in a block; all in one block if not given.
+
+    Example:
+        >>> [len(block) for block in blocks_of([b"the cat", b"sat", b""], 2)]
+        [2, 1]
+    """
     size = size or max(1, len(texts))
     for first in range(0, len(texts), size):
         part = texts[first : first + size]

@@ -55,6 +55,11 @@ class SuffixIndex:
 
         Args:
             n: tokens of an n-gram.
+
+        Example:
+            >>> index = SuffixIndex(np.array([3, 4, 3, 4, 2], np.uint32), symbols=5, separator=2)
+            >>> len(index.first_places(1)), index.whole_windows(3).tolist()
+            (3, [True, True, False, False, False])
         """
         firsts: NDArray[np.int32] = np.flatnonzero(self.arrays[3] < n).astype(np.int32)
         return firsts

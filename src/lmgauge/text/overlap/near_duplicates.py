@@ -77,6 +77,10 @@ def choose_bands(threshold: float, hashes: int = _HASHES, recall: float = _RECAL
     A pair of Jaccard index s agrees in some band with probability 1 - (1 - s^rows)^bands (Leskovec, Rajaraman & Ullman,
     "Mining of Massive Datasets", section 3.4.2). As many rows as possible: fewer pairs to look at. At least two bands, as
     datasketch asks for.
+
+    >>> bands, rows = choose_bands(0.8)
+    >>> 1 - (1 - 0.8**rows) ** bands >= 0.999
+    True
     """
     for rows in range(hashes // 2, 0, -1):
         bands = hashes // rows

@@ -47,7 +47,17 @@ class WholeDuplicates:
 
 
 def hash_segments(text: Segments) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of the bytes of each segment, terminators excluded."""
+    """Return a 64-bit hash of the bytes of each segment, terminators excluded, uint64 [segments].
+
+    Args:
+        text: the segments.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> hashes = hash_segments(next(iter(Corpus.from_strings(["the cat", "sat", "the cat"]))))
+        >>> len(set(hashes.tolist()))
+        2
+    """
     hashes = np.empty(len(text), np.uint64)
     _native.hash_segments(text.data, text.starts, text.ends, hashes)
     return hashes
