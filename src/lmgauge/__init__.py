@@ -20,6 +20,7 @@ from lmgauge.version import __version__
 if TYPE_CHECKING:
     from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
+    from lmgauge.api.calc import calc
     from lmgauge.api.compare import compare, compare_recipes
     from lmgauge.api.diagnose import diagnose
     from lmgauge.api.divergence import divergence
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
     from lmgauge.models.custom import CustomModel
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.architectures import register_architectures
     from lmgauge.models.network.torch.model import NeuralModel
-    from lmgauge.models.ngram.arpa import read_arpa, write_arpa
+    from lmgauge.models.ngram.arpa_reader import read_arpa
+    from lmgauge.models.ngram.arpa_writer import write_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.models.registry import load_model
@@ -85,6 +88,7 @@ _HOMES = {
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
     "audit_run": "lmgauge.api.audit",
+    "calc": "lmgauge.api.calc",
     "compare": "lmgauge.api.compare",
     "compare_recipes": "lmgauge.api.compare",
     "diagnose": "lmgauge.api.diagnose",
@@ -96,14 +100,15 @@ _HOMES = {
     "mix": "lmgauge.api.mix",
     "overlap": "lmgauge.api.overlap",
     "perplexity": "lmgauge.api.sentences",
-    "read_arpa": "lmgauge.models.ngram.arpa",
+    "read_arpa": "lmgauge.models.ngram.arpa_reader",
     "read_scores": "lmgauge.scores",
+    "register_architectures": "lmgauge.models.network.torch.architectures",
     "sample": "lmgauge.api.sample",
     "score_text": "lmgauge.api.sentences",
     "split": "lmgauge.api.split",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
-    "write_arpa": "lmgauge.models.ngram.arpa",
+    "write_arpa": "lmgauge.models.ngram.arpa_writer",
 }
 
 _NAMESPACES = ("information", "tasks")
@@ -142,6 +147,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_run",
+    "calc",
     "compare",
     "compare_recipes",
     "diagnose",
@@ -156,6 +162,7 @@ __all__ = [
     "perplexity",
     "read_arpa",
     "read_scores",
+    "register_architectures",
     "sample",
     "score_text",
     "split",
