@@ -208,16 +208,12 @@ def _target(subject: Subject, contexts: Contexts, generator: np.random.Generator
         bad = f"score gives {worst}, probabilities that sum to {largest:.6g}, more than 1: it looks at what it predicts."
     elif apart:
         bad = f"{apart:,} of {replaced} put in place of others were not scored as predicted, first {furthest}."
-    among = f"in {counted(places, 'place')} among {counted(contexts.whole.events, 'event')}"
-    return judge(
-        LEVEL,
-        "target",
-        bad=bad,
-        skipped="" if places else "no token of the text can be replaced by another one",
-        good=f"{replaced} put in place of others, {among}, got the predicted probability; those in one place sum to "
-        f"{largest:.6f} at most.",
-        details={"places": places, "words": tokens, "largest_sum": largest, "apart": apart},
-    )
+    good = f"{replaced} put in place of others, in {counted(places, 'place')} among "
+    good += f"{counted(contexts.whole.events, 'event')}, got the predicted probability; those in one place sum to "
+    good += f"{largest:.6f} at most."
+    skipped = "" if places else "no token of the text can be replaced by another one"
+    details = {"places": places, "words": tokens, "largest_sum": largest, "apart": apart}
+    return judge(LEVEL, "target", bad=bad, skipped=skipped, good=good, details=details)
 
 
 def _replaced(

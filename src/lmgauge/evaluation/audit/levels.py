@@ -64,58 +64,41 @@ def audit(
         InputError: the text is empty or cannot be used.
     """
     settings = settings or AuditSettings()
+    levels, exhaustive, seed = settings.levels, settings.exhaustive, settings.seed
     subject = Subject(model, threads, settings.sum_tolerance)
+    copied = untouched_copy(model) if untouched is None and "causality" in levels else ""
+    sample = Sample(subject, None if exhaustive else max(settings.compression_bytes, _SAMPLE_BYTES), seed)
     checks: list[Check] = []
     headline = Headline()
+    memory: Memory | None = None
     try:
-        headline = _check_all(subject, corpus, settings, overlap, untouched, checks)
+        if set(levels) - {"contamination"}:
+            coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
+            headline = coverage.headline()
+            checks += coverage.checks() if "coverage" in levels else []
+        if NORMALIZATION in levels:
+            wanted = None if exhaustive else settings.contexts
+            checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed)
+        if "causality" in levels:
+            few = sample.beginning(None if exhaustive else _BATCH_BYTES)
+            checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive)
+        if "contamination" in levels:
+            say_progress("looking for training text")
+            checks.append(check_contamination(overlap, settings.max_overlap))
+        if "compression" in levels:
+            compressed = sample.segments(None if exhaustive else settings.compression_bytes)
+            checks += check_compression(subject, compressed, sample.whole)
+        if memory is not None:
+            say_progress("asking again what was asked before the text was shown")
+            copy = untouched() if untouched is not None else copied
+            other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
+            few_events = min(settings.contexts, _COMPARED_WITH_COPY)
+            checks += [check_copy(other, subject, sample.spread(), wanted=few_events, seed=seed), memory.check()]
     except ProbabilityError as error:
         checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
     stated = {"tolerance": subject.tolerance, "context": subject.context}
-    reasons = {level: _BROKEN_OFF if level in settings.levels else NOT_ASKED_FOR for level in LEVELS}
+    reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
     return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, headline)
-
-
-def _check_all(
-    subject: Subject,
-    corpus: Corpus | Sequence[Segments],
-    settings: AuditSettings,
-    overlap: OverlapSource | None,
-    untouched: Callable[[], LanguageModel] | None,
-    checks: list[Check],
-) -> Headline:
-    """Make the checks, added to `checks` one after another, and return the number that they are about.
-
-    Raises:
-        ProbabilityError: the model gives a probability above one.
-    """
-    levels, exhaustive, seed = settings.levels, settings.exhaustive, settings.seed
-    copied = untouched_copy(subject.model) if untouched is None and "causality" in levels else ""
-    sample = Sample(subject, None if exhaustive else max(settings.compression_bytes, _SAMPLE_BYTES), seed)
-    headline = Headline()
-    memory: Memory | None = None
-    if set(levels) - {"contamination"}:
-        coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
-        headline = coverage.headline()
-        checks += coverage.checks() if "coverage" in levels else []
-    if NORMALIZATION in levels:
-        checks += check_normalization(subject, sample.spread(), wanted=None if exhaustive else settings.contexts, seed=seed)
-    if "causality" in levels:
-        few = sample.beginning(None if exhaustive else _BATCH_BYTES)
-        checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive)
-    if "contamination" in levels:
-        say_progress("looking for training text")
-        checks.append(check_contamination(overlap, settings.max_overlap))
-    if "compression" in levels:
-        compressed = sample.segments(None if exhaustive else settings.compression_bytes)
-        checks += check_compression(subject, compressed, sample.whole)
-    if memory is not None:
-        say_progress("asking again what was asked before the text was shown")
-        copy = untouched() if untouched is not None else copied
-        other = copy if isinstance(copy, str) else Subject(copy, subject.threads, settings.sum_tolerance)
-        wanted = min(settings.contexts, _COMPARED_WITH_COPY)
-        checks += [check_copy(other, subject, sample.spread(), wanted=wanted, seed=seed), memory.check()]
-    return headline
 
 
 def _walk(

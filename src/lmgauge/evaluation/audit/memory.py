@@ -163,15 +163,10 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
         difference = f"{in_nine_digits(expected)} nats there, {in_nine_digits(scored)} in score"
         first = first or f"after “{subject.words(context)}” {subject.vocabulary.token(token)!r} has {difference}"
     asked = counted(len(numbers), "event")
-    differs = f"A copy that was not shown the text differs at {apart:,} of {asked} of the whole text: {first}."
-    return judge(
-        LEVEL,
-        name,
-        bad=differs if apart else "",
-        skipped="" if numbers else "the text has no event",
-        good=f"A copy that was not shown the text gives the same at {asked} of the whole text.",
-        details={"events": len(numbers), "apart": apart},
-    )
+    bad = f"A copy that was not shown the text differs at {apart:,} of {asked} of the whole text: {first}." if apart else ""
+    good = f"A copy that was not shown the text gives the same at {asked} of the whole text."
+    skipped, details = "" if numbers else "the text has no event", {"events": len(numbers), "apart": apart}
+    return judge(LEVEL, name, bad=bad, skipped=skipped, good=good, details=details)
 
 
 def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segments], list[bytes]]:

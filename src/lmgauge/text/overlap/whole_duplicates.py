@@ -14,12 +14,12 @@ class WholeDuplicates:
     """Looks up training segments among those of a test that have a token: by hash, then byte by byte.
 
     Attributes:
-        found: bool [test segments], those that the training text has, as far as it was read.
+        matches: bool [test segments], those that the training text has, as far as it was read.
     """
 
     def __init__(self, test: WholeText) -> None:
         self._test = test
-        self.found = np.zeros(len(test), bool)
+        self.matches = np.zeros(len(test), bool)
         hashes = np.concatenate([hash_segments(text) for text in test.compared_blocks()])
         segments = np.flatnonzero(~test.blank())
         self._segments = segments[np.argsort(hashes[segments], kind="stable")]
@@ -41,9 +41,9 @@ class WholeDuplicates:
         firsts = np.searchsorted(self._hashes, hashes)
         ends = np.searchsorted(self._hashes, hashes, side="right")
         for i, first, end in zip(candidates.tolist(), firsts.tolist(), ends.tolist(), strict=True):
-            for segment in self._segments[first:end][~self.found[self._segments[first:end]]].tolist():
+            for segment in self._segments[first:end][~self.matches[self._segments[first:end]]].tolist():
                 if self._test.compared(segment) == text.text(i):
-                    self.found[segment] = True
+                    self.matches[segment] = True
 
 
 def hash_segments(text: Segments) -> NDArray[np.uint64]:
