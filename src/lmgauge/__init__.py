@@ -20,12 +20,20 @@ from lmgauge.version import __version__
 if TYPE_CHECKING:
     from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
-    from lmgauge.api.models import evaluate, evaluate_scores, sample
+    from lmgauge.api.compare import compare, compare_recipes
+    from lmgauge.api.diagnose import diagnose
+    from lmgauge.api.divergence import divergence
+    from lmgauge.api.evaluate import evaluate, evaluate_scores
+    from lmgauge.api.info import Info, info
+    from lmgauge.api.mix import mix
+    from lmgauge.api.outputs import Outputs
     from lmgauge.api.overlap import overlap
+    from lmgauge.api.sample import sample
+    from lmgauge.api.sentences import perplexity, score_text
+    from lmgauge.api.split import SplitText, split
     from lmgauge.api.train import train, train_neural
-    from lmgauge.api.verdicts import compare, compare_recipes, diagnose, divergence, mix
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
-    from lmgauge.evaluation.audit import Audit
+    from lmgauge.evaluation.audit.results import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
     from lmgauge.evaluation.diagnosis.results import Diagnosis
     from lmgauge.evaluation.divergence.divergence import Divergence
@@ -39,13 +47,15 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.models.registry import load_model
+    from lmgauge.models.scored_text import ScoredText, ScoredTexts
     from lmgauge.scores import ScoreBatch, read_scores
     from lmgauge.text.documents import Corpus
     from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.reading_options import ReadingOptions
     from lmgauge.text.vocabulary import Vocabulary
 
 _HOMES = {
-    "Audit": "lmgauge.evaluation.audit",
+    "Audit": "lmgauge.evaluation.audit.results",
     "CheckFailedError": "lmgauge.errors",
     "Comparison": "lmgauge.evaluation.comparison.results",
     "Comparisons": "lmgauge.evaluation.comparison.results",
@@ -55,6 +65,7 @@ _HOMES = {
     "Divergence": "lmgauge.evaluation.divergence.divergence",
     "Evaluation": "lmgauge.evaluation.results",
     "Evaluations": "lmgauge.evaluation.results",
+    "Info": "lmgauge.api.info",
     "InputError": "lmgauge.errors",
     "LanguageModel": "lmgauge.models.protocol",
     "LmgaugeError": "lmgauge.errors",
@@ -63,25 +74,34 @@ _HOMES = {
     "ModelFileError": "lmgauge.errors",
     "NeuralModel": "lmgauge.models.network.torch.model",
     "NgramModel": "lmgauge.models.ngram.model",
+    "Outputs": "lmgauge.api.outputs",
     "Overlap": "lmgauge.text.overlap.results",
+    "ReadingOptions": "lmgauge.text.reading_options",
     "ScoreBatch": "lmgauge.scores",
+    "ScoredText": "lmgauge.models.scored_text",
+    "ScoredTexts": "lmgauge.models.scored_text",
     "ScoringOptions": "lmgauge.models.network.options",
+    "SplitText": "lmgauge.api.split",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
     "audit_run": "lmgauge.api.audit",
-    "compare": "lmgauge.api.verdicts",
-    "compare_recipes": "lmgauge.api.verdicts",
-    "diagnose": "lmgauge.api.verdicts",
-    "divergence": "lmgauge.api.verdicts",
-    "evaluate": "lmgauge.api.models",
-    "evaluate_scores": "lmgauge.api.models",
+    "compare": "lmgauge.api.compare",
+    "compare_recipes": "lmgauge.api.compare",
+    "diagnose": "lmgauge.api.diagnose",
+    "divergence": "lmgauge.api.divergence",
+    "evaluate": "lmgauge.api.evaluate",
+    "evaluate_scores": "lmgauge.api.evaluate",
+    "info": "lmgauge.api.info",
     "load_model": "lmgauge.models.registry",
-    "mix": "lmgauge.api.verdicts",
+    "mix": "lmgauge.api.mix",
     "overlap": "lmgauge.api.overlap",
+    "perplexity": "lmgauge.api.sentences",
     "read_arpa": "lmgauge.models.ngram.arpa_reader",
     "read_scores": "lmgauge.scores",
-    "sample": "lmgauge.api.models",
+    "sample": "lmgauge.api.sample",
+    "score_text": "lmgauge.api.sentences",
+    "split": "lmgauge.api.split",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
     "write_arpa": "lmgauge.models.ngram.arpa_writer",
@@ -101,6 +121,7 @@ __all__ = [
     "Divergence",
     "Evaluation",
     "Evaluations",
+    "Info",
     "InputError",
     "LanguageModel",
     "LmgaugeError",
@@ -109,9 +130,14 @@ __all__ = [
     "ModelFileError",
     "NeuralModel",
     "NgramModel",
+    "Outputs",
     "Overlap",
+    "ReadingOptions",
     "ScoreBatch",
+    "ScoredText",
+    "ScoredTexts",
     "ScoringOptions",
+    "SplitText",
     "UsageError",
     "Vocabulary",
     "__version__",
@@ -123,13 +149,17 @@ __all__ = [
     "divergence",
     "evaluate",
     "evaluate_scores",
+    "info",
     "information",
     "load_model",
     "mix",
     "overlap",
+    "perplexity",
     "read_arpa",
     "read_scores",
     "sample",
+    "score_text",
+    "split",
     "tasks",
     "train",
     "train_neural",

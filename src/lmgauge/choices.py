@@ -19,6 +19,8 @@ ErrorPolicy = Literal["fail", "replace", "skip"]
 ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
+SplitBy = Literal["group", "document"]
+SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)
 OverlapUnit = Literal["word", "character"]
 OVERLAP_UNITS: tuple[OverlapUnit, ...] = get_args(OverlapUnit)
 
@@ -57,6 +59,9 @@ SegmentEnd = Literal["eos", "newline", "none"]
 SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 Precision = Literal["auto", "float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
+"""A model written under such a name is an ARPA file."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")

@@ -51,9 +51,8 @@ def test_defaults_are_those_of_the_command_line() -> None:
     [
         ("compare", ["a", "b"], {"resamples", "seed", "threads", "examples"}),
         ("diagnose", ["run"], {"contexts", "exhaustive", "sample_tokens", "examples", "seed", "threads"}),
-        ("overlap", ["a", "b"], {"n", "near", "fold", "threads"}),
         ("audit", ["-m", "a", "b"], {"exhaustive", "contexts", "compression_bytes", "seed", "max_overlap", "threads"}),
-        ("divergence", ["a", "b"], {"events", "exhaustive", "top_k", "seed", "threads"}),
+        ("divergence", ["a", "b"], {"events", "top_k", "seed", "threads"}),
     ],
 )
 def test_defaults_of_verdicts_are_those_of_the_command_line(name: str, arguments: list[str], shared: set[str]) -> None:

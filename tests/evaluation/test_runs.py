@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus, InputError, ScoreBatch, UsageError
-from lmgauge.api.verdicts import compare
+from lmgauge.api.compare import compare
 from lmgauge.evaluation import runs
 from lmgauge.evaluation.runs import (
     about,

@@ -1,14 +1,100 @@
-"""What the functions of `import lmgauge` take: models, texts and runs, as objects or by path."""
+"""What the functions of `import lmgauge` take: models, texts, strings and runs, as objects or by path."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.registry import load_model, model_names
+from lmgauge.progress import say_progress, show_speed
+from lmgauge.text.documents import Corpus
 
+PathLike = str | os.PathLike[str]
+PATHS = (str, os.PathLike)
+Text = PathLike | Sequence[PathLike] | Corpus
+Model = LanguageModel | PathLike
+Models = Model | Sequence[Model] | Mapping[str, Model]
+
+_CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=["the cat sat"])'
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
+
+
+# -- models -------------------------------------------------------------------------------------------------------------
+def loaded(model: Model, scoring: ScoringOptions | None = None) -> LanguageModel:
+    """Return the model itself, or the one at a path, loaded with these options.
+
+    Raises:
+        ModelFileError: nothing is there, or it cannot be trusted.
+        UsageError: it is neither a model nor a path, or takes none of the options.
+    """
+    return load_models([model], scoring)[0]
+
+
+def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) -> list[LanguageModel]:
+    """Return models, those named by a path loaded with these options.
+
+    Raises:
+        ModelFileError: a model cannot be loaded.
+        UsageError: what is neither a model nor a path, or an option that no model here takes.
+    """
+    for model in models:
+        if not isinstance(model, PATHS) and not hasattr(model, "score"):
+            raise UsageError(f"a model is an object with score and log_distribution, or a path, {_seen(model)}")
+    paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
+    if scoring is not None and not paths:
+        raise UsageError(
+            "scoring is for models named by their path: a model in memory scores as it was loaded, "
+            'for example by load_model("model/", scoring)'
+        )
+    if paths:
+        say_progress("loading")
+    opened = [load_model(os.fspath(model), scoring) if isinstance(model, PATHS) else model for model in models]
+    if scoring is not None:
+        refuse_unused(scoring, [found for found, model in zip(opened, models, strict=True) if isinstance(model, PATHS)])
+    show_speed(opened)
+    return opened
+
+
+def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple[list[LanguageModel], list[str]]:
+    """Return one or more models, and the name of each: its key in a mapping, the end of its path, or its label.
+
+    Raises:
+        ModelFileError: a model cannot be loaded.
+        UsageError: as for `load_models`; or there is no model.
+    """
+    given = listed(models)
+    if not given:
+        raise UsageError(f"there is no model in the list: {_CALLS}")
+    if not isinstance(models, Mapping):
+        refuse_twice(given)
+    opened = load_models(given, scoring)
+    return opened, [str(name) for name in models] if isinstance(models, Mapping) else model_names(given, opened)
+
+
+def refuse_twice(models: Sequence[Model]) -> list[str]:
+    """Return the paths among models, each once.
+
+    Raises:
+        UsageError: a path is there twice.
+    """
+    paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
+    if len(set(paths)) < len(paths):
+        raise UsageError("the same model is named twice")
+    return paths
+
+
+def listed(models: Models) -> list[Model]:
+    """Return one model, or several, as a list."""
+    if isinstance(models, Mapping):
+        return list(models.values())
+    return list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
 
 
 def refuse_unused(scoring: ScoringOptions, models: Sequence[object]) -> None:
@@ -29,3 +115,123 @@ def _takes(model: object, name: str) -> bool:
     if parts is not None:  # the components of a mixture keep their own policies
         return name in _OF_MACHINE and any(_takes(part, name) for part in parts)
     return hasattr(model, "server") if name == "bos" else hasattr(model, "policy")
+
+
+def _seen(value: object) -> str:
+    if hasattr(value, "forward") and hasattr(value, "parameters"):
+        return "not a bare network: lmgauge.NeuralModel.wrap(network, tokenizer) makes a model of it"
+    return f"not {type(value).__name__}"
+
+
+# -- texts --------------------------------------------------------------------------------------------------------------
+def corpus_of(text: Text, *, document: str | None = None) -> Corpus:
+    """Return the corpus that a path, several, or a `Corpus` stand for.
+
+    Args:
+        text: paths of files, or what was read from them.
+        document: what its documents are, where `text` is a path; see `Corpus.from_files`.
+
+    Raises:
+        InputError: a file is missing.
+        UsageError: something else than a text, or `document` for a `Corpus`.
+    """
+    if isinstance(text, Corpus):
+        if document is not None:
+            raise UsageError("document: a Corpus says itself what its documents are; give it there, or give paths")
+        return text
+    if not isinstance(text, (str, os.PathLike, Sequence)) or isinstance(text, bytes):
+        raise UsageError(f"a text is a path, a list of paths or a Corpus, not {type(text).__name__}: {_CALLS}")
+    paths = [text] if isinstance(text, PATHS) else list(text)
+    with _sentences_explained(paths):
+        return Corpus.from_files(paths, document=document)
+
+
+def strings(texts: Iterable[str] | str) -> Corpus:
+    """Return strings as a corpus, each a segment: one string, a list, a generator, a column of a data frame.
+
+    Raises:
+        UsageError: something else.
+    """
+    if isinstance(texts, str):
+        return Corpus.from_strings([texts])
+    if hasattr(texts, "columns") and hasattr(texts, "iloc"):
+        raise UsageError('texts is a whole data frame: give the column that holds the text, as in frame["text"]')
+    if isinstance(texts, (bytes, Mapping, Corpus)) or not isinstance(texts, Iterable):
+        raise UsageError(
+            f'texts are strings, not {type(texts).__name__}: write lmgauge.perplexity(model, ["the cat sat", "the dog sat"])'
+        )
+    return Corpus.from_strings(texts)
+
+
+def one_text(text: Text | None, texts: Iterable[str] | str | None, document: str | None) -> Corpus:
+    """Return the corpus of files or of strings, whichever was given.
+
+    Raises:
+        InputError: a file is missing.
+        UsageError: both or neither was given.
+    """
+    if (text is None) == (texts is None):
+        which = "neither text nor texts is" if text is None else "both text (files) and texts (strings) are"
+        raise UsageError(f"{which} given: write {_CALLS}")
+    if texts is None:
+        assert text is not None
+        return corpus_of(text, document=document)
+    if document is not None:
+        raise UsageError("document is for files: for strings write Corpus.from_strings(texts, documents=[...])")
+    return strings(texts)
+
+
+@contextmanager
+def _sentences_explained(paths: Sequence[object]) -> Iterator[None]:
+    """Say how to score strings where a missing file looks like a sentence."""
+    try:
+        yield
+    except InputError as error:
+        spaced = [path for path in paths if isinstance(path, str) and len(path.split()) > 1]
+        if not any(repr(path) in str(error) for path in spaced):
+            raise
+        raise InputError(f"{error}; to score strings: lmgauge.evaluate(model, texts=[...])") from error
+
+
+# -- runs ---------------------------------------------------------------------------------------------------------------
+def opened(run: PathLike, *, check_seal: bool = True) -> Run:
+    """Return the run at a path.
+
+    Raises:
+        InputError: nothing is there, or it was changed.
+        UsageError: it is not a path.
+    """
+    if not isinstance(run, PATHS):
+        raise UsageError(f"a run is the path of a folder or a score table, not {type(run).__name__}")
+    return open_run(Path(run), check_seal=check_seal)
+
+
+def says_documents(text: Text | None, document: str | None) -> bool:
+    """Return True if the caller says what documents are, and the runs need not be asked."""
+    return document is not None or (isinstance(text, Corpus) and text.settings.get("document") is not None)
+
+
+def text_of(runs: Sequence[Run], text: Text | None, document: str | None = None) -> Corpus:
+    """Return the text of runs, read as it was when it was scored (unit, field, groups), with documents as asked.
+
+    Args:
+        runs: one or more, of the same text.
+        text: where it is now; None for where the runs remember it.
+        document: what its documents are; see `Corpus.from_files`.
+
+    Raises:
+        InputError: a file is missing.
+        UsageError: no text is given and none remembered.
+    """
+    if isinstance(text, Corpus):
+        return corpus_of(text, document=document)
+    if text is None:
+        remembered = next((corpus for run in runs if (corpus := run.corpus(document=document)) is not None), None)
+        if remembered is None:
+            raise UsageError("--document needs the text that was scored: name it (--text)")
+        return remembered
+    corpus_of(text)  # refuses what is not a text, in words
+    paths = [os.fspath(path) for path in ([text] if isinstance(text, PATHS) else text)]
+    run = next((run for run in runs if run.settings), runs[0])
+    corpus = run.corpus(paths, document=document)
+    return corpus_of(paths) if corpus is None else corpus

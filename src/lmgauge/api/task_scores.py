@@ -405,7 +405,7 @@ def _by_system(rows: list[dict[str, Any]], system: str) -> list[dict[str, Any]]:
 
 
 def _perplexities(model: Path, outputs: list[str], system: str, threads: int | None) -> list[dict[str, Any]]:
-    from lmgauge.api.models import evaluate
+    from lmgauge.api.evaluate import evaluate
     from lmgauge.models.mixture.model import with_reserved
     from lmgauge.models.registry import load_model
     from lmgauge.text.streams import find_sources

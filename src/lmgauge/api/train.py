@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.models import PathLike, Text, corpus_of
+from lmgauge.api.inputs import PathLike, Text, corpus_of
 from lmgauge.choices import NgramContext, ReservedPolicy, SmoothingKind, VocabularyKind
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel

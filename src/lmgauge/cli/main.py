@@ -18,34 +18,79 @@ import click
 from lmgauge.errors import LmgaugeError
 from lmgauge.version import __version__
 
-# name -> (where, one line for --help; a test holds it against the command's own)
-COMMANDS = {
-    "train": ("lmgauge.cli.train:train", "Train a language model on text."),
-    "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
-    "compare": ("lmgauge.cli.compare:compare", "Say whether results may be compared, and whether their difference is real."),
-    "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
-    "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
-    "audit": ("lmgauge.cli.audit:audit", "Prove a result, or show what is wrong with it."),
-    "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
-    "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far two models' predictions are apart."),
-    "bleu": ("lmgauge.cli.bleu:bleu", "Score translations with BLEU, as sacreBLEU does."),
-    "chrf": ("lmgauge.cli.chrf:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
-    "ter": ("lmgauge.cli.ter:ter", "Measure the translation edit rate, as sacreBLEU does."),
-    "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
-    "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
-    "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labelled outputs."),
-    "correlate": ("lmgauge.cli.correlate:correlate", "Say whether better language models go with better task scores."),
-    "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
-    "info": ("lmgauge.cli.info:info", "Show what is in a model."),
-    "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),
-    "calc": ("lmgauge.cli.calc:calc", "Compute perplexity, cross-entropy and bits from the probabilities of events."),
-    "split": (
-        "lmgauge.cli.split:split",
-        "Split text into train, validation and test, the same for the same seed on every machine.",
-    ),
-    "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
+SECTIONS = {
+    "Train": {
+        "train": ("lmgauge.cli.train:train", "Train a language model on text."),
+        "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+        "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
+    },
+    "Measure": {
+        "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+        "audit": ("lmgauge.cli.audit:audit", "Prove a result, or show what is wrong with it."),
+        "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+    },
+    "Compare": {
+        "compare": (
+            "lmgauge.cli.compare:compare",
+            "Say whether results may be compared, and whether their difference is real.",
+        ),
+        "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far two models' predictions are apart."),
+        "correlate": (
+            "lmgauge.cli.correlate:correlate",
+            "Say whether better language models go with better task scores.",
+        ),
+    },
+    "Tasks": {
+        "bleu": ("lmgauge.cli.bleu:bleu", "Score translations with BLEU, as sacreBLEU does."),
+        "chrf": ("lmgauge.cli.chrf:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
+        "ter": ("lmgauge.cli.ter:ter", "Measure the translation edit rate, as sacreBLEU does."),
+        "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
+        "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
+        "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labelled outputs."),
+    },
+    "Tools": {
+        "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
+        "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
+        "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),
+        "calc": (
+            "lmgauge.cli.calc:calc",
+            "Compute perplexity, cross-entropy and bits from the probabilities of events.",
+        ),
+        "split": (
+            "lmgauge.cli.split:split",
+            "Split text into train, validation and test, the same for the same seed on every machine.",
+        ),
+    },
 }
+"""Heading of `--help` -> name -> (where, one line for --help; a test holds it against the command's own)."""
+COMMANDS = {name: command for section in SECTIONS.values() for name, command in section.items()}
+GUESSES = {
+    "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
+    "mix": ("ensemble", "interpolate", "merge"),
+    "sample": ("gen", "generate", "generation"),
+    "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
+    "diagnose": ("analyse", "analyze", "errors", "report"),
+    "audit": ("check", "prove", "validate", "verify"),
+    "overlap": ("contamination", "decontaminate", "dedup", "leak"),
+    "compare": ("bootstrap", "diff", "paired", "significance"),
+    "divergence": ("js", "jsd", "kl", "kl-divergence", "kld"),
+    "correlate": ("correlation", "pearson", "spearman"),
+    "bleu": ("sacrebleu",),
+    "wer": ("jiwer",),
+    "f1": ("accuracy", "classification", "precision", "recall"),
+    "info": ("describe", "inspect", "show"),
+    "convert": ("arpa", "export", "import"),
+    "calc": ("bits", "entropy", "calculate"),
+}
+"""Command -> words of the field that people try in its place."""
 INTERRUPTED = 130
+
+
+_EPILOG = """\b
+Commands and options complete with the Tab key after this line in ~/.bashrc (zsh: zsh_source, ~/.zshrc):
+  eval "$(_LMGAUGE_COMPLETE=bash_source lmgauge)"
+"""
 
 
 def _complain(message: str) -> None:
@@ -69,24 +114,33 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and imports one when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names, in the order of the work."""
+        """Return the names, in the order of the help page."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Imports a command."""
+        """Return a command, imported now."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; where there is none, say which may be meant."""
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            meant = " or ".join(f"`lmgauge {name}`" for name in _commands_like(args[0].lower()))
+            raise click.UsageError(f"no command {args[0]!r}" + (f"; did you mean {meant}?" if meant else ""), ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the list of commands without importing one."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """Write the commands under their headings without importing one."""
+        width = max(map(len, COMMANDS))
+        for heading, section in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in section.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs a command; our errors become one line."""
+        """Run a command; our errors become one line."""
         from lmgauge.cli.say import show_warnings
 
         show_warnings()
@@ -108,7 +162,19 @@ class LazyGroup(click.Group):
         return ", ".join([*fewer, "shorter lines"]) + " or a smaller text"
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def _commands_like(word: str) -> list[str]:
+    """Return the commands that a word stands for in the field, or, where none does, those spelled like it."""
+    known = {guess: name for name, guesses in GUESSES.items() for guess in guesses} | {name: name for name in COMMANDS}
+    if word in known:
+        return [known[word]]
+    from difflib import get_close_matches
+
+    return list(dict.fromkeys(known[near] for near in get_close_matches(word, known, n=3, cutoff=0.7)))
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=_EPILOG
+)
 @click.version_option(__version__, prog_name="lmgauge")
 def cli() -> None:
     """Measure how well language models predict a text, exactly.
@@ -121,7 +187,7 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
+    """Run the command line and exit: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
     _prepare_streams()
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="lmgauge", standalone_mode=False)
@@ -196,7 +262,7 @@ def _interrupted() -> int:
 
 
 def _leave_threads(code: str | int | None) -> None:
-    """Ends the process where other threads are at work: Python would wait for them, or end them within a kernel."""
+    """End the process where other threads are at work: Python would wait for them, or end them within a kernel."""
     if threading.active_count() > 1 and isinstance(code, int) and code > 128:
         sys.stderr.flush()
         os._exit(code)

@@ -6,27 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lmgauge.cli.command import Command, under
 from lmgauge.cli.options import (
-    corpus_of,
     json_option,
-    neural_options,
-    refuse_unused,
+    read_texts,
+    reading_settings,
     reserved_option,
-    scoring_options,
-    show_speed,
-    text_options,
+    scoring_settings,
     threads_option,
 )
-from lmgauge.files import refuse_replacing
+from lmgauge.cli.say import showing_progress
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.mixture.weights import MixtureFit
-
-_ARPA_NAMES = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 
 
-@click.command()
+def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    try:
+        return None if value is None else tuple(float(part) for part in value.split(","))
+    except ValueError as error:
+        raise click.UsageError(f"--weights: {value!r} is not a list of numbers like 0.7,0.3") from error
+
+
+@click.command(cls=Command)
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
     "-m",
@@ -40,75 +46,41 @@ _ARPA_NAMES = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 @click.option(
     "--weights",
     metavar="W,W...",
+    callback=_weights,
     help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
 )
-@neural_options
-@reserved_option
-@text_options
 @threads_option
-@json_option
+@under("Output", json_option)
+@reading_settings()
+@scoring_settings(reserved_option)
 def mix(
     texts: tuple[str, ...],
     models: tuple[str, ...],
     output: str,
-    weights: str | None,
-    reserved: str | None,
+    weights: tuple[float, ...] | None,
+    threads: int | None,
+    reading: ReadingOptions,
+    scoring: ScoringOptions,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Mix models, with weights estimated on held-out text.
 
     TEXTS are held-out text, which no model was trained on: files, globs or - (standard input, also if none is named). The
-    weights are those that make it most probable (expectation maximisation).
+    weights are those that make it most probable (expectation maximization).
 
     \b
     lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
     lmgauge mix -m kn3/ -m wb3/ --weights 0.7,0.3 -o mixed/
     """
-    from lmgauge.models.mixture.model import MixtureModel, with_reserved
-    from lmgauge.models.mixture.weights import estimate_weights, measure_weights
-    from lmgauge.models.registry import load_model
-    from lmgauge.report.terminal import progress
+    from lmgauge.api.mix import mix as run
 
-    if len(models) < 2:
-        raise click.UsageError("a mixture needs at least two models; name each with -m")
-    if len(set(models)) < len(models):
-        raise click.UsageError("the same model is named twice")
-    if output.endswith(_ARPA_NAMES):
-        raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a mixture is a folder")
-    given = None if weights is None else _numbers(weights)
-    held_out = corpus_of(texts, options) if texts or given is None else None
-    refuse_replacing({"-o": output}, [*models, *(source.path for source in (held_out.sources if held_out else ()))])
-    with progress() as status:
-        status.update("loading")
-        components = [load_model(path, scoring_options(options)) for path in models]
-        refuse_unused(options, components)
-        if reserved is not None:
-            components = with_reserved(components, reserved)  # type: ignore[arg-type]
-        show_speed(components, status)
-        fit: MixtureFit | None = None
-        shared: dict[str, Any] = {"threads": options["threads"], "names": models, "progress": status.update}
-        if held_out is not None:
-            fit = (
-                estimate_weights(components, held_out, **shared)
-                if given is None
-                else measure_weights(components, given, held_out, **shared)
-            )
-        found = given if fit is None else fit.weights
-        mixture = MixtureModel(components, found or (), estimation=None if fit is None else fit.to_dict(), names=models)
-        status.update(f"saving {output}")
-        mixture.save(output)
-    _print(mixture, fit, models, output, as_json)
+    held_out = read_texts(texts, reading) if texts or weights is None else None
+    with showing_progress():
+        mixture = run(models, held_out, weights=weights, threads=threads, output=output, scoring=scoring)
+    _print(mixture, models, output, as_json=as_json)
 
 
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        raise click.UsageError(f"--weights: {text!r} is not a list of numbers like 0.7,0.3") from error
-
-
-def _print(mixture: MixtureModel, fit: MixtureFit | None, models: tuple[str, ...], output: str, as_json: bool) -> None:
+def _print(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
     from lmgauge.json_text import to_json
     from lmgauge.report import mixture as report
     from lmgauge.report.terminal import show
@@ -119,18 +91,20 @@ def _print(mixture: MixtureModel, fit: MixtureFit | None, models: tuple[str, ...
             component["path"] = path
         click.echo(to_json(content))
         return
-    own: tuple[float | None, ...] = (None,) * len(models) if fit is None else fit.component_perplexities
+    fit = mixture.estimation  # infinities in it are the string "inf"
+    own = [float(value) for value in fit["component_perplexities"]] if fit else [None] * len(models)
     components = list(zip(models, mixture.weights, own, strict=True))
-    show(report.blocks(output, components, None if fit is None else fit.perplexity, [] if fit is None else _notes(fit)))
+    show(report.blocks(output, components, float(fit["perplexity"]) if fit else None, _notes(fit) if fit else []))
 
 
-def _notes(fit: MixtureFit) -> list[str]:
+def _notes(fit: Mapping[str, Any]) -> list[str]:
     from lmgauge.report.formats import number
 
-    how = "weights given" if fit.given else f"weights by EM in {fit.iterations} iterations"
-    gain = number(fit.gap) if fit.gap else "0"
-    notes = [f"{how}; {fit.events:,} held-out events; other weights could gain at most {gain} nats an event"]
-    if fit.skipped:
-        without = number(fit.perplexity_without_zeros, 3)
-        notes.append(f"{fit.skipped:,} held-out events are impossible to this mixture; perplexity without them {without}")
+    how = "weights given" if fit["given"] else f"weights by EM in {fit['iterations']} iterations"
+    gap = float(fit["gap"])
+    gain = number(gap) if gap else "0"
+    notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event"]
+    if fit["skipped"]:
+        without = number(float(fit["perplexities"][-1]), 3)
+        notes.append(f"{fit['skipped']:,} held-out events are impossible to this mixture; perplexity without them {without}")
     return notes

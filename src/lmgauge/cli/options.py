@@ -190,7 +190,6 @@ scored_text_option = click.option(
     type=click.Path(),
     help="The text that was scored, if it is not where the run remembers it; may be given several times.",
 )
-model_argument = click.argument("model", type=click.Path())
 
 
 # -- the loose form, for commands that do not take settings objects yet ---------------------------------------------------
@@ -229,7 +228,7 @@ def refuse_unused(options: dict[str, Any], models: Sequence[object]) -> None:
 
 def show_speed(models: Iterable[object], status: Any) -> None:
     """Let models that compute for long say how far they are."""
-    from lmgauge.report.terminal import Speed
+    from lmgauge.progress import Speed
 
     speed = Speed()
     for model in models:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
+from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, threads_option
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("-o", "--output", type=click.Path(), help="Keep the models in this folder.")
 @threads_option
 @json_option

@@ -41,7 +41,7 @@ def sample(
     **neural: Any,
 ) -> None:
     """Draw text from a model."""
-    from lmgauge.api.models import sample as run
+    from lmgauge.api.sample import sample as run
     from lmgauge.models.registry import load_model
     from lmgauge.readable import for_output
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -24,3 +26,19 @@ def show_warnings() -> None:
     logger = logging.getLogger("lmgauge")
     if not any(isinstance(handler, _Handler) for handler in logger.handlers):
         logger.addHandler(_Handler(logging.WARNING))
+
+
+@contextmanager
+def showing_progress(stage: str = "") -> Iterator[None]:
+    """Show on standard error how far the functions called in the block are.
+
+    Args:
+        stage: what is being done at first.
+    """
+    from lmgauge.progress import listening
+    from lmgauge.report.terminal import progress
+
+    with progress() as status, listening(status.update):
+        if stage:
+            status.update(stage)
+        yield

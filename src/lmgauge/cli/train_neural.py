@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from lmgauge.choices import ARPA_ENDINGS
 from lmgauge.cli.command import options_given, under
 from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
@@ -211,7 +212,7 @@ def train_and_tell(
         as_json: whether to print the result as JSON.
         options: the command's other options by name.
     """
-    if output.endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
+    if output.endswith(ARPA_ENDINGS):
         raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a neural model is a folder", ctx)
     from lmgauge.cli.training_display import training_display
     from lmgauge.errors import MissingExtraError

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -70,7 +70,6 @@ def run_settings(
     text: Mapping[str, Any],
     *,
     by_group: bool,
-    reserved: str | None,
     columns: Sequence[str],
     scoring: Any,
 ) -> dict[str, Any]:
@@ -79,12 +78,14 @@ def run_settings(
     Args:
         model: its own scoring options count where it has some, as a model that was loaded with them does.
         text: settings of the `Corpus`.
-        by_group, reserved, columns: as `lmgauge.evaluate` takes them.
+        by_group: True if groups were asked for.
+        columns: names of the columns that were filled besides.
         scoring: the `ScoringOptions` that models without any were loaded with.
     """
     own = getattr(model, "options", None)
     options = own if isinstance(own, type(scoring)) else scoring
-    chosen = {"by": "group" if by_group else None, "reserved": reserved, "columns": list(columns)}
+    options = replace(options, reserved=options.reserved or scoring.reserved)
+    chosen = {"by": "group" if by_group else None, "reserved": None, "columns": list(columns)}
     return {"text": dict(text), **chosen, **asdict(options)}
 
 

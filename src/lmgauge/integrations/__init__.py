@@ -1,7 +1,7 @@
 """Callbacks and a metric for the frameworks people train with: the numbers of `lmgauge eval`, while a model is trained.
 
 The names below are imported on first use, each with the library it is for, which their modules may import at the top.
-Besides, these may import `lmgauge.api.models` and all that it may; nothing of ours imports them.
+Besides, these may import `lmgauge.api.inputs` and all that it may; nothing of ours imports them.
 """
 
 from __future__ import annotations

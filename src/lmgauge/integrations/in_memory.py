@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmgauge.api.models import Text, corpus_of, evaluate
+from lmgauge.api.evaluate import evaluate
+from lmgauge.api.inputs import Text, corpus_of
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.models.network.options import ScoringOptions

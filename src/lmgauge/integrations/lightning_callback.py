@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.models import Text
+from lmgauge.api.inputs import Text
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of

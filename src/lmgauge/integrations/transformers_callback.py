@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.models import Text
+from lmgauge.api.inputs import Text
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
@@ -89,7 +90,7 @@ def _scored(score_ids: ScoreIds, ids: NDArray[np.uint32]) -> NDArray[np.float64]
     return logprob
 
 
-class CustomModel:
+class CustomModel(ScoresStrings):
     """A base for models of one's own: give `log_distribution`, and what is faster than one call of it an event.
 
     Args:

@@ -34,6 +34,15 @@ def load_model(path: str | Path, options: ScoringOptions | None = None) -> Langu
         UsageError: the options do not fit it.
     """
     options = options or ScoringOptions()
+    model = _load(path, options)
+    if options.reserved is None:
+        return model
+    from lmgauge.models.mixture.model import with_reserved
+
+    return with_reserved([model], options.reserved)[0]
+
+
+def _load(path: str | Path, options: ScoringOptions) -> LanguageModel:
     if str(path).startswith(_ADDRESSES):
         from lmgauge.models.network.server.model import load_completions
 

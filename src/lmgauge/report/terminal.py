@@ -346,19 +346,6 @@ class _Live:
         self._status.update(Text(f"{visible(text)} …"))
 
 
-class Speed:
-    """Tokens a second since the beginning, for people who wait."""
-
-    def __init__(self) -> None:
-        self._began, self.tokens = time.perf_counter(), 0
-
-    def add(self, tokens: int) -> str:
-        """The count and the rate, after so many tokens more."""
-        self.tokens += tokens
-        seconds = max(time.perf_counter() - self._began, 1e-9)
-        return f"{self.tokens:,} tokens, {self.tokens / seconds:,.0f} a second"
-
-
 @contextmanager
 def progress() -> Iterator[_NowAndThen | _Live]:
     """A line on standard error that says what is being done; where that is not a terminal, a new line now and then."""

@@ -53,8 +53,9 @@ class ScoreWriter:
             self._dictionaries[key] = batch.strings, pa.array(batch.strings.tokens, pa.string())
         rows = batch.to_arrow(self._dictionaries[key][1])
         if ids is not None:
-            of_row = np.repeat(np.arange(len(batch.segments), dtype=np.int32), batch.segment_events)
-            rows = rows.append_column("id", pa.DictionaryArray.from_arrays(pa.array(of_row), pa.array(ids, pa.string())))
+            named = pa.array(ids, pa.string()).dictionary_encode()  # equal ids once, or the bytes of the file vary
+            of_row = np.repeat(named.indices.to_numpy(), batch.segment_events)
+            rows = rows.append_column("id", pa.DictionaryArray.from_arrays(pa.array(of_row), named.dictionary))
         if self._writer is None:
             schema = rows.schema.with_metadata({METADATA_KEY: json.dumps(self._metadata).encode()})
             self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", use_dictionary=["token", "kind", "id"])

@@ -124,7 +124,7 @@ def rows(tokens: TokenMap, lines: list[str], end: SegmentEnd = "none") -> BlockE
     return block_events(block, tokens, policy, spans=True)
 
 
-def split(found: Rows) -> list[tuple[np.ndarray, np.ndarray]]:
+def split(found: BlockEvents) -> list[tuple[np.ndarray, np.ndarray]]:
     bounds = np.cumsum(found.counts)[:-1]
     return list(zip(np.split(found.ids, bounds), np.split(found.ends, bounds), strict=True))
 

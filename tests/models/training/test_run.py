@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from lmgauge.api.models import evaluate
+from lmgauge.api.evaluate import evaluate
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.torch import precision
 from lmgauge.models.registry import load_model

@@ -27,6 +27,7 @@ from lmgauge.files import writing_directory
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together, with_same_events
 from lmgauge.text.encoding import ReservedPolicy
@@ -58,7 +59,7 @@ class _ReservedChoice(Protocol):
     def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
 
 
-class MixtureModel:
+class MixtureModel(ScoresStrings):
     """A weighted mean of models, itself a language model.
 
     Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what

@@ -16,6 +16,7 @@ from lmgauge.models.network.sequences import BlockEvents, block_events
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import window_of, windows
 from lmgauge.models.protocol import check_context
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
@@ -26,7 +27,7 @@ from lmgauge.threads import thread_count
 _GROUP_TOKENS = 1 << 16
 
 
-class NetworkModel:
+class NetworkModel(ScoresStrings):
     """A network with its tokens and a policy of what each prediction sees, whatever engine computes it.
 
     Attributes:

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmgauge.choices import FIRST_TOKENS, PRECISIONS, SEGMENT_ENDS, FirstToken, Precision, SegmentEnd
+from lmgauge.choices import (
+    FIRST_TOKENS,
+    PRECISIONS,
+    RESERVED_POLICIES,
+    SEGMENT_ENDS,
+    FirstToken,
+    Precision,
+    ReservedPolicy,
+    SegmentEnd,
+)
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 
@@ -31,6 +40,8 @@ class ScoringOptions:
         batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result but for rounding.
         trust_remote_code: whether code in the model's folder may run.
         bos: servers: text set before each segment, so that its first token has a score.
+        reserved: all models: a `<unk>`, `<s>` or `</s>` in the text is refused ("refuse"), an ordinary word ("escape") or
+            the unknown word ("unk", for `<unk>` alone); None leaves it to the model.
     """
 
     context: int | None = None
@@ -43,6 +54,7 @@ class ScoringOptions:
     batch_tokens: int | None = None
     trust_remote_code: bool = False
     bos: str | None = None
+    reserved: ReservedPolicy | None = None
 
     def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
         """These options, and those stored with a model where nothing was chosen."""
@@ -62,6 +74,7 @@ class ScoringOptions:
             ("first-token", self.first_token, (None, *FIRST_TOKENS)),
             ("end", self.end, (None, *SEGMENT_ENDS)),
             ("dtype", self.dtype, PRECISIONS),
+            ("reserved", self.reserved, (None, *RESERVED_POLICIES)),
         ):
             if value not in choices:
                 raise UsageError(f"{name} {value!r}: choose {', '.join(str(choice) for choice in choices if choice)}")

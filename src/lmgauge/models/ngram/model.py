@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import SMOOTHINGS
+from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables, context_window
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.segments import Segments
@@ -30,7 +31,7 @@ from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, run_ranges, thread_count
 
 
-class NgramModel:
+class NgramModel(ScoresStrings):
     """A trained n-gram model.
 
     Attributes:
@@ -224,7 +225,7 @@ class NgramModel:
             OutputError: it cannot be written; nothing is left behind.
             UsageError: the model has no ARPA form.
         """
-        if str(path).endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
+        if str(path).endswith(ARPA_ENDINGS):
             from lmgauge.models.ngram.arpa_writer import write_arpa
 
             write_arpa(self, path)

@@ -24,6 +24,7 @@ from lmgauge.errors import UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server
+from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokens, TokenUnit
@@ -124,7 +125,7 @@ class ServerTokenizer:
         return {}
 
 
-class CompletionsModel:
+class CompletionsModel(ScoresStrings):
     """A model on a server.
 
     Attributes:

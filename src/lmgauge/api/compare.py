@@ -1,0 +1,89 @@
+"""`lmgauge.compare` and `lmgauge.compare_recipes`: whether results may be compared, and whether their difference is real."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from lmgauge.api.inputs import PathLike, Text, corpus_of, opened, says_documents, text_of
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.comparison.compare import compare as _compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
+from lmgauge.evaluation.comparison.pair_sums import WordCounts
+from lmgauge.evaluation.comparison.recipes import RecipeComparison
+from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
+from lmgauge.evaluation.comparison.results import Comparisons
+from lmgauge.numerics.resampling import DEFAULT_TRIALS
+from lmgauge.text.documents import Corpus
+from lmgauge.text.training_coverage import seen_in_training
+
+
+def compare(
+    runs: Sequence[PathLike],
+    *,
+    text: Text | None = None,
+    document: str | None = None,
+    train: Text | None = None,
+    resamples: int = DEFAULT_TRIALS,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    examples: int = 5,
+) -> Comparisons:
+    """Say whether results may be compared, whether their difference is real, and where it comes from: `lmgauge compare`.
+
+    Args:
+        runs: run folders (of `evaluate(..., output=...)`) or score tables; each is held against the first.
+        text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+        train: training text, for slices by how often words occur in it.
+        resamples: of the permutation test over documents or segments.
+        seed: of it.
+        threads: how many; no number depends on it.
+        examples: how many tokens and segments to keep of each kind.
+
+    Raises:
+        InputError: a run is damaged or was changed, or the text is not the one it scored.
+        UsageError: fewer than two runs.
+    """
+    if isinstance(runs, (str, os.PathLike)) or not isinstance(runs, Sequence):
+        raise UsageError(f"a comparison needs a list of two runs or more, not {type(runs).__name__}")
+    settings = ComparisonSettings(resamples=resamples, seed=seed, threads=threads, examples=examples)
+    compared = [opened(run) for run in runs]
+    if len(compared) < 2:
+        raise UsageError("a comparison needs two runs or more")
+    corpus = None if text is None and document is None else text_of(compared, text, document)
+    return _compare(
+        compared,
+        settings,
+        corpus=corpus,
+        documents_of_text=says_documents(text, document),
+        training=None if train is None else partial(_word_counts, corpus_of(train), threads),
+    )
+
+
+def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
+    seen = seen_in_training(train, scored, max_order=1, threads=threads)
+    return lambda block: seen.of(block)[0]
+
+
+def compare_recipes(
+    recipes: Mapping[str, Sequence[PathLike]], *, text: Text | None = None, document: str | None = None
+) -> tuple[RecipeComparison, ...]:
+    """Say whether recipes differ, from several runs of each: seeds are a second source of chance beside the text.
+
+    Args:
+        recipes: of each recipe, by name, run folders or score tables of two models or more (other seeds) on one text; each
+            recipe is compared with the first.
+        text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+
+    Raises:
+        InputError: a run is damaged or was changed, the runs may not be compared, or an event has probability zero.
+        UsageError: fewer than two recipes, or a recipe with one run.
+    """
+    grouped = {name: [opened(run) for run in runs] for name, runs in recipes.items()}
+    runs = [run for group in grouped.values() for run in group]
+    corpus = text_of(runs, text, document) if runs and (text is not None or document is not None) else None
+    return _compare_recipes(grouped, corpus=corpus, documents_of_text=says_documents(text, document))

@@ -1,0 +1,93 @@
+"""`lmgauge.diagnose`: where a model fails."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, TrainingWords
+from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
+from lmgauge.evaluation.diagnosis.results import Diagnosis
+from lmgauge.evaluation.runs import remembered
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.sampling import sample_ids
+from lmgauge.progress import say_progress
+from lmgauge.text.segments import Segments
+from lmgauge.text.training_coverage import seen_in_training
+
+
+def diagnose(
+    run: PathLike,
+    *,
+    text: Text | None = None,
+    train: Text | None = None,
+    model: Model | None = None,
+    contexts: int = DEFAULT_CONTEXTS,
+    exhaustive: bool = False,
+    sample_tokens: int | None = None,
+    examples: int = 10,
+    only: Collection[str] = SECTIONS,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+    scoring: ScoringOptions | None = None,
+) -> Diagnosis:
+    """Show where a model fails (slices of the text, worst tokens, calibration, memory, baselines): `lmgauge diagnose`.
+
+    Args:
+        run: a run folder (of `evaluate(..., output=...)`) or a score table.
+        text: what it scored; if not given, where the run remembers it.
+        train: training text, for slices by how often words, and how long n-grams, occur in it.
+        model: the model behind the run, for calibration and for text sampled from it.
+        contexts: how many contexts to draw for calibration.
+        exhaustive: all of them.
+        sample_tokens: how many tokens to sample for the mutual-information curve; what takes seconds if None.
+        examples: how many tokens, segments and words to keep of each kind.
+        only: which sections to work out: baselines, slices, tokens, segments, unseen, calibration, information.
+        seed: of whatever is drawn.
+        threads: how many; no number depends on it.
+        scoring: how a model named by its path scores.
+
+    Raises:
+        InputError: the run is damaged or was changed, or text or model are not those behind it.
+        UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
+    """
+    settings = DiagnosisSettings(
+        only=[only] if isinstance(only, str) else only,
+        contexts=None if exhaustive else contexts,
+        sample_tokens=sample_tokens,
+        examples=examples,
+        seed=seed,
+        threads=threads,
+    )
+    examined = opened(run)
+    corpus = remembered(examined) if text is None else text_of([examined], text)
+    training: TrainingWords | None = None
+    sample = behind = None
+    if train is not None and "slices" in settings.only:
+        if corpus is None:
+            raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
+        say_progress("reading the training text")
+        seen = seen_in_training(corpus_of(train), corpus, threads=threads)
+
+        def training(block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+            return seen.of(block)[:2]
+
+    if model is not None:
+        behind = loaded(model, scoring)
+        sample = partial(sample_ids, behind, seed=seed, threads=threads)
+    return _diagnose(
+        examined,
+        settings,
+        corpus=corpus,
+        training=training,
+        model=behind,
+        sample=sample,
+        progress=say_progress,
+    )

@@ -1,0 +1,152 @@
+"""`lmgauge.evaluate` and `lmgauge.evaluate_scores`: how well models predict a text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, overload
+
+from lmgauge.api.inputs import (
+    PATHS,
+    Model,
+    Models,
+    PathLike,
+    Text,
+    corpus_of,
+    listed,
+    named_models,
+    one_text,
+    opened,
+)
+from lmgauge.api.output_files import OutputFiles
+from lmgauge.api.outputs import Outputs
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.evaluate import evaluate as _evaluate
+from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.results import Evaluation, Evaluations
+from lmgauge.evaluation.runs import remembered
+from lmgauge.evaluation.tables import evaluate_scores as _evaluate_scores
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.progress import say_progress
+from lmgauge.scores import ScoreBatch
+
+
+@overload
+def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
+    model: Model,
+    text: Text | None = ...,
+    *,
+    texts: Iterable[str] | str | None = ...,
+    by_group: Literal[False] = False,
+    document: str | None = ...,
+    threads: int | None = ...,
+    output: PathLike | Outputs | None = ...,
+    scoring: ScoringOptions | None = ...,
+) -> Evaluation: ...
+@overload
+def evaluate(
+    model: Model,
+    text: Text | None = ...,
+    *,
+    texts: Iterable[str] | str | None = ...,
+    by_group: Literal[True],
+    document: str | None = ...,
+    threads: int | None = ...,
+    output: PathLike | Outputs | None = ...,
+    scoring: ScoringOptions | None = ...,
+) -> Evaluations: ...
+@overload
+def evaluate(
+    model: Sequence[Model] | Mapping[str, Model],
+    text: Text | None = ...,
+    *,
+    texts: Iterable[str] | str | None = ...,
+    by_group: bool = ...,
+    document: str | None = ...,
+    threads: int | None = ...,
+    output: PathLike | Outputs | None = ...,
+    scoring: ScoringOptions | None = ...,
+) -> Evaluations: ...
+def evaluate(
+    model: Models,
+    text: Text | None = None,
+    *,
+    texts: Iterable[str] | str | None = None,
+    by_group: bool = False,
+    document: str | None = None,
+    threads: int | None = None,
+    output: PathLike | Outputs | None = None,
+    scoring: ScoringOptions | None = None,
+) -> Evaluation | Evaluations:
+    """Evaluate a model, or several, on a text: `lmgauge eval`.
+
+    Args:
+        model: a model, the path of one, a list of either, or a dict that names them.
+        text: files: a path, several, or a `Corpus`.
+        texts: strings in place of files, each a segment: one, a list, a generator, a column of a data frame.
+        by_group: also evaluate each group: each file, or each value of the field named as group in the `Corpus`.
+        document: what is independent, behind the 95 % interval: see `Corpus.from_files`; a `Corpus` says so itself.
+        threads: how many; no number depends on it.
+        output: a folder for evaluation.json and scores.parquet, which `compare`, `diagnose` and `audit` read; or `Outputs`
+            for rows of segments and tokens, entropy and rank.
+        scoring: how models named by a path score (context, device, reserved tokens ...).
+
+    Returns:
+        One `Evaluation` for one model without groups, otherwise `Evaluations`: for each model the whole text, then its
+        groups. Cross-entropy is in nats per event, the other figures carry their unit in their name.
+
+    Raises:
+        InputError: the text is empty or cannot be used.
+        ModelFileError: a model cannot be loaded.
+        UsageError: neither or both of `text` and `texts`; an output that would replace an input; unknown columns.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
+        >>> round(evaluate(model, texts=["a b", "b"]).perplexity, 4)
+        2.9542
+    """
+    outputs = output if isinstance(output, Outputs) else Outputs(output)
+    corpus = one_text(text, texts, document)
+    given = listed(model)
+    paths = [os.fspath(path) for path in given if isinstance(path, PATHS)]
+    outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(given))
+    models, names = named_models(model, scoring)
+    with OutputFiles(outputs, models, names, corpus) as files:
+        results = _evaluate(
+            models,
+            corpus,
+            names=names,
+            by_group=by_group,
+            threads=threads,
+            spans=outputs.wanted,
+            watch=files.write if outputs.wanted else None,
+            progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
+        )
+        files.finish(results, by_group=by_group, scoring=scoring or ScoringOptions())
+    several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
+    return results if several or by_group else results.items[0]
+
+
+def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = None, *, name: str = "") -> Evaluation:
+    """Evaluate a score table from anywhere: `lmgauge eval --scores`.
+
+    Args:
+        table: a Parquet or JSON lines file (columns `segment`, `logprob`, ...), a run folder, or batches.
+        text: what was scored: gives bits per word, character and byte; of a run folder, where it remembers it.
+        name: what to call the model behind it; the table's own name if empty.
+
+    Raises:
+        InputError: the table breaks its rules or is not about this text; a run folder was changed.
+        UsageError: `table` is neither a path nor batches.
+    """
+    corpus = None if text is None else corpus_of(text)
+    if not isinstance(table, PATHS):
+        if not isinstance(table, Iterable):
+            raise UsageError(f"a score table is a path or batches of scores, not {type(table).__name__}")
+        return _evaluate_scores(table, origin=Origin.of_metadata({}, name or "scores"), corpus=corpus)
+    run = opened(table)
+    if corpus is None and run.evaluation is not None:
+        corpus = remembered(run)
+    origin = run.origin if run.evaluation is not None or not name else Origin.of_metadata({}, name)
+    return _evaluate_scores(run.batches(), origin=origin, corpus=corpus)

@@ -1,0 +1,89 @@
+"""Files that an evaluation writes while a text is scored: run folders, rows of segments, rows of tokens."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, Self
+
+from lmgauge.api.outputs import Outputs
+from lmgauge.context_policy import policy_of
+from lmgauge.evaluation.results import Evaluations
+from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter, segment_rows, token_rows
+from lmgauge.evaluation.run_folder import RunFolders, run_settings
+from lmgauge.models.distribution_columns import DistributionColumns
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+_LOG = logging.getLogger(__name__)
+
+
+class OutputFiles:
+    """The files of an evaluation, open while its text is scored."""
+
+    def __init__(self, outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus) -> None:
+        self._outputs, self._models, self._names, self._corpus = outputs, models, names, corpus
+        self._policies = [policy_of(model) for model in models]
+        self._columns = [DistributionColumns(model, outputs.columns) for model in models] if outputs.columns else []
+        self._segments: RowWriter | None = None
+        self._tokens: RowWriter | None = None
+        self._runs: RunFolders | None = None
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        outputs = self._outputs
+        with ExitStack() as stack:
+            if outputs.per_segment is not None:
+                self._segments = stack.enter_context(RowWriter(os.fspath(outputs.per_segment), SEGMENT_COLUMNS))
+            if outputs.per_token is not None:
+                columns = (*TOKEN_COLUMNS, *outputs.columns, ID_COLUMN)
+                self._tokens = stack.enter_context(RowWriter(os.fspath(outputs.per_token), columns))
+            if outputs.folder is not None:
+                self._runs = stack.enter_context(RunFolders(os.fspath(outputs.folder), self._names))
+                self._runs.keep_journal(self._models)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        if isinstance(error[1], (KeyboardInterrupt, SystemExit)) and self._runs is not None and self._runs.kept:
+            _LOG.warning("%s events are scored; the same command goes on from there", f"{self._runs.kept:,}")
+        return self._stack.__exit__(*error)
+
+    def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
+        """Write the rows of a block of segments.
+
+        Args:
+            index: number of the model.
+            block: the segments.
+            batch: their rows of the score table.
+        """
+        if self._columns:
+            batch = self._columns[index](batch)
+        if self._segments is not None:
+            groups = self._corpus.group_names  # a list of its own each pass
+            self._segments.write(segment_rows(self._names[index], batch, block, groups, self._policies[index]))
+        if self._tokens is not None:
+            self._tokens.write(token_rows(self._names[index], batch, block))
+        if self._runs is not None:
+            self._runs.write(index, batch, block.ids)
+
+    def finish(self, results: Evaluations, *, by_group: bool, scoring: ScoringOptions) -> None:
+        """Write the numbers, and how they came about, beside the rows.
+
+        Args:
+            results: of all models, each with its groups behind it.
+            by_group: True if groups were asked for.
+            scoring: how models without options of their own were loaded.
+        """
+        if self._runs is None:
+            return
+        chosen: dict[str, Any] = {"by_group": by_group, "columns": self._outputs.columns, "scoring": scoring}
+        settings = [run_settings(model, self._corpus.settings, **chosen) for model in self._models]
+        self._runs.finish(results, settings)
+        if self._runs.resumed:
+            _LOG.warning("%s events had been scored before the last run was interrupted", f"{self._runs.resumed:,}")

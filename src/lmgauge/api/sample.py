@@ -1,0 +1,51 @@
+"""`lmgauge.sample`: text drawn from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lmgauge.api.inputs import Model, loaded
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.sampling import sample as _sample
+
+
+def sample(
+    model: Model,
+    count: int = 1,
+    *,
+    seed: int = DEFAULT_SEED,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    max_tokens: int = 200,
+    prompt: str = "",
+    scoring: ScoringOptions | None = None,
+) -> Iterator[str]:
+    """Draw text from a model: `lmgauge sample`.
+
+    Args:
+        model: a model, or the path of one.
+        count: how many segments.
+        seed: the same seed gives the same text.
+        temperature: below 1 safer, above 1 wilder; 0 always takes the most probable token.
+        top_k: draw from this many most probable tokens only; None for all.
+        max_tokens: a segment that has not ended by then is cut.
+        prompt: text that each segment begins with.
+        scoring: how a model named by a path computes.
+
+    Returns:
+        An iterator over the segments, each to `</s>` or `max_tokens`.
+
+    Raises:
+        ModelFileError: the model cannot be loaded.
+        UsageError: a number out of range.
+    """
+    return _sample(
+        loaded(model, scoring),
+        count,
+        seed=seed,
+        temperature=temperature,
+        top_k=top_k,
+        max_tokens=max_tokens,
+        prompt=prompt,
+    )

@@ -1,0 +1,214 @@
+"""Strings as a model scores them: each token with its log-probability, for people who hand over a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import tee
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import numpy as np
+
+from lmgauge.errors import UsageError
+from lmgauge.numerics.units import perplexity_from_nats
+from lmgauge.readable import visible
+from lmgauge.result_list import ResultList, data_frame
+from lmgauge.scores import KINDS, OOV, ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lmgauge.models.protocol import LanguageModel
+
+
+@dataclass(frozen=True, repr=False)
+class ScoredText:
+    """One string, and what a model makes of it; prints as a small table.
+
+    Attributes:
+        text: the string.
+        tokens: n token strings, as the model sees them; `</s>` last where the model predicts the end.
+        logprobs: n natural logs of the conditional probabilities; -inf where the model rules a token out.
+        kinds: n of "token", "oov" (an unknown word) and "eos" (the end).
+        spans: n pairs (start, end) of bytes in the UTF-8 text; they tile it: `</s>` has what is left behind the last token.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    logprobs: tuple[float, ...]
+    kinds: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def log_probability(self) -> float:
+        """Return the natural log of the probability of the whole string: the sum of `logprobs`."""
+        return math.fsum(self.logprobs)
+
+    @property
+    def cross_entropy(self) -> float | None:
+        """Return nats per event; None where the model scores no event, as for an empty string without `</s>`."""
+        return -self.log_probability / len(self) if self.tokens else None
+
+    @property
+    def perplexity(self) -> float | None:
+        """Return exp of the cross-entropy; inf where a token has probability zero, None where there is no event."""
+        return None if self.cross_entropy is None else perplexity_from_nats(self.cross_entropy)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a dict a token: token, logprob (nats), kind, start and end (bytes)."""
+        columns = zip(self.tokens, self.logprobs, self.kinds, self.spans, strict=True)
+        return [
+            {"token": token, "logprob": logprob, "kind": kind, "start": span[0], "end": span[1]}
+            for token, logprob, kind, span in columns
+        ]
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers of the whole string, a row of the data frame of several."""
+        return {
+            "text": self.text,
+            "events": len(self),
+            "log_probability": self.log_probability,
+            "cross_entropy": self.cross_entropy,
+            "perplexity": self.perplexity,
+            "oov": self.kinds.count(KINDS[OOV]),
+            "zero_probability_events": sum(logprob == -math.inf for logprob in self.logprobs),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers as plain values, the tokens as a list of dicts; infinities stay floats."""
+        return self.summary() | {"tokens": self.to_rows()}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row a token.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.to_rows())
+
+    def __str__(self) -> str:
+        shown = [visible(token) for token in self.tokens]
+        width = max([*map(len, shown), len("token")])
+        lines = [f"{'token':{width}}  {'nats':>9}  probability"]
+        for token, logprob, kind in zip(shown, self.logprobs, self.kinds, strict=True):
+            note = "  unknown word" if kind == KINDS[OOV] else ""
+            lines.append(f"{token:{width}}  {logprob:9.4f}  {math.exp(logprob):11.4g}{note}")
+        perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.4f}"
+        return "\n".join([*lines, f"{len(self)} events, {self.log_probability:.4f} nats{perplexity}"])
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, repr=False)
+class ScoredTexts(ResultList[ScoredText]):
+    """Several strings with their scores, in order; prints a line a string, and becomes a data frame."""
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return the summary of each string."""
+        return [item.summary() for item in self.items]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return a dict a string, with its tokens."""
+        return [item.to_dict() for item in self.items]
+
+    def tokens_to_pandas(self) -> pd.DataFrame:
+        """Return a row a token of all strings; the column `segment` says of which, from 0.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame({"segment": i, **row} for i, item in enumerate(self.items) for row in item.to_rows())
+
+    def __str__(self) -> str:
+        lines = ["perplexity       nats  events  text"]
+        for item in self.items:
+            perplexity = "-" if item.perplexity is None else f"{item.perplexity:.4f}"
+            lines.append(f"{perplexity:>10} {item.log_probability:10.4f} {len(item):7,}  {visible(item.text)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+@overload
+def score_text(  # type: ignore[overload-overlap]  # a str is an Iterable of str
+    model: LanguageModel, text: str
+) -> ScoredText: ...
+@overload
+def score_text(model: LanguageModel, text: Iterable[str]) -> ScoredTexts: ...
+def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | ScoredTexts:
+    """Score one string or several, token by token.
+
+    Each string is one segment: the model begins anew at its start (a model with a running context goes on from the string
+    before) and predicts its end where it predicts ends at all. A newline within a string is a character like any other:
+    text whose lines are segments is better cut with `splitlines()`.
+
+    Args:
+        model: scores.
+        text: a string, or strings: a list, a generator, a column of a data frame.
+
+    Returns:
+        The tokens with their natural logs, spans, and totals; for several strings a list of them.
+
+    Raises:
+        InputError: a string holds NUL or a lone surrogate, or a reserved token that the model refuses.
+        UsageError: something else than strings.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
+        >>> score_text(model, "a b")
+        token       nats  probability
+        a        -0.6931          0.5
+        b        -1.0986       0.3333
+        </s>     -0.9163          0.4
+        3 events, -2.7081 nats, perplexity 2.4662
+    """
+    if isinstance(text, bytes) or not isinstance(text, Iterable):
+        raise UsageError(f'score_text takes a string or strings, not {type(text).__name__}: model.score_text("the cat sat")')
+    blocks, scored = tee(Corpus.from_strings([text] if isinstance(text, str) else text))
+    batches = model.score(scored, spans=True)
+    items = [item for block, batch in zip(blocks, batches, strict=True) for item in _items(block, batch)]
+    return items[0] if isinstance(text, str) else ScoredTexts(tuple(items))
+
+
+class ScoresStrings:
+    """Gives a model the method `score_text`."""
+
+    @overload
+    def score_text(self, text: str) -> ScoredText: ...  # type: ignore[overload-overlap]
+    @overload
+    def score_text(self, text: Iterable[str]) -> ScoredTexts: ...
+    def score_text(self, text: str | Iterable[str]) -> ScoredText | ScoredTexts:
+        """Score one string or several, token by token; see `lmgauge.score_text`.
+
+        Args:
+            text: a string, or strings.
+
+        Raises:
+            InputError: a string cannot be used as text.
+            UsageError: something else than strings.
+        """
+        return score_text(cast("LanguageModel", self), text)
+
+
+def _items(block: Segments, batch: ScoreBatch) -> Iterator[ScoredText]:
+    """Yield each segment of a block with its rows of the score table."""
+    events = np.zeros(len(block), np.int64)
+    events[batch.segments - block.first] = batch.segment_events
+    names, starts = batch.strings.tokens, batch.starts()
+    begin = 0
+    for segment, count in enumerate(events.tolist()):
+        rows = slice(begin, begin := begin + count)
+        yield ScoredText(
+            text=block.text(segment).decode(),
+            tokens=tuple(names[token] for token in batch.token_ids[rows].tolist()),
+            logprobs=tuple(batch.logprob[rows].tolist()),
+            kinds=tuple(KINDS[kind] for kind in batch.kind[rows].tolist()),
+            spans=tuple(zip(starts[rows].tolist(), batch.ends[rows].tolist(), strict=True)),
+        )

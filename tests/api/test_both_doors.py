@@ -1,0 +1,173 @@
+"""The same bytes whether something is done in a shell or in Python: run folders, rows, and what --json prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.commands import ok
+
+import lmgauge
+from lmgauge import Corpus, Outputs, ScoringOptions, UsageError
+from lmgauge.evaluation.run_folder import run_settings
+from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE
+from lmgauge.json_text import to_json
+
+KN, LAPLACE = "modified-kneser-ney", "laplace"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models, their runs, and two texts, one of them with a reserved token."""
+    path = tmp_path_factory.mktemp("runs")
+    lines = [f"{a} {b} c {d}" for a in "ab" for b in "cde" for d in "fgh"]
+    (path / "one.txt").write_text("\n".join([*lines, "a <unk> c"]) + "\n")
+    (path / "two.jsonl").write_text("".join(json.dumps({"line": line[::-1], "part": line[0]}) + "\n" for line in lines))
+    for kind in (KN, LAPLACE, "kneser-ney", "witten-bell"):
+        lmgauge.train(kind, path / "one.txt", order=2, reserved="escape").save(path / kind)  # type: ignore[arg-type]
+        lmgauge.evaluate(path / kind, path / "one.txt", output=path / f"run-{kind}")
+    return path
+
+
+def files_of(run: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run)): path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+
+
+SCORING = [field.name for field in fields(ScoringOptions) if field.name != "reserved"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "python"),
+    [
+        ([], {}),
+        (["--by", "group"], {"by_group": True}),
+        (["--threads", "1"], {"threads": 1}),
+        (["--reserved", "unk"], {"scoring": ScoringOptions(reserved="unk")}),
+        (["--document", "segment"], {"document": "segment"}),
+    ],
+    ids=lambda given: " ".join(given) if isinstance(given, list) else "",
+)
+def test_both_doors_write_the_same_bytes(folder: Path, tmp_path: Path, shell: list[str], python: dict[str, Any]) -> None:
+    model, text = folder / KN, folder / "one.txt"
+    printed = ok("eval", "-m", model, text, "-o", tmp_path / "shell", "--json", *shell).stdout
+    result = lmgauge.evaluate(model, text, output=tmp_path / "python", **python)
+    assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
+    assert set(files_of(tmp_path / "shell")) == {EVALUATION_FILE, SCORES_FILE}
+    assert printed == to_json(result.to_dict() if python.get("by_group") else [result.to_dict()]) + "\n"
+
+
+def test_so_they_do_for_several_models_and_records(folder: Path, tmp_path: Path) -> None:
+    models, text = [folder / KN, folder / LAPLACE], folder / "two.jsonl"
+    named = [argument for model in models for argument in ("-m", model)]
+    ok("eval", *named, text, "--field", "line", "--group", "part", "--by", "group", "-o", tmp_path / "shell")
+    corpus = Corpus.from_files(text, field="line", group="part")
+    lmgauge.evaluate(models, corpus, by_group=True, output=tmp_path / "python")
+    assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
+    assert len(files_of(tmp_path / "python")) == 4
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl"])
+def test_rows_and_columns_are_the_same_too(folder: Path, tmp_path: Path, suffix: str) -> None:
+    models, text = [folder / KN, folder / LAPLACE], folder / "two.jsonl"
+    named = [argument for model in models for argument in ("-m", model)]
+    options = ["--columns", "entropy,rank", "--field", "line", "--id", "part"]
+    (tmp_path / "shell").mkdir()
+    (tmp_path / "python").mkdir()
+    rows = [f"segments{suffix}", f"tokens{suffix}"]
+    written = ["--per-segment", tmp_path / "shell" / rows[0], "--per-token", tmp_path / "shell" / rows[1]]
+    ok("eval", *named, text, *options, *written, "-o", tmp_path / "shell" / "run")
+    corpus = Corpus.from_files(text, field="line", id="part")
+    segments, tokens = (tmp_path / "python" / name for name in rows)
+    outputs = Outputs(tmp_path / "python" / "run", columns=("entropy", "rank"), per_segment=segments, per_token=tokens)
+    lmgauge.evaluate(models, corpus, output=outputs)
+    assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
+    assert len(files_of(tmp_path / "python")) == 6
+
+
+PRINTED: dict[str, tuple[Callable[[Path], list[object]], Callable[[Path], Any]]] = {
+    "compare": (
+        lambda f: ["compare", f / f"run-{KN}", f / f"run-{LAPLACE}", "--train", f / "one.txt", "--seed", 3],
+        lambda f: lmgauge.compare([f / f"run-{KN}", f / f"run-{LAPLACE}"], train=f / "one.txt", seed=3).to_dict(),
+    ),
+    "compare recipes": (
+        lambda f: [
+            "compare",
+            *("--recipe", f"kn={f / f'run-{KN}'},{f / 'run-kneser-ney'}"),
+            *("--recipe", f"others={f / f'run-{LAPLACE}'},{f / 'run-witten-bell'}"),
+        ],
+        lambda f: [
+            item.to_dict()
+            for item in lmgauge.compare_recipes(
+                {
+                    "kn": [f / f"run-{KN}", f / "run-kneser-ney"],
+                    "others": [f / f"run-{LAPLACE}", f / "run-witten-bell"],
+                }
+            )
+        ],
+    ),
+    "diagnose": (
+        lambda f: ["diagnose", f / f"run-{KN}", "-m", f / KN, "--train", f / "one.txt", "--sample-tokens", 500],
+        lambda f: lmgauge.diagnose(f / f"run-{KN}", model=f / KN, train=f / "one.txt", sample_tokens=500).to_dict(),
+    ),
+    "divergence": (
+        lambda f: ["divergence", f / KN, f / LAPLACE, f / "one.txt", "--exhaustive", "--top-k", "2", "--reserved", "unk"],
+        lambda f: lmgauge.divergence(
+            f / KN, f / LAPLACE, f / "one.txt", events=None, top_k=2, scoring=ScoringOptions(reserved="unk")
+        ).to_dict(),
+    ),
+    "scores": (
+        lambda f: ["eval", "--scores", f / f"run-{KN}" / SCORES_FILE, f / "one.txt"],
+        lambda f: [lmgauge.evaluate_scores(f / f"run-{KN}" / SCORES_FILE, f / "one.txt").to_dict()],
+    ),
+    "a run folder": (
+        lambda f: ["eval", "--scores", f / f"run-{KN}"],
+        lambda f: [lmgauge.evaluate(f / KN, f / "one.txt").to_dict()],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_both_doors_say_the_same(folder: Path, name: str) -> None:
+    shell, python = PRINTED[name]
+    assert ok(*shell(folder), "--json").stdout == to_json(python(folder)) + "\n"
+
+
+@pytest.mark.parametrize("weights", [None, (0.25, 0.75)])
+def test_both_doors_mix_the_same(folder: Path, tmp_path: Path, weights: tuple[float, ...] | None) -> None:
+    models, text = [folder / KN, folder / LAPLACE], folder / "one.txt"
+    named = [argument for model in models for argument in ("-m", model)]
+    given = [] if weights is None else ["--weights", ",".join(map(str, weights))]
+    ok("mix", *named, text, *given, "-o", tmp_path / "shell")
+    lmgauge.mix(models, text, weights=weights, output=tmp_path / "python")
+    assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
+    assert files_of(tmp_path / "shell")
+
+
+def test_all_that_was_chosen_is_recorded(folder: Path, tmp_path: Path) -> None:
+    outputs = Outputs(tmp_path / "run", columns=("rank",))
+    lmgauge.evaluate(folder / LAPLACE, folder / "one.txt", output=outputs, scoring=ScoringOptions(reserved="escape"))
+    settings = json.loads((tmp_path / "run" / EVALUATION_FILE).read_text())["settings"]
+    assert list(settings) == ["text", "by", "reserved", "columns", *SCORING]
+    assert (settings["columns"], settings["text"]["paths"]) == (["rank"], [str(folder / "one.txt")])
+    assert settings["reserved"] == "escape"
+
+
+def test_a_model_s_own_options_are_what_it_scored_with() -> None:
+    class Own:
+        options = ScoringOptions(context=8)
+
+    shared: dict[str, Any] = {"by_group": False, "columns": ()}
+    given = ScoringOptions(context=4)
+    assert run_settings(Own(), {}, **shared, scoring=given)["context"] == 8
+    assert run_settings(object(), {}, **shared, scoring=given)["context"] == 4
+
+
+def test_columns_need_a_place(folder: Path) -> None:
+    with pytest.raises(UsageError, match="name where they go"):
+        Outputs(columns=["rank"])
+    with pytest.raises(UsageError, match="would replace"):
+        lmgauge.evaluate(folder / LAPLACE, folder / "one.txt", output=folder / LAPLACE)

@@ -1,0 +1,91 @@
+"""Help pages, wrong names and completion: what a user sees before anything runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+from tests.cli.commands import ok, refused
+
+from lmgauge.cli.command import Command
+from lmgauge.cli.main import COMMANDS, GUESSES, SECTIONS, cli, main
+
+
+def headings(page: str) -> list[str]:
+    return [line[:-1] for line in page.splitlines() if line.endswith(":") and not line.startswith(" ")]
+
+
+def test_commands_stand_under_headings() -> None:
+    page = ok("--help").output
+    assert headings(page) == ["Options", *SECTIONS]
+    listed = page.partition("Train:")[2].partition("complete with")[0]
+    words = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
+    assert [word for word in words if word in COMMANDS] == list(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        *[(guess, name) for name, guesses in GUESSES.items() for guess in guesses],
+        ("trian", "train"),
+        ("Eval", "eval"),
+        ("divergance", "divergence"),
+    ],
+)
+def test_a_command_is_found_by_the_word_of_the_field(word: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([word])
+    assert end.value.code == 2
+    words = capsys.readouterr().err
+    assert words.startswith(f"lmgauge: error: no command {word!r}; did you mean `lmgauge {command}`")
+
+
+def test_a_word_like_nothing_is_only_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["xyzzy"])
+    assert capsys.readouterr().err == "lmgauge: error: no command 'xyzzy' (see `lmgauge --help`)\n"
+
+
+def test_a_guess_is_not_a_command() -> None:
+    guesses = [guess for words in GUESSES.values() for guess in words]
+    assert len(guesses) == len(set(guesses))
+    assert not set(guesses) & set(COMMANDS)
+    assert set(GUESSES) <= set(COMMANDS)
+
+
+def test_a_misspelled_option_names_the_right_one() -> None:
+    assert "--context" in refused("eval", "--contxt", 5)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_on_the_help_page(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    page = ok(name, "--help").output
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.opts[-1] in page
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("eval", ["Options", "Output", "Text", "Neural models"]),
+        ("compare", ["Options", "Statistics", "Output"]),
+        ("diagnose", ["Options", "Statistics", "Output", "Neural models"]),
+    ],
+)
+def test_options_stand_under_headings(name: str, expected: list[str]) -> None:
+    assert isinstance(cli.get_command(click.Context(cli), name), Command)
+    assert headings(ok(name, "--help").output) == expected
+
+
+@pytest.mark.parametrize(("words", "expected"), [("lmgauge ev", "eval"), ("lmgauge eval --sco", "--scores")])
+def test_the_shell_completes(words: str, expected: str) -> None:
+    environment = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" ")), "_LMGAUGE_COMPLETE": "bash_complete"}
+    program = "import sys; sys.argv[0] = 'lmgauge'; from lmgauge.cli.main import main; main([])"
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True)
+    assert expected in done.stdout.split("plain,")[-1], done.stderr
