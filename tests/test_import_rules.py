@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
-    *("choices", "context_policy", "contexts", "errors", "files", "json_text"),
+    *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text"),
     *("progress", "readable", "result_list", "scoring", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}

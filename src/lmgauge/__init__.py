@@ -20,6 +20,7 @@ from lmgauge.version import __version__
 if TYPE_CHECKING:
     from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
+    from lmgauge.api.calc import calc
     from lmgauge.api.compare import compare, compare_recipes
     from lmgauge.api.diagnose import diagnose
     from lmgauge.api.divergence import divergence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from lmgauge.models.custom import CustomModel
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.architectures import register_architectures
     from lmgauge.models.network.torch.model import NeuralModel
     from lmgauge.models.ngram.arpa_reader import read_arpa
     from lmgauge.models.ngram.arpa_writer import write_arpa
@@ -86,6 +88,7 @@ _HOMES = {
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
     "audit_run": "lmgauge.api.audit",
+    "calc": "lmgauge.api.calc",
     "compare": "lmgauge.api.compare",
     "compare_recipes": "lmgauge.api.compare",
     "diagnose": "lmgauge.api.diagnose",
@@ -99,6 +102,7 @@ _HOMES = {
     "perplexity": "lmgauge.api.sentences",
     "read_arpa": "lmgauge.models.ngram.arpa_reader",
     "read_scores": "lmgauge.scores",
+    "register_architectures": "lmgauge.models.network.torch.architectures",
     "sample": "lmgauge.api.sample",
     "score_text": "lmgauge.api.sentences",
     "split": "lmgauge.api.split",
@@ -143,6 +147,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_run",
+    "calc",
     "compare",
     "compare_recipes",
     "diagnose",
@@ -157,6 +162,7 @@ __all__ = [
     "perplexity",
     "read_arpa",
     "read_scores",
+    "register_architectures",
     "sample",
     "score_text",
     "split",

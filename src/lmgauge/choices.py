@@ -1,11 +1,13 @@
 """The lists that options are chosen from: each stands here once, for the library and for the command line.
 
-Nothing of ours is imported, so that the help page of a command needs no more than this.
+Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
 """
 
 from __future__ import annotations
 
 from typing import Literal, get_args
+
+from lmgauge.figures import COMPARED
 
 DEFAULT_SEED = 12345
 """Of everything that is drawn."""
@@ -64,7 +66,7 @@ ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
-COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
 

@@ -96,7 +96,7 @@ def test_names_and_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
         ["wer", text, f"{HOSTILE}3.txt", "--sentence"],
         ["wer", text, f"{HOSTILE}3.txt", "--sentence", "--json"],
         ["wer", text, f"{HOSTILE}3.txt", "--align", "--json"],
-        ["wer", "r.jsonl", "r.jsonl", "--by", "g"],
+        ["wer", "r.jsonl", "r.jsonl", "--group", "g"],
         ["eval", "-m", model, other, "--per-token", "-"],
         ["eval", "-m", model, text, other, "--per-segment", "-"],
         ["correlate", f"{HOSTILE}.tsv", "-x", "x", "-y", "y"],

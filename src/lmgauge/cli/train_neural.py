@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import click
@@ -13,38 +14,16 @@ from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
 from lmgauge.files import refuse_replacing
 from lmgauge.models.training.presets import PRESET_NAMES
-from lmgauge.models.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
+from lmgauge.models.training.settings import CHOICES, NEURAL_KINDS, RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.text.reading_options import ReadingOptions
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 NGRAM_ONLY = ("vocabulary", "words", "eos", "interpolate", "discount", "k", "cutoffs", "prune")
 _RUN = ("valid", "preset", "resume", "checkpoint_every", "device", "tensorboard")
-_SETTINGS = (
-    "epochs",
-    "batch_size",
-    "steps",
-    "learning_rate",
-    "optimizer",
-    "schedule",
-    "decay",
-    "decay_after",
-    "warmup",
-    "improvement",
-    "clip_norm",
-    "weight_decay",
-    "patience",
-    "dropout",
-    "embedding_size",
-    "hidden_size",
-    "num_layers",
-    "heads",
-    "nonlinearity",
-    "direct_connections",
-    "tie_embeddings",
-    "precision",
-    "seed",
-)
+_NO_OPTION = {"kind", "preset", "paper", "order", "context", "initializer_range", "sum_over_steps"}
+_SETTINGS = tuple(field.name for field in fields(NeuralTrainingSettings) if field.name not in _NO_OPTION)
+_SHARED = tuple(field.name for field in fields(RunSettings))
 NEURAL_ONLY = _RUN + _SETTINGS
 _OF_KINDS: dict[str, tuple[str, ...]] = {
     "num_layers": (*RECURRENT, "transformer"),
@@ -214,12 +193,12 @@ def train_and_tell(
     """
     if output.endswith(ARPA_ENDINGS):
         raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a neural model is a folder", ctx)
+    from lmgauge.api.train import train_neural
     from lmgauge.cli.training_display import training_display
     from lmgauge.errors import MissingExtraError
 
     try:
         from lmgauge.models.training.processes import Processes
-        from lmgauge.models.training.run import train_neural
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
     corpus = read_texts(texts, reading, alone=False)
@@ -230,36 +209,25 @@ def train_and_tell(
     given = set(options_given())
     changes = {name: options[name] for name in _SETTINGS}
     changes |= {name: options[name] for name in ("order", "context") if name in given}
-    shared = (
-        "preset",
-        "tokenizer",
-        "min_count",
-        "vocab_size",
-        "reserved",
-        "resume",
-        "checkpoint_every",
-        "device",
-        "threads",
-    )
-    tells = Processes.from_environment().rank == 0
+    shows = Processes.from_environment().rank == 0
     try:
-        with training_display(live=tells) as display:
+        with training_display(live=shows) as display:
             result = train_neural(
                 kind,  # type: ignore[arg-type]  # click has checked it
                 corpus,
                 valid=valid,
                 output=output,
-                tensorboard=options["tensorboard"],
+                preset=options["preset"],
                 progress=display.say,
                 watch=display.show,
-                **{name: options[name] for name in shared},
+                **{name: options[name] for name in _SHARED},
                 **changes,
             )
     except (KeyboardInterrupt, SystemExit):
-        if tells:
+        if shows:
             say(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
         raise
-    if tells:
+    if shows:
         _tell(result, as_json)
 
 

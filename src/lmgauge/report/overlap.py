@@ -83,7 +83,7 @@ def _passages(overlap: Overlap) -> Iterator[doc.Block]:
     which = "The longest passages" if overlap.passage_count > len(overlap.passages) else "Passages"
     yield doc.Heading(f"{which}, {len(overlap.passages):,} of {overlap.passage_count:,}")
     for passage in overlap.passages:
-        yield doc.Text(f"{counted(passage.length, overlap.unit)}  {passage.test} = {passage.train}")
+        yield from _places(counted(passage.length, overlap.unit), f"{passage.test}", f"{passage.train}")
         yield _quoted(passage.text)
 
 
@@ -92,10 +92,14 @@ def _near(overlap: Overlap) -> Iterator[doc.Block]:
         return
     yield doc.Heading(f"Near duplicates, {len(overlap.near_pairs):,} of {overlap.near_duplicates or 0:,}")
     for pair in overlap.near_pairs:
-        yield doc.Text(f"Jaccard index {pair.jaccard:.3f}  {pair.test} = {pair.train}")
+        yield from _places(f"Jaccard index {pair.jaccard:.3f}", f"{pair.test}", f"{pair.train}")
         skipped = _alike(pair.text, pair.train_text)
         yield _quoted(pair.text, skipped)
         yield _quoted(pair.train_text, skipped)
+
+
+def _places(what: str, test: str, train: str) -> doc.Document:
+    return doc.Text(f"{what}  {test}"), doc.Text(f"= {train}", indent=_INDENT)
 
 
 def _alike(a: str, b: str) -> int:
