@@ -31,7 +31,7 @@ _OF_KINDS: dict[str, tuple[str, ...]] = {
 
 
 def neural_training_options(command: _F) -> _F:
-    """How neural models are trained: the preset, what is changed of it, and how the run goes."""
+    """Return how neural models are trained: the preset, what is changed of it, and how the run goes."""
     for option in reversed([*_run_options(), *_training_options(), *_size_options()]):
         command = option(command)
     return command
@@ -55,7 +55,7 @@ def _run_options() -> list[Callable[[Any], Any]]:
         click.option(
             "--resume",
             is_flag=True,
-            help="Neural: go on with a run that was stopped, begin where there is none. On a processor, with the same "
+            help="Neural: resume a run that was stopped; start where there is none. On a processor, with the same "
             "--threads, the model is the one of a run that was never stopped.",
         ),
         click.option(
@@ -140,7 +140,7 @@ def _size_options() -> list[Callable[[Any], Any]]:
 
 
 def refuse_others(ctx: click.Context, kind: str) -> None:
-    """Refuses options that were given and are none of this kind of model's.
+    """Refuse options that this kind of model does not take.
 
     Raises:
         click.UsageError: the first of them.
@@ -164,7 +164,7 @@ def _spelled(ctx: click.Context, name: str) -> str:
 def train_and_tell(
     ctx: click.Context, kind: str, texts: tuple[str, ...], output: str, as_json: bool, options: dict[str, Any]
 ) -> None:
-    """Trains a neural model and says what came of it.
+    """Train a neural model and say what came of it.
 
     Args:
         ctx: of the command; says which options were given.
@@ -210,7 +210,7 @@ def train_and_tell(
             )
     except (KeyboardInterrupt, SystemExit):
         if shows:
-            say(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
+            say(f"lmgauge: stopped; the same command with --resume resumes from {output}.training", err=True)
         raise
     if shows:
         _tell(result, as_json)

@@ -51,7 +51,7 @@ class LanguageModel(Protocol):
     def context_policy(self) -> ContextPolicy: ...  # noqa: D102
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """One batch for each block of segments, in order. Without `spans` the `ends` column is empty."""
+        """Yield one batch for each block of segments, in order. Without `spans` the `ends` column is empty."""
         ...
 
     @property
@@ -60,7 +60,7 @@ class LanguageModel(Protocol):
         ...
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """The batch of one block; only where blocks are independent."""
+        """Return the batch of one block; only where blocks are independent."""
         ...
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
@@ -81,10 +81,10 @@ def check_context(context_ids: NDArray[np.uint32] | Sequence[int], size: int) ->
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """The config.json of a model folder.
+    """Return the config.json of a model folder.
 
     Raises:
-        ModelFileError: missing, too large or no JSON object.
+        ModelFileError: missing, too large or not a JSON object.
     """
     file = path / "config.json"
     try:
@@ -92,9 +92,9 @@ def read_config(path: Path) -> dict[str, object]:
             raise ModelFileError(f"{file}: is {file.stat().st_size:,} bytes long; no model of ours has such a config.json")
         config = json.loads(file.read_bytes())
     except FileNotFoundError as error:
-        raise ModelFileError(f"{path}: no model, as it has no config.json") from error
+        raise ModelFileError(f"{path}: not a model, as it has no config.json") from error
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{file}: cannot be read: {error}") from error
     if not isinstance(config, dict):
-        raise ModelFileError(f"{file}: is no JSON object; the file is damaged")
+        raise ModelFileError(f"{file}: not a JSON object; the file is damaged")
     return config

@@ -31,7 +31,7 @@ def sample(
     prompt: str = "",
     allow_unk: bool = False,
 ) -> Iterator[str]:
-    """Draws segments from a model, each until `</s>` or `max_tokens`.
+    """Draw segments from a model, each until `</s>` or `max_tokens`.
 
     Args:
         model: any language model.
@@ -78,7 +78,7 @@ def sample(
 def sample_ids(
     model: LanguageModel, lengths: Sequence[int], *, seed: int = 12345, threads: int | None = None
 ) -> list[NDArray[np.uint32]]:
-    """Draws token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
+    """Draw token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
 
     Args:
         model: any language model.
@@ -127,7 +127,7 @@ def _prompt_ids(model: LanguageModel, prompt: str) -> list[int]:
 def _draw(logprob: NDArray[np.float64], generator: np.random.Generator, temperature: float, top_k: int | None) -> int:
     best = float(np.max(logprob))
     if best == -np.inf:
-        raise UsageError("no token has a probability above zero after this context; a smoothed model can go on")
+        raise UsageError("no token has a probability above zero after this context; use a smoothed model")
     if temperature == 0:
         return int(np.argmax(logprob))
     weights = np.exp((logprob - best) / temperature)

@@ -32,7 +32,7 @@ class Window:
 
 
 def windows(first: int, last: int, context: int | None, stride: int | None) -> Iterator[Window]:
-    """The windows of the predictions of positions `first` to `last` (not included).
+    """Yield the windows of the predictions of positions `first` to `last` (not included).
 
     Args:
         first: first position to predict, from 1.
@@ -52,5 +52,5 @@ def windows(first: int, last: int, context: int | None, stride: int | None) -> I
 
 
 def window_of(position: int, context: int, stride: int) -> int:
-    """The first window that reaches a prediction."""
+    """Return the first window that reaches a prediction."""
     return max(0, -(-(position - context) // stride))

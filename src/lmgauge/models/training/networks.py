@@ -24,7 +24,7 @@ _FEW_TOKENS = 8
 
 
 def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
-    """A new model with random parameters, from torch's generator as it stands.
+    """Return a new model with random parameters, from torch's generator as it stands.
 
     The Transformer is the library's GPT-2: of its decoders the one with dropout on embeddings, attention and residuals,
     without which a text of a million words is learnt by heart.
@@ -81,5 +81,5 @@ def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> A
 
 
 def parameter_count(model: torch.nn.Module) -> int:
-    """Number of trained values."""
+    """Return number of trained values."""
     return sum(parameter.numel() for parameter in model.parameters())

@@ -16,7 +16,7 @@ _BETAS = (0.9, 0.99)
 
 
 def make_optimizer(model: nn.Module, settings: NeuralTrainingSettings) -> torch.optim.Optimizer:
-    """The optimiser of a model's parameters; weight decay acts on matrices, not on biases and gains."""
+    """Return the optimiser of a model's parameters; weight decay acts on matrices, not on biases and gains."""
     parameters = list(model.parameters())
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=settings.learning_rate, fused=True)
@@ -50,7 +50,7 @@ class LearningRate:
     factor: float = 1.0
 
     def at(self, epoch: int, update: int) -> float:
-        """The rate of an update (from 0 over the whole run) in an epoch (from 0)."""
+        """Return the rate of an update (from 0 over the whole run) in an epoch (from 0)."""
         chosen, peak = self.settings, self.settings.learning_rate
         if chosen.schedule == "decay":
             return peak * chosen.decay ** max(epoch + 1 - chosen.decay_after, 0)
@@ -64,7 +64,7 @@ class LearningRate:
         return peak * (_LAST_SHARE + (1 - _LAST_SHARE) * 0.5 * (1 + math.cos(math.pi * done)))
 
     def see(self, epoch: int, perplexity: float) -> bool:
-        """Takes in the validation perplexity after an epoch; returns whether it is the lowest so far."""
+        """Take in the validation perplexity after an epoch; returns whether it is the lowest so far."""
         enough = perplexity < self.best * (1 - self.settings.improvement)
         lowest = perplexity < self.best
         if lowest:
@@ -86,17 +86,17 @@ class LearningRate:
         return bool(self.settings.patience) and self.idle >= self.settings.patience
 
     def state(self) -> dict[str, Any]:
-        """What to keep, as JSON values."""
+        """Return what to keep, as JSON values."""
         state = asdict(self)
         del state["settings"], state["updates"]
         return state | {"best": None if math.isinf(self.best) else self.best}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from what was kept.
+        """Go on from what was kept.
 
         Raises:
             KeyError: a value is missing.
-            TypeError: or none of its kind.
+            TypeError: or of another kind.
             ValueError: the same.
         """
         for name, now in self.state().items():

@@ -161,11 +161,11 @@ class NeuralTrainingSettings:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings by name, as JSON values."""
+        """Return all settings by name, as JSON values."""
         return asdict(self)
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """What differs from settings that were saved, in words."""
+        """Return what differs from settings that were saved, in words."""
         here = self.to_dict()
         names = [field.name for field in fields(self)] + [name for name in other if name not in here]
         return [

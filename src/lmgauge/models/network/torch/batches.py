@@ -61,7 +61,7 @@ def batches(jobs: Sequence[Job], most_tokens: int) -> Iterator[Batch]:
 
 
 def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
-    """One batch of the chosen jobs."""
+    """Return one batch of the chosen jobs."""
     length = max(len(jobs[number].ids) for number in chosen)
     ids = np.zeros((len(chosen), length), np.int64)
     rows = []
@@ -75,7 +75,7 @@ def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
 
 
 def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
-    """How many tokens fit into the memory that is free now.
+    """Return how many tokens fit into the memory that is free now.
 
     Args:
         bytes_a_token: what computing one token takes.
