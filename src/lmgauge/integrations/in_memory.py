@@ -138,7 +138,12 @@ def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[
 
 
 def signatures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, str]:
-    """Return the signature of each evaluation: `{prefix}{name}_signature`."""
+    """Return the signature of each evaluation: `{prefix}{name}_signature`.
+
+    Args:
+        evaluations: by the name of their text.
+        prefix: set before each name.
+    """
     return {f"{prefix}{name}_signature": evaluation.signature for name, evaluation in evaluations.items()}
 
 
@@ -171,7 +176,11 @@ def on_one_process(
 
 @contextmanager
 def undisturbed(network: PreTrainedModel) -> Iterator[None]:
-    """The network in evaluation mode and full precision; afterwards modes, random numbers and threads are as before."""
+    """Put a network into evaluation mode and full precision; afterwards modes, random numbers and threads are as before.
+
+    Args:
+        network: causal network of the transformers library.
+    """
     modes = [(module, module.training) for module in network.modules()]
     threads, drawn, drawn_by_numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = sorted({weight.device for weight in network.parameters() if weight.device.type == "cuda"}, key=str)

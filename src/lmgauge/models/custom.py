@@ -144,5 +144,10 @@ class CustomModel(ScoresStrings):
         return False
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block."""
+        """Return the batch of one block of segments.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+        """
         return next(self.score([block], spans=spans))

@@ -91,6 +91,12 @@ def sample_ids(
 
     Raises:
         UsageError: nothing can begin a segment.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b"]), order=2)
+        >>> sample_ids(model, [4])[0].tolist()
+        [3, 4, 2, 3]
     """
 
     def draw(piece: int) -> NDArray[np.uint32]:

@@ -148,7 +148,15 @@ class MixtureModel(ScoresStrings):
         yield from score_together(self._aligned, segments, self._combined, spans=spans, threads=threads)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block whose segments are contexts of their own."""
+        """Return the batch of one block whose segments are contexts of their own.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the components cut the text into different events.
+        """
         return self._combined(block, [model.score_block(block, spans=spans) for model in self._aligned])
 
     def _combined(self, block: Segments, batches: list[ScoreBatch]) -> ScoreBatch:
@@ -266,22 +274,50 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
 
 
 def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
-    """Return what a reserved token in the text means to a model; None where its kind has no such choice."""
+    """Return what a reserved token in the text means to a model; None where its kind has no such choice.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> reserved_policy(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+        'refuse'
+    """
     if isinstance(model, NgramModel):
         return model.settings.reserved
     return getattr(model, "reserved", None)
 
 
 def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
-    """Return the models with another meaning of reserved tokens, where their kind has that choice."""
+    """Return the models with another meaning of reserved tokens, where their kind has that choice.
+
+    Args:
+        models: any language models.
+        reserved: refuse, escape or unk.
+
+    Example:
+        >>> import lmgauge
+        >>> (model,) = with_reserved([lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1)], "unk")
+        >>> reserved_policy(model)
+        'unk'
+    """
     return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]
 
 
 def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """Return the weights of a mixture.
+    """Return the weights of a mixture, once they are known to be some.
+
+    Args:
+        weights: shares, one a component.
+        count: how many components there are.
 
     Raises:
         UsageError: not `count` numbers that are finite, not negative and sum to one.
+
+    Example:
+        >>> check_weights([0.25, 0.75], 2)
+        (0.25, 0.75)
     """
     if len(weights) != count:
         raise UsageError(f"{len(weights)} weights for {count} models; give one each")

@@ -154,7 +154,20 @@ def measure_weights(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureFit:
-    """Return what given weights are worth on a held-out text; for arguments and errors see `estimate_weights`."""
+    """Return what given weights are worth on a held-out text.
+
+    Args:
+        models: at least two, over the same tokens.
+        weights: one each.
+        held_out: the text.
+        threads: how many; no number depends on it.
+        names: what to call the models in messages.
+        progress: is called with a few words when a stage begins.
+
+    Raises:
+        InputError: the models do not fit together, or the text has no events.
+        UsageError: the weights do not sum to one.
+    """
     start = check_weights(weights, len(models))
     logprob = _log_probabilities(models, held_out, threads, names, progress)
     fit = fit_weights(logprob, start=start, max_iterations=0)
@@ -172,12 +185,17 @@ def fit_weights(
 
     Args:
         logprob: float64 [components, events], nats; -inf allowed.
-        start: the first weights; equal ones if not given.
+        start: float [components], the first weights; equal ones if None.
         tolerance: see `estimate_weights`.
         max_iterations: see `estimate_weights`.
 
     Raises:
         InputError: there is no event, or none that has a probability above zero.
+
+    Example:
+        >>> fit = fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]]))
+        >>> [round(weight, 3) for weight in fit.weights], round(fit.perplexity, 3)
+        ([0.639, 0.361], 1.962)
     """
     components, events = logprob.shape
     if not events:

@@ -110,7 +110,17 @@ class NetworkModel(ScoresStrings):
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments."""
+        """Return the batch of one block of segments.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+            ModelFileError: the network gives NaN.
+            UsageError: a window does not fit into the memory.
+        """
         return next(self.score([block], spans=spans))
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:

@@ -57,7 +57,15 @@ class ScoringOptions:
     reserved: ReservedPolicy | None = None
 
     def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
-        """Return these options, and those stored with a model where nothing was chosen."""
+        """Return these options, and those stored with a model where nothing was chosen.
+
+        Args:
+            stored: as `stored` gave it: values by name.
+
+        Example:
+            >>> ScoringOptions(context=64).over({"context": 128, "end": "none"}).stored()
+            {'context': 64, 'end': 'none'}
+        """
         own = {name: stored[name] for name in STORED if getattr(self, name) in (None, "auto") and name in stored}
         return replace(self, **own)
 
@@ -88,11 +96,18 @@ class ScoringOptions:
 def parse_context(text: str) -> tuple[int | None, bool | None]:
     """Return what `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`.
 
+    Args:
+        text: as typed.
+
     Returns:
         The most tokens a prediction may see, and whether the context runs on; None for what is not said.
 
     Raises:
         UsageError: it says something else.
+
+    Example:
+        >>> parse_context("stream,1024"), parse_context("512"), parse_context("sentence")
+        ((1024, True), (512, None), (None, False))
     """
     context: int | None = None
     stream: bool | None = None
@@ -121,6 +136,11 @@ def resolve_policy(
 
     Raises:
         UsageError: options that the model cannot follow.
+
+    Example:
+        >>> model = {"positions": 1024, "running": False, "has_bos": False, "has_eos": True, "end": "newline"}
+        >>> str(resolve_policy(ScoringOptions(stride=512), **model))
+        'sentence,1024/512,first=uniform,end=newline'
     """
     first = options.first_token or ("bos" if has_bos else "uniform")
     end = options.end or end

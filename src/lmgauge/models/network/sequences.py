@@ -66,6 +66,12 @@ class BlockEvents:
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
     """Return the events of a block under a policy of what ends a segment.
 
+    Args:
+        block: the segments.
+        tokens: how text becomes ids.
+        policy: what ends a segment.
+        spans: whether to fill `ends`, in bytes.
+
     Raises:
         InputError: the text has a reserved token that is refused.
     """

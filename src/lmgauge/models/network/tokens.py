@@ -166,7 +166,19 @@ def trained_tokens(path: Path, settings: Mapping[str, Any]) -> TokenMap:
 
 
 def strings_by_id(content: Mapping[str, Any]) -> list[str]:
-    """Return all token strings of a tokenizer.json, by id."""
+    """Return all token strings of a tokenizer.json, by id.
+
+    Args:
+        content: the parsed file.
+
+    Raises:
+        ValueError: the ids are not 0, 1, 2, ..., each once.
+        KeyError: there is no vocabulary.
+
+    Example:
+        >>> strings_by_id({"model": {"vocab": {"b": 1, "a": 0}}, "added_tokens": [{"id": 2, "content": "<s>"}]})
+        ['a', 'b', '<s>']
+    """
     model = content["model"]["vocab"]
     numbered = list(model.items()) if isinstance(model, dict) else [(token, i) for i, (token, _) in enumerate(model)]
     numbered += [(token["content"], token["id"]) for token in content.get("added_tokens", ())]
@@ -229,6 +241,9 @@ def _distinct(token: str) -> str:
 
 def read_settings(path: Path) -> dict[str, Any] | None:
     """Return what config.json says under "lmgauge"; None for a model from elsewhere.
+
+    Args:
+        path: the model's folder.
 
     Raises:
         ModelFileError: config.json is missing or damaged.

@@ -46,7 +46,15 @@ class Checkpoint:
 
 
 def training_folder(output: str | os.PathLike[str]) -> Path:
-    """Return where the checkpoints of a model are while it is trained."""
+    """Return where the checkpoints of a model are while it is trained.
+
+    Args:
+        output: the model's folder.
+
+    Example:
+        >>> training_folder("models/lstm").name
+        'lstm.training'
+    """
     output = Path(output)
     return output.with_name(f"{output.name}.training")
 
@@ -112,7 +120,15 @@ class CheckpointFolder:
             raise ModelFileError(f"{path}: cannot be resumed from: {error}; delete {self.path} to start anew") from error
 
     def keep(self, name: str, content: bytes) -> None:
-        """Write a small file beside the checkpoints."""
+        """Write a small file beside the checkpoints.
+
+        Args:
+            name: of the file.
+            content: its bytes.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with writing(self.path / name) as file:
             file.write(content)
@@ -123,7 +139,14 @@ class CheckpointFolder:
         return file.read_bytes() if file.is_file() else None
 
     def save_best(self, model: nn.Module) -> None:
-        """Keep the parameters of a model as the best so far."""
+        """Keep the parameters of a model as the best so far.
+
+        Args:
+            model: the network.
+
+        Raises:
+            OutputError: they cannot be written.
+        """
         self.keep(_BEST, save(_plain(parameters_of(model))))
 
     def load_best(self, model: nn.Module) -> None:
@@ -154,7 +177,11 @@ def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters by name, tied ones once."""
+    """Return the parameters by name, tied ones once.
+
+    Args:
+        model: the network.
+    """
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
@@ -203,11 +230,29 @@ def load_random(tensors: dict[str, Tensor], device: torch.device) -> None:
 
 
 def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors under `prefix/name`."""
+    """Return the tensors under `prefix/name`.
+
+    Args:
+        prefix: the word to set before each name.
+        tensors: by name.
+
+    Example:
+        >>> list(with_prefix("model", {"weight": torch.zeros(2)}))
+        ['model/weight']
+    """
     return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
 
 
 def under_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors that are under a prefix, without it."""
+    """Return the tensors that are under a prefix, without it.
+
+    Args:
+        prefix: as `with_prefix` took it.
+        tensors: by name.
+
+    Example:
+        >>> list(under_prefix("model", {"model/weight": torch.zeros(2), "state/h": torch.zeros(2)}))
+        ['weight']
+    """
     start = f"{prefix}/"
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

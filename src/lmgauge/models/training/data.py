@@ -79,7 +79,17 @@ def read_text(
     vocab_size: int | None = None,
     name: str = "training",
 ) -> tuple[TrainingText, Vocabulary]:
-    """Read a text; the vocabulary is that of the text if None.
+    """Read a text; its own vocabulary is counted if none is given.
+
+    Args:
+        corpus: the text.
+        tokenizer: how it is cut.
+        vocabulary: a fixed one; None to take the words of the text.
+        context: stream or sentence: where `<s>` stands.
+        reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
+        min_count: tokens that occur less often become `<unk>`.
+        vocab_size: only so many of the most frequent tokens stay.
+        name: of the text, for messages.
 
     Raises:
         InputError: the text is empty, or contains a reserved token and `reserved` refuses it.
@@ -231,6 +241,12 @@ def make_source(
     ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1
 ) -> WindowSource:
     """Return the windows that suit the kind of model and the context.
+
+    Args:
+        ids: int64 [n], the events of the text and `<s>` where contexts begin.
+        settings: of the training.
+        rank: number of this process.
+        world_size: how many processes share each batch.
 
     Raises:
         InputError: the text has fewer tokens than a batch has sequences.

@@ -57,7 +57,16 @@ def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:
 
 
 def special_token(number: int, token: str) -> dict[str, Any]:
-    """Return how a tokenizer.json names a token that no text becomes."""
+    """Return how a tokenizer.json names a token that no text becomes.
+
+    Args:
+        number: its id.
+        token: its string.
+
+    Example:
+        >>> special_token(1, "<s>")["content"]
+        '<s>'
+    """
     return {
         "id": number,
         "content": token,

@@ -342,5 +342,13 @@ class Loop:
 
 
 def finite(model: torch.nn.Module) -> bool:
-    """Return True if all parameters of a model are finite numbers."""
+    """Return True if all parameters of a model are finite numbers.
+
+    Args:
+        model: the network.
+
+    Example:
+        >>> finite(torch.nn.Linear(3, 2))
+        True
+    """
     return all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())

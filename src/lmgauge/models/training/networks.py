@@ -81,5 +81,13 @@ def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> A
 
 
 def parameter_count(model: torch.nn.Module) -> int:
-    """Return number of trained values."""
+    """Return the number of trained values.
+
+    Args:
+        model: the network.
+
+    Example:
+        >>> parameter_count(torch.nn.Linear(3, 2))
+        8
+    """
     return sum(parameter.numel() for parameter in model.parameters())

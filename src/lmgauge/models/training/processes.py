@@ -82,8 +82,11 @@ class Processes:
     def check(self, batch_size: int) -> None:
         """Refuse a batch that cannot be shared out.
 
+        Args:
+            batch_size: sequences.
+
         Raises:
-            UsageError: the processes do not divide the batch.
+            UsageError: it is not a multiple of the number of processes.
         """
         if batch_size % self.world_size:
             raise UsageError(f"batch-size {batch_size} is shared out among {self.world_size} processes: give a multiple")
@@ -107,7 +110,11 @@ class Processes:
             raise InputError(f"the processes differ in {', '.join(names)}: give all of them the same files and options")
 
     def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of a small tensor over all processes, on the processor."""
+        """Return the sum of a small tensor over all processes, on the processor.
+
+        Args:
+            values: of any shape, the same in all processes.
+        """
         if self.world_size == 1:
             return values.cpu()
         total = values.to(self._device(), copy=True)

@@ -208,7 +208,15 @@ def _try_to_write(output: Path) -> None:
 
 
 def is_trained_here(path: Path) -> bool:
-    """Return True if a folder is a neural model that lmgauge trained."""
+    """Return True if a folder is a neural model that lmgauge trained.
+
+    Args:
+        path: the folder.
+
+    Example:
+        >>> is_trained_here(Path("nothing/here"))
+        False
+    """
     try:
         return isinstance(read_config(path).get(CONFIG_KEY), dict)
     except ModelFileError:

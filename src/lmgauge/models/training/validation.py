@@ -22,7 +22,16 @@ _SIDE_BY_SIDE = 64
 
 
 def perplexity_of(nats: float, events: float) -> float:
-    """exp(nats / events); infinite where that is beyond a float."""
+    """Return exp(nats / events); infinite where that is beyond a float.
+
+    Args:
+        nats: in all.
+        events: predicted tokens.
+
+    Example:
+        >>> perplexity_of(1e6, 10)
+        inf
+    """
     try:
         return math.exp(nats / events)
     except OverflowError:

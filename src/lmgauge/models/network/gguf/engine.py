@@ -39,7 +39,11 @@ class GgufEngine:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Compute with so many threads from now on."""
+        """Compute with so many threads from now on.
+
+        Args:
+            count: threads of the processor.
+        """
         self._network.set_threads(count)
         yield
 

@@ -115,7 +115,11 @@ class GgufNetwork:
         self.architecture = architecture
 
     def setting(self, name: str) -> str | None:
-        """Return a value of the file's header as a string; None where it is missing or a list."""
+        """Return a value of the file's header as a string; None where it is missing or a list.
+
+        Args:
+            name: such as `general.name`.
+        """
         buffer = ctypes.create_string_buffer(1 << 12)
         length = self._api.llama_model_meta_val_str(self._model, name.encode(), buffer, len(buffer))
         return None if length < 0 else buffer.value.decode("utf-8", "replace")
@@ -159,7 +163,11 @@ class GgufNetwork:
             room = -length
 
     def tokenize(self, text: bytes) -> list[int]:
-        """Return the tokens of a text: nothing added, and no special token read into it."""
+        """Return the tokens of a text: nothing added, and no special token read into it.
+
+        Args:
+            text: UTF-8 bytes.
+        """
         room = len(text) + 16
         while True:
             buffer = (self._api.llama_token * room)()
@@ -169,7 +177,11 @@ class GgufNetwork:
             room = -count
 
     def set_threads(self, threads: int) -> None:
-        """Threads to compute with; no result depends on it."""
+        """Compute with so many threads; no result depends on it.
+
+        Args:
+            threads: of the processor.
+        """
         self._threads = threads
         if self._context is not None:
             self._api.llama_set_n_threads(self._context, threads, threads)
@@ -199,6 +211,9 @@ class GgufNetwork:
 
         Returns:
             float64 [m], nats; from float32 logits, summed in float64. NaN where the network gives NaN.
+
+        Raises:
+            ModelFileError: llama.cpp fails to compute.
         """
         found = np.empty(len(targets))
         done = 0
@@ -221,6 +236,9 @@ class GgufNetwork:
 
         Returns:
             float64 [size], nats; sums to one in float64.
+
+        Raises:
+            ModelFileError: llama.cpp fails to compute.
         """
         for begin in range(0, len(shown), self._at_a_time):
             part = shown[begin : begin + self._at_a_time]

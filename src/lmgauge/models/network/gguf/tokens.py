@@ -128,7 +128,15 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:
-    """A name for each token: its string, unless that is empty, taken, or one of ours for `<unk>`, `<s>` and `</s>`."""
+    """Return a name for each token: its string, unless that is empty, taken, or one of ours for `<unk>`, `<s>` and `</s>`.
+
+    Args:
+        strings: of the tokens, by id.
+
+    Example:
+        >>> distinct_names(["a", "a", "", "<s>"])
+        ['a', 'a (id 1)', '<row 2>', '<s> (text)']
+    """
     taken = set(SPECIAL_TOKENS)
     names = []
     for token, string in enumerate(strings):

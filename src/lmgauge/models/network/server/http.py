@@ -106,7 +106,14 @@ class Endpoint:
         return key, variable
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return the reply to a GET; raises as `post` does."""
+        """Return the reply to a GET, a JSON object.
+
+        Args:
+            path: what follows the address, such as `/models`.
+
+        Raises:
+            ServerError: as `post` does.
+        """
         return self._request("GET", path, None)
 
     def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -196,7 +196,15 @@ class CompletionsModel(ScoresStrings):
             self.server.endpoint.close()
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block."""
+        """Return the batch of one block of segments.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            ServerError: the server fails, or refuses a segment.
+        """
         return next(self.score([block], spans=spans))
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:

@@ -43,8 +43,16 @@ class PromptTokens:
 def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
     """Return the tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities.
 
+    Args:
+        reply: a parsed completions reply.
+
     Raises:
         ServerError: the reply has an unknown form, or a value that is not a log-probability.
+
+    Example:
+        >>> lists = {"tokens": ["a", " b"], "token_logprobs": [None, -1.5], "top_logprobs": None}
+        >>> read_echo({"choices": [{"text": "a b", "logprobs": lists}]}).logprob
+        [None, -1.5]
     """
     choice = _choice(reply)
     logprobs = choice.get("logprobs")

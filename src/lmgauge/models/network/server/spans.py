@@ -37,6 +37,10 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
     Returns:
         One past the last byte of each token, never falling, the last `len(text)`; None where the tokens do not give the
         text back. Bytes that no token shows go to the first of the tokens that hide them.
+
+    Example:
+        >>> place([" the", " cat"], b"the cat"), place(["the", " dog"], b"the cat")
+        ([3, 7], None)
     """
     plain = [piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass") for piece in pieces]
     if b"".join(plain) == text:

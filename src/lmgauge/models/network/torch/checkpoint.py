@@ -85,10 +85,17 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
 
 
 def choose_device(name: str | None) -> torch.device:
-    """Return the device of that name; a GPU where there is one if None.
+    """Return the device of a name; a GPU where there is one if None.
+
+    Args:
+        name: such as cpu or cuda:1.
 
     Raises:
         UsageError: no such device here.
+
+    Example:
+        >>> choose_device("cpu")
+        device(type='cpu')
     """
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -102,7 +109,16 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """Return the dtype that is asked for; `auto` is bfloat16 on a GPU and float32 elsewhere."""
+    """Return the dtype that is asked for; `auto` is bfloat16 on a GPU and float32 elsewhere.
+
+    Args:
+        name: auto, float32 or bfloat16.
+        device: where the network is to compute.
+
+    Example:
+        >>> choose_dtype("auto", torch.device("cpu"))
+        torch.float32
+    """
     if name == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     return torch.bfloat16 if name == "bfloat16" else torch.float32
@@ -253,6 +269,9 @@ def quiet() -> Iterator[None]:
 def read_scoring(folder: Path) -> dict[str, Any]:
     """Return what was chosen about scoring when a model was copied into a mixture; empty for all others.
 
+    Args:
+        folder: the model's.
+
     Raises:
         ModelFileError: the file is damaged.
     """
@@ -267,7 +286,11 @@ def read_scoring(folder: Path) -> dict[str, Any]:
 
 
 def described(network: Any) -> str:
-    """Return short name of a kind of network for signatures, e.g. `gpt2` or `lstm`."""
+    """Return a short name of a kind of network for signatures, e.g. `gpt2` or `lstm`.
+
+    Args:
+        network: of the transformers library.
+    """
     config = network.config
     training = getattr(config, "lmgauge", None)
     return str(training["kind"]) if isinstance(training, dict) and "kind" in training else str(config.model_type)

@@ -55,7 +55,11 @@ class TorchEngine:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Let torch use so many threads, and as many as before afterwards."""
+        """Let torch use so many threads inside the `with` block, and as many as before afterwards.
+
+        Args:
+            count: threads of the processor.
+        """
         before = torch.get_num_threads()
         # Steps of one sequence are too small to share: threads would wait for each other most of the time.
         torch.set_num_threads(1 if self.carries_state else count)

@@ -48,7 +48,11 @@ class Journal:
             raise OutputError(f"{path}: cannot keep finished work: {error.strerror or error}") from error
 
     def get(self, job: Job) -> NDArray[np.float64] | None:
-        """Return the scores of a job; None if they are not known."""
+        """Return the scores of a job, float64 [predicted] in nats; None if they are not known.
+
+        Args:
+            job: what would be scored.
+        """
         found = self._known.get(self._key(job))
         if found is None or len(found) != len(job.targets):
             return None
@@ -56,7 +60,11 @@ class Journal:
         return found
 
     def put(self, job: Job, logprob: NDArray[np.float64]) -> None:
-        """Keep the scores of a job.
+        """Write the scores of a job.
+
+        Args:
+            job: what was scored.
+            logprob: float64 [predicted], nats.
 
         Raises:
             OutputError: they cannot be written.

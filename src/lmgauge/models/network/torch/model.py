@@ -81,7 +81,7 @@ class NeuralModel(NetworkModel):
         *,
         label: str | None = None,
     ) -> NeuralModel:
-        """Return a network in memory as a model; it is put into evaluation mode by no one but its owner.
+        """Return a network in memory as a model; it must be in evaluation mode.
 
         Args:
             network: any causal network of the `transformers` library.
@@ -89,6 +89,10 @@ class NeuralModel(NetworkModel):
                 and its tokens are those of the folder it came from.
             options: how to score; its dtype and device are the network's.
             label: short name for signatures; the kind of network if None.
+
+        Raises:
+            ModelFileError: tokenizer and network do not belong together.
+            UsageError: the network is in training mode, or the options do not fit it.
         """
         if network.training:
             raise UsageError("the network is in training mode, where dropout makes its numbers random: call network.eval()")
@@ -162,6 +166,9 @@ class NeuralModel(NetworkModel):
 
     def save(self, path: str | Path) -> None:
         """Write the model as a folder that `load_model` reads, if it was loaded from one.
+
+        Args:
+            path: the new folder.
 
         Raises:
             UsageError: it was not, or this is the same folder.

@@ -21,7 +21,11 @@ _GPU_TILE = (8192, 32768)
 
 
 def unchanged(logits: Tensor) -> Tensor:
-    """Logits as the matrix product gives them."""
+    """Return logits as the matrix product gives them.
+
+    Args:
+        logits: float32 [n, vocabulary].
+    """
     return logits
 
 

@@ -117,7 +117,14 @@ class SplitNetwork:
         return None
 
     def states(self, ids: Tensor) -> Tensor:
-        """Last hidden states [batch, length, hidden] of ids [batch, length], each sequence seen from its beginning."""
+        """Return the last hidden states of sequences, each seen from its beginning.
+
+        Args:
+            ids: int64 [batch, length].
+
+        Returns:
+            [batch, length, hidden], in the network's dtype.
+        """
         states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
 
