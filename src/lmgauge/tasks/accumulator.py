@@ -30,6 +30,14 @@ class Accumulator:
 
     The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
     interval of a given seed depends also on the order of the segments, unless they name their documents; `merge` appends.
+
+    >>> from lmgauge.tasks import WER
+    >>> whole, part = Accumulator(WER()), Accumulator(WER())
+    >>> whole.add(hypotheses=["a b"], references=["a c"])
+    >>> part.add(hypotheses=["d e"], references=["d e"])
+    >>> whole.merge(part)
+    >>> whole.score().score, whole.segments
+    (0.25, 2)
     """
 
     def __init__(self, metric: TaskMetric, *, keep_segments: bool = True, threads: int | None = None) -> None:
@@ -200,16 +208,22 @@ class Accumulator:
 
     @classmethod
     def from_dict(cls, metric: TaskMetric, data: Mapping[str, Any], threads: int | None = None) -> Accumulator:
-        """Take up what `to_dict` gave.
+        """Return the accumulator that `to_dict` was called on.
 
         Args:
             metric: the same, with the same options.
             data: the dict, perhaps by way of JSON.
-            threads: how many score what is added from now on.
+            threads: how many score the segments that are added from now on.
 
         Raises:
             UsageError: it is of another metric, other options or another version.
             InputError: it is damaged.
+
+        >>> from lmgauge.tasks import WER
+        >>> part = Accumulator(WER())
+        >>> part.add(hypotheses=["a b"], references=["a c"])
+        >>> Accumulator.from_dict(WER(), part.to_dict()).score().score
+        0.5
         """
         found = _dict_of(data)
         if found["lmgauge"] != __version__:
@@ -245,8 +259,12 @@ class Accumulator:
 def check_lengths(hypotheses: int, references: int) -> None:
     """Refuse hypotheses and references of different number.
 
+    Args:
+        hypotheses: how many segments have one.
+        references: how many segments have some.
+
     Raises:
-        InputError: says which are more, and by how many.
+        InputError: the numbers differ; says which are more, and by how many.
     """
     if hypotheses != references:
         longer, more = (
@@ -259,15 +277,21 @@ def check_lengths(hypotheses: int, references: int) -> None:
 
 
 def document_codes(names: Sequence[str], segments: int) -> Integers:
-    """Number documents by their names, int64 [segments].
+    """Return documents as numbers, by their names.
 
     Args:
         names: of the document of each segment.
         segments: how many there are.
 
+    Returns:
+        int64 [segments], from 0 in order of appearance.
+
     Raises:
-        InputError: there are fewer names, or more.
+        InputError: there are fewer names than segments, or more.
         UsageError: the names are one string.
+
+    >>> document_codes(["talk 1", "talk 2", "talk 1"], 3).tolist()
+    [0, 1, 0]
     """
     if isinstance(names, str):
         raise UsageError("documents is one string: give a list with the name of the document of each segment")

@@ -204,7 +204,13 @@ class Groups:
     sums: tuple[Statistics, ...]
 
     def scores(self, metric: ScoredSums, system: int, references: int | None) -> dict[str, TaskScore]:
-        """Return the score of each group of one system."""
+        """Return the score of each group of one system's segments.
+
+        Args:
+            metric: that gave the statistics.
+            system: its index.
+            references: how many a segment has, None where the number varies.
+        """
         return {name: metric.score(self.sums[system][g], references) for g, name in enumerate(self.names)}
 
 
@@ -231,6 +237,12 @@ class IndependentRows:
 
         Args:
             documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
+
+        >>> rows = IndependentRows([np.array([[1], [2], [4]])], documents_by="names")
+        >>> rows.with_documents([np.array([[3], [4]])]).by_document
+        True
+        >>> rows.with_documents([np.array([[7]])]).documents_by
+        'one document'
         """
         if len(documents[0]) < 2:
             return replace(self, documents_by=ONE_DOCUMENT)

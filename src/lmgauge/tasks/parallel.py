@@ -26,7 +26,7 @@ def paths_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     """Return a path, or several, as strings.
 
     Args:
-        given: a path, or several.
+        given: a path, or several; the texts of their lines are segments.
 
     Raises:
         UsageError: it is neither.

@@ -43,6 +43,10 @@ class SegmentScores:
 def check_sources(metric: TaskMetric, given: bool) -> None:
     """Refuse a metric without the source texts it needs, and source texts that it would not look at.
 
+    Args:
+        metric: what to score with.
+        given: there is a source text for each segment.
+
     Raises:
         UsageError: one of the two.
     """

@@ -91,7 +91,7 @@ class UtteranceIds:
         """Return a sentence that says which files hold ids, and what to do; None if there are none.
 
         Args:
-            names: of the references' file, then of each system's.
+            names: of the references' file, then of each system's; a line of each is a segment.
         """
         for k, known in enumerate(_FORMATS):
             ids = self._references.found(k)

@@ -224,7 +224,14 @@ class EditRate(CompiledMetric):
         )
 
     def prepared(self, texts: Texts) -> Texts:
-        """Return the texts after normalization; the same object if nothing is asked for."""
+        """Return the texts after normalization; the same object if nothing is asked for.
+
+        Args:
+            texts: one for each segment, as they were written.
+
+        >>> WER(lowercase=True).prepared(Texts.of_strings(["Yes"])).strings()
+        ['yes']
+        """
         return self.normalization.applied(texts)
 
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:

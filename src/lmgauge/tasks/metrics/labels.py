@@ -232,7 +232,14 @@ class F1(ScoredSums):
         return tuple(f"{label}{count}" for label in of for count in ("true positives", "predicted", "gold"))
 
     def signature(self, choices: Mapping[str, str] | None = None) -> str:
-        """Return all choices that move the number, after those of the caller."""
+        """Return all choices that move the number, after those of the caller.
+
+        Args:
+            choices: further keys of the signature.
+
+        >>> F1(("a", "b")).signature({"seed": "1"}).rpartition("|")[0]
+        'seed:1|average:macro|labels:2|zero:0'
+        """
         keys = "".join(f"{key}:{value}|" for key, value in (choices or {}).items())
         return f"{keys}average:{self.average}|{_signature(self.labels, self.zero_division)}"
 
@@ -247,8 +254,11 @@ class F1(ScoredSums):
             int64 [segments, columns], columns as `columns`.
 
         Raises:
-            InputError: the lists differ in length, are empty, or hold what is no string.
+            InputError: the lists differ in length, are empty, or hold something that is not a string.
             UsageError: the table would have more than a gigabyte.
+
+        >>> F1(("a", "b")).statistics_of(["a", "b"], ["a", "a"]).tolist()
+        [[1, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 1]]
         """
         check_labels(gold, predicted)
         columns = len(self.columns)
@@ -281,8 +291,14 @@ class F1(ScoredSums):
 def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
     """Refuse what are not two lists of labels, as many in both.
 
+    Args:
+        gold: the right label of each segment.
+        predicted: a system's label of each segment.
+
     Raises:
         InputError: says what is wrong, and where.
+
+    >>> check_labels(["noun", "verb"], ["noun", "noun"])
     """
     for name, given in (("gold", gold), ("predicted", predicted)):
         if isinstance(given, str):
