@@ -225,35 +225,35 @@ class Accumulator:
         >>> Accumulator.from_dict(WER(), part.to_dict()).score().score
         0.5
         """
-        found = _dict_of(data)
-        if found["lmgauge"] != __version__:
-            raise UsageError(f"these statistics are of lmgauge {found['lmgauge']}, this is {__version__}: make them again")
-        identity = found["metric"]
+        saved = _dict_of(data)
+        if saved["lmgauge"] != __version__:
+            raise UsageError(f"these statistics are of lmgauge {saved['lmgauge']}, this is {__version__}: make them again")
+        identity = saved["metric"]
         known = isinstance(identity, dict) and set(identity) == {"class", "options"}
         if not known or not isinstance(identity["options"], dict):
             raise InputError(f"these statistics are damaged: {identity!r} is not a metric; make them again")
         if identity != _identity(metric):
             raise UsageError(f"these statistics are of {_described(identity)}, not of {_name_of(metric)}: give that metric")
-        made = cls(metric, keep_segments=found["statistics"] is not None, threads=threads)
+        whole = cls(metric, keep_segments=saved["statistics"] is not None, threads=threads)
         columns = len(metric.columns)
         try:
-            made.references, made.blanks = found["references"], Blanks(**found["blanks"])
-            made._sums = np.array(found["sums"], dtype=np.int64).reshape(columns)
-            if made._parts is not None:
-                made._parts.append(np.array(found["statistics"], dtype=np.int64).reshape(-1, columns))
+            whole.references, whole.blanks = saved["references"], Blanks(**saved["blanks"])
+            whole._sums = np.array(saved["sums"], dtype=np.int64).reshape(columns)
+            if whole._parts is not None:
+                whole._parts.append(np.array(saved["statistics"], dtype=np.int64).reshape(-1, columns))
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"these statistics are damaged: {error}; make them again") from error
-        numbers = (found["segments"], *((made.references,) if made.references is not None else ()))
-        if not all(type(number) is int and number >= 0 for number in numbers) or made.segments != found["segments"]:
+        numbers = (saved["segments"], *((whole.references,) if whole.references is not None else ()))
+        if not all(type(number) is int and number >= 0 for number in numbers) or whole.segments != saved["segments"]:
             raise InputError("these statistics are damaged: their numbers of segments or references do not fit")
-        names = found["documents"]
-        if names is not None and (not isinstance(names, list) or len(names) != made.segments or made._parts is None):
+        names = saved["documents"]
+        if names is not None and (not isinstance(names, list) or len(names) != whole.segments or whole._parts is None):
             raise InputError("these statistics are damaged: there is not one name of a document for each segment")
-        made._documents = None if names is None else [str(name) for name in names]
-        rows = None if made._parts is None else made._parts[0]
-        if rows is not None and (len(rows) != made.segments or rows.sum(axis=0).tolist() != made._sums.tolist()):
+        whole._documents = None if names is None else [str(name) for name in names]
+        rows = None if whole._parts is None else whole._parts[0]
+        if rows is not None and (len(rows) != whole.segments or rows.sum(axis=0).tolist() != whole._sums.tolist()):
             raise InputError("these statistics are damaged: their rows do not add up to their sums")
-        return made
+        return whole
 
 
 def check_lengths(hypotheses: int, references: int) -> None:
@@ -314,8 +314,8 @@ def _identity(metric: TaskMetric) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if is_dataclass(metric):
         options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init and f.compare}
-    found: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
-    return found
+    identity: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
+    return identity
 
 
 def _name_of(metric: TaskMetric) -> str:

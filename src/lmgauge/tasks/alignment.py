@@ -18,17 +18,6 @@ from lmgauge.tasks.blocks import ParallelSegments
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
 from lmgauge.tasks.texts import Texts
 
-__all__ = [
-    "AlignedSegment",
-    "Alignment",
-    "Chunk",
-    "ErrorCounts",
-    "align",
-    "align_all",
-    "aligned_segments",
-    "error_counts",
-]
-
 Unit = Literal["word", "character"]
 
 OPERATIONS = ("equal", "substitute", "delete", "insert")
@@ -101,13 +90,13 @@ class Alignment:
             return []
         cuts = np.flatnonzero(np.diff(self.operations)) + 1
         bounds = [0, *cuts.tolist(), len(self.operations)]
-        found, ref, hyp = [], 0, 0
+        runs, ref, hyp = [], 0, 0
         for begin, end in pairwise(bounds):
             operation, size = int(self.operations[begin]), end - begin
             ref_end, hyp_end = ref + size * (operation != INSERT), hyp + size * (operation != DELETE)
-            found.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
+            runs.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
             ref, hyp = ref_end, hyp_end
-        return found
+        return runs
 
     def pairs(self) -> Iterator[tuple[str, str | None, str | None]]:
         """Yield operation, unit of the reference, unit of the hypothesis; None where there is none."""

@@ -13,20 +13,9 @@ from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import UNKNOWN, Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
-from lmgauge.tasks.draws import BOOTSTRAP_TEST, ONE_DOCUMENT, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
+from lmgauge.tasks.draws import ONE_DOCUMENT, SIGNIFICANT, Drawn, Plan, doubts, draw
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
-
-__all__ = [
-    "BOOTSTRAP_TEST",
-    "RANDOMIZATION_TEST",
-    "SIGNIFICANT",
-    "Groups",
-    "IndependentRows",
-    "SystemResult",
-    "Systems",
-    "compare_systems",
-]
 
 
 @dataclass(frozen=True)
@@ -43,7 +32,7 @@ class SystemResult:
         difference: score minus the score of the first system; None for the first one itself.
         difference_interval: of 95 %, in the same way.
         p_value: of the test that was asked for, against the first system.
-        p_value_holm: adjusted for all systems held against the first (Holm 1979).
+        p_value_holm: adjusted for all systems that are compared with the first (Holm 1979).
         groups: the score of each group of segments.
     """
 
@@ -65,8 +54,8 @@ class SystemResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score, its parts and what was drawn, flat and in full precision; groups as a dict of dicts."""
-        found = {"system": self.system} | self.score.to_dict() | self._drawn()
-        return found | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
+        whole = {"system": self.system} | self.score.to_dict() | self._drawn()
+        return whole | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
 
     def _drawn(self) -> dict[str, Any]:
         low, high = _ends(self.interval)
@@ -92,10 +81,10 @@ class SystemResult:
 
 def _flat(score: TaskScore) -> dict[str, Any]:
     """Return the score and its parts; of a list each entry by its number, from 1."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in score.to_dict().items():
-        found |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
-    return found
+        flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
+    return flat
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:

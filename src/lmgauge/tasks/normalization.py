@@ -13,8 +13,6 @@ from lmgauge.choices import UNICODE_FORMS, UnicodeForm
 from lmgauge.errors import UsageError
 from lmgauge.tasks.texts import Texts
 
-__all__ = ["CONTRACTIONS", "STANDARD", "Normalization"]
-
 CONTRACTIONS = (
     ("won't", "will not"),
     ("can't", "can not"),

@@ -201,16 +201,16 @@ def check_once(ids: list[str], corpus: Corpus) -> None:
     seen: set[str] = set()
     for i, name in enumerate(ids):
         if name in seen:
-            raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} comes a second time")
+            raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} occurs a second time")
         seen.add(name)
 
 
-def places(wanted: list[str], found: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:
+def places(wanted: list[str], present: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:
     """Return where each wanted id is in another file; None if both are in the same order.
 
     Args:
         wanted: ids of the references' segments.
-        found: ids of the other file's.
+        present: ids of the other file's.
         reference: the file of the references.
         corpus: the other file.
 
@@ -220,11 +220,11 @@ def places(wanted: list[str], found: list[str], reference: Corpus, corpus: Corpu
     Raises:
         InputError: one of the two files has an id that the other lacks.
     """
-    if wanted == found:
+    if wanted == present:
         return None
-    place = {name: i for i, name in enumerate(found)}
+    place = {name: i for i, name in enumerate(present)}
     missing = [name for name in wanted if name not in place]
-    surplus = sorted(set(found) - set(wanted))
+    surplus = sorted(set(present) - set(wanted))
     for names, has, lacks in ((missing, reference, corpus), (surplus, corpus, reference)):
         if names:
             more = f" ({len(names):,} in all)" if len(names) > 1 else ""

@@ -68,7 +68,7 @@ def _header(path: str, cells: list[str]) -> list[str]:
     header = [cell.strip() for cell in cells]
     odd = next((name for i, name in enumerate(header) if not name or name in header[:i]), None)
     if odd is not None:
-        what = f"the column {odd!r} comes twice" if odd else "a column has no name"
+        what = f"the column {odd!r} occurs twice" if odd else "a column has no name"
         raise InputError(f"{path}:1: {what}; the first line names the columns, each once")
     return header
 

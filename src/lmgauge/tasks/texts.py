@@ -138,8 +138,8 @@ class Texts:
         ['A', 'B']
         """
         parts = (self.part(begin, begin + _TOGETHER) for begin in range(0, len(self), _TOGETHER))
-        made = (function(b"\0".join(part.encoded()).decode("utf-8")).encode() for part in parts)
-        whole = np.frombuffer(b"\0".join(made), dtype=np.uint8)
+        results = (function(b"\0".join(part.encoded()).decode("utf-8")).encode() for part in parts)
+        whole = np.frombuffer(b"\0".join(results), dtype=np.uint8)
         breaks = np.flatnonzero(whole == 0).astype(np.int64)
         return Texts(whole, np.append(0, breaks + 1)[: len(self)], np.append(breaks, len(whole))[: len(self)])
 
@@ -217,8 +217,8 @@ class References:
             raise UsageError("references is one string: give a list with a string, or a list of strings, for each segment")
         flat: list[str] = []
         offsets = [0]
-        for i, given in enumerate(references):
-            several = [given] if isinstance(given, str) else [text for text in _listed(given, i) if text is not None]
+        for i, one in enumerate(references):
+            several = [one] if isinstance(one, str) else [text for text in _listed(one, i) if text is not None]
             if not several:
                 raise InputError(f"segment {i + 1} has no reference; give at least one (it may be an empty string)")
             flat.extend(several)
@@ -258,9 +258,9 @@ class References:
         return References(texts, self.offsets)
 
 
-def _listed(given: object, i: int) -> Sequence[str | None]:
-    if isinstance(given, (list, tuple)):
-        return given
-    if isinstance(given, np.ndarray):
-        return cast("list[str | None]", given.tolist())
-    raise UsageError(f"the references of segment {i + 1} are {type(given).__name__}, not a string or a list of strings")
+def _listed(texts: object, i: int) -> Sequence[str | None]:
+    if isinstance(texts, (list, tuple)):
+        return texts
+    if isinstance(texts, np.ndarray):
+        return cast("list[str | None]", texts.tolist())
+    raise UsageError(f"the references of segment {i + 1} are {type(texts).__name__}, not a string or a list of strings")

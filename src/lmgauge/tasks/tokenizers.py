@@ -212,8 +212,8 @@ def _international_classes() -> Classes:
     regex = _regex()
     classes = np.zeros(CODE_POINTS, dtype=np.uint8)
     for code, category in ((1, "S"), (2, "N"), (3, "P")):
-        for found in regex.finditer(rf"\p{{{category}}}+", _all_characters()):
-            begin, end = found.span()
+        for match in regex.finditer(rf"\p{{{category}}}+", _all_characters()):
+            begin, end = match.span()
             # No category holds characters on both sides of the surrogates next to each other.
             shift = SURROGATES[1] - SURROGATES[0] if begin >= SURROGATES[0] else 0
             classes[begin + shift : end + shift] = code

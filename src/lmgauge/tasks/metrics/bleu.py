@@ -29,8 +29,6 @@ from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
 from lmgauge.version import __version__
 
-__all__ = ["BLEU", "BleuScore", "bleu_scores", "brevity_penalties", "ngram_precisions"]
-
 LARGEST_VALUE = 1e6
 LARGEST_ORDER = 64
 # Weights written with as many digits as people write.

@@ -20,8 +20,6 @@ from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = ["ChrF", "ChrfScore", "chrf_averages", "chrf_scores"]
-
 LARGEST_ORDER = 64
 
 EPSILON = 1e-16

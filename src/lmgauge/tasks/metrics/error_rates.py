@@ -27,17 +27,6 @@ from lmgauge.tasks.normalization import STANDARD, Normalization, check_unicode_f
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = [
-    "CER",
-    "WER",
-    "EditRate",
-    "ErrorRates",
-    "error_rates",
-    "information_lost",
-    "information_preserved",
-    "match_error_rates",
-]
-
 UNITS = {"word": 0, "character": 1}
 
 

@@ -19,8 +19,6 @@ from lmgauge.tasks.tercom import Tercom
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = ["TER", "TerScore", "ter_scores"]
-
 
 def ter_scores(sums: Floats) -> Floats:
     """Return TER times 100: edits for each 100 words of reference, which may be more than 100.
