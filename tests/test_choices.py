@@ -17,7 +17,7 @@ from tests.reference.ngram import KINDS as REFERENCE_KINDS
 
 SOURCE = Path(choices.__file__).parent
 LISTS = {
-    name: tuple(values) for name, values in vars(choices).items() if isinstance(values, (tuple, dict)) and name.isupper()
+    name: tuple(values) for name, values in vars(choices).items() if name.isupper() and isinstance(values, tuple | dict)
 }
 
 

@@ -139,7 +139,7 @@ def test_standard_input(folder: Path) -> None:
         (["-m", "none", "{folder}/test.txt"], "none: no such model"),
         (["-m", "{folder}/wb3", "none.txt"], "none.txt"),
         (["-m", "{folder}/wb3", "{folder}/empty.txt"], "nothing to audit"),
-        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", "truth"], "'truth' is no level"),
+        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", "truth"], "'truth' is not a level"),
         (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", ","], "choose from coverage"),
         (["-m", "{folder}/wb3", "{folder}/test.txt", "--text", "x"], "--text belongs to a RUN"),
         ([], "name a model with -m"),

@@ -33,7 +33,7 @@ class Command(click.Command):
         """Write each heading with its options, in the order of their declaration; those without a heading come first."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
                 sections.setdefault(vars(parameter).get("heading", "Options"), []).append(record)
         for heading, records in sections.items():

@@ -190,7 +190,6 @@ scored_text_option = click.option(
     type=click.Path(),
     help="The text that was scored, if it is not where the run remembers it; may be given several times.",
 )
-model_argument = click.argument("model", type=click.Path())
 
 
 # -- the loose form, for commands that do not take settings objects yet ---------------------------------------------------

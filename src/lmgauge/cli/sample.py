@@ -42,9 +42,9 @@ def sample(
 ) -> None:
     """Draw text from a model."""
     from lmgauge.api.sample import sample as run
-    from lmgauge.models.registry import load_model
+    from lmgauge.models.registry import open_model
     from lmgauge.readable import for_output
 
     options = {"seed": seed, "temperature": temperature, "top_k": top_k, "max_tokens": max_tokens, "prompt": prompt}
-    for text in run(load_model(model, scoring_options(neural)), count, **options):  # type: ignore[arg-type]
+    for text in run(open_model(model, scoring_options(neural)), count, **options):  # type: ignore[arg-type]
         click.echo(for_output(text))

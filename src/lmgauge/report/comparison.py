@@ -6,17 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
+from lmgauge.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words, p_equals, percent
 from lmgauge.report.slices import example_blocks, slice_blocks
 
-METRIC_NAMES = {
-    "perplexity": "perplexity",
-    "bits_per_byte": "bits per byte",
-    "bits_per_character": "bits per character",
-    "bits_per_word": "bits per word",
-}
 Figure = doc.Number | doc.Range
 _AGREES = {True: doc.Mark("yes", "good"), False: doc.Mark("NO", "bad"), None: doc.Mark("?", "unknown")}
 _PARTS = {WHOLE: "", EXACT_PART: " (exact part)", SHARED_EVENTS: " (shared events)"}
@@ -67,7 +62,7 @@ def _comparable(comparison: Comparison) -> Iterator[str]:
     """Yield one line for metrics with the same verdict and reasons, and what is compared below."""
     metrics: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for verdict in comparison.verdicts:
-        metrics.setdefault((verdict.comparable, verdict.reasons), []).append(METRIC_NAMES[verdict.metric])
+        metrics.setdefault((verdict.comparable, verdict.reasons), []).append(TITLES[verdict.metric])
     for (comparable, reasons), names in metrics.items():
         which = ", ".join(names)
         yield f"{which}: comparable" if comparable else f"{which}: NOT comparable: {'; '.join(reasons)}"
@@ -99,7 +94,7 @@ def _figures(comparison: Comparison) -> doc.Table:
 
 
 def _name(difference: Difference, comparison: Comparison) -> str:
-    return METRIC_NAMES[difference.metric] + _PARTS.get(comparison.part, "")
+    return TITLES[difference.metric] + _PARTS.get(comparison.part, "")
 
 
 def _cells(difference: Difference, comparison: Comparison) -> tuple[Figure, Figure, Figure, Figure]:
@@ -135,7 +130,7 @@ def _verdict(comparison: Comparison, models: int) -> doc.Verdict:
     whole = comparison.part == WHOLE and comparison.verdict(lead.metric).comparable
     where = "Comparable" if whole else f"Not comparable as a whole; on the {comparison.part}"
     interval = "" if lead.interval is None else f" (95 % interval {between})"
-    name = METRIC_NAMES[lead.metric]
+    name = TITLES[lead.metric]
     figures = f"{name} {second} for {comparison.second}, {first} for {comparison.first}, difference {gap}{interval}."
     level: doc.Level = "good" if comparison.significant else "unknown"
     return doc.Verdict(level, " ".join([f"{where}: {figures}", *_conclusion(comparison, models)]))

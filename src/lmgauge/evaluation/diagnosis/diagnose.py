@@ -43,6 +43,7 @@ from lmgauge.evaluation.slicing.slices import (
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.evaluation.tables import evaluate_scores
+from lmgauge.figures import FIGURES
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -323,7 +324,7 @@ def _as_told(run: Run, evaluation: Evaluation) -> Evaluation:
     """The figures that need the text, as the run told them when the text was there."""
     told = run.evaluation or {}
     known: dict[str, Any] = {name: told.get(name) for name in ("words", "characters", "bytes")}
-    for name in ("bits_per_word", "bits_per_character", "bits_per_byte", "word_perplexity"):
+    for name in (figure.name for figure in FIGURES if figure.per in known):
         known[name] = None if told.get(name) is None else float(told[name])  # JSON has "inf" as a string
     known |= {name: told[name] for name in ("signature", "fingerprints") if name in told}
     return replace(evaluation, **known, notes=[])
