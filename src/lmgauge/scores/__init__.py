@@ -28,6 +28,7 @@ from lmgauge.scores.table import (
     SegmentRows,
     Strings,
     TokenStrings,
+    example_batch,
     iter_segments,
     join_batches,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "SegmentRows",
     "Strings",
     "TokenStrings",
+    "example_batch",
     "iter_segments",
     "join_batches",
     "read_metadata",
