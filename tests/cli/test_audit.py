@@ -139,13 +139,13 @@ def test_standard_input(folder: Path) -> None:
         (["-m", "none", "{folder}/test.txt"], "none: no such model"),
         (["-m", "{folder}/wb3", "none.txt"], "none.txt"),
         (["-m", "{folder}/wb3", "{folder}/empty.txt"], "nothing to audit"),
-        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", "truth"], "'truth' is no level"),
+        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", "truth"], "'truth' is not a level"),
         (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", ","], "choose from coverage"),
         (["-m", "{folder}/wb3", "{folder}/test.txt", "--text", "x"], "--text belongs to a RUN"),
         ([], "name a model with -m"),
         (["a", "b"], "name a model with -m"),
         (["none"], "no such run"),
-        (["{folder}/wb3"], "is no run"),
+        (["{folder}/wb3"], "is not a run folder"),
     ],
 )
 def test_bad_usage_exits_with_2(folder: Path, arguments: list[str], message: str) -> None:

@@ -15,6 +15,7 @@ from tests.integrations.tiny import make_lines, weights_of
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import lmgauge
+from lmgauge import train_neural
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.integrations import PerplexityMetric
 from lmgauge.integrations.in_memory import (
@@ -27,7 +28,6 @@ from lmgauge.integrations.in_memory import (
 )
 from lmgauge.models.network.tokens import foreign_tokens
 from lmgauge.models.network.torch.model import NeuralModel
-from lmgauge.models.training.run import train_neural
 from lmgauge.text.documents import Corpus
 
 Texts = dict[str, Path]

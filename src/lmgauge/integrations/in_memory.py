@@ -14,6 +14,7 @@ from lmgauge.api.evaluate import evaluate
 from lmgauge.api.inputs import Text, corpus_of
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
+from lmgauge.figures import FIGURES
 from lmgauge.models.network.options import ScoringOptions
 
 try:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from lmgauge.models.network.tokens import TokenMap
 
 _logger = logging.getLogger("lmgauge.integrations")
-_FIGURES = ("perplexity", "bits_per_byte", "bits_per_token", "word_perplexity", "cross_entropy")
+_FIGURES = tuple(figure.name for figure in FIGURES if figure.logged)
 # Shown beside the figures where they are not zero, as they say how to read them.
 _WARNINGS = ("zero_probability_events", "oov_rate", "lossy_segments")
 

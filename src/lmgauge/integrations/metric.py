@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Literal, cast, get_args
 
 from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
+from lmgauge.figures import FIGURES, FigureName
+from lmgauge.numerics.units import nats_to_scale
 
 try:
     import torch
@@ -23,15 +24,7 @@ except ImportError as error:
 __all__ = ["Figure", "PerplexityMetric", "Predictions"]
 
 Predictions = Literal["logits", "log-probabilities"]
-Figure = Literal[
-    "perplexity",
-    "cross_entropy",
-    "bits_per_token",
-    "bits_per_word",
-    "bits_per_character",
-    "bits_per_byte",
-    "word_perplexity",
-]
+Figure = FigureName
 
 # Of the sum's two limbs, the higher counts 2^-16 nats and the lower, below 2^36, what is left in 2^-52 nats.
 _HIGH_BITS, _LOW_BITS = 16, 36
@@ -305,14 +298,9 @@ def _limbs(nats: Tensor, before: float) -> tuple[int, int]:
 
 def _figures(nats: float, events: int, counts: dict[str, int]) -> dict[str, float]:
     """Figures of `nats` over `events`, NaN if there are none, and over what the source text counts."""
-    entropy = nats / events if events else math.nan
-    figures = {
-        "perplexity": perplexity_from_nats(entropy) if events else math.nan,
-        "cross_entropy": entropy,
-        "bits_per_token": nats_to_bits(entropy),
+    counts = counts | {"events": events}
+    return {
+        figure.name: nats_to_scale(nats / counts[figure.per], figure.scale) if counts[figure.per] else math.nan
+        for figure in FIGURES
+        if figure.per in counts
     }
-    for name, count in counts.items():
-        figures[f"bits_per_{name.removesuffix('s')}"] = nats_to_bits(nats / count)
-    if "words" in counts:
-        figures["word_perplexity"] = perplexity_from_nats(nats / counts["words"])
-    return figures

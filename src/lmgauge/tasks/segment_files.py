@@ -8,7 +8,7 @@ import sys
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
 from lmgauge.tasks.metrics.protocol import TaskMetric
-from lmgauge.tasks.segment_scoring import SegmentScores
+from lmgauge.tasks.scoring import SegmentScores
 
 
 class SegmentPrinter:

@@ -115,10 +115,6 @@ class Texts:
         # Greek sigma) as the end of a string does.
         return self.mapped_together(str.lower)
 
-    def joined(self, other: Texts) -> Texts:
-        """These texts, then the others; copies both."""
-        return Texts.of_bytes([*self.encoded(), *other.encoded()])
-
 
 def _encoded(text: str, what: str, i: int) -> bytes:
     if not isinstance(text, str):

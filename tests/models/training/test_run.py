@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from lmgauge import train_neural
 from lmgauge.api.evaluate import evaluate
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.torch import precision
@@ -21,7 +22,7 @@ from lmgauge.models.registry import load_model
 from lmgauge.models.training import run
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError
 from lmgauge.models.training.presets import preset_settings
-from lmgauge.models.training.run import NeuralTraining, train_neural
+from lmgauge.models.training.run import NeuralTraining
 from lmgauge.models.training.settings import NEURAL_KINDS
 from lmgauge.text.documents import Corpus
 

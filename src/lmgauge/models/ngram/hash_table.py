@@ -49,7 +49,13 @@ def new_table(entries: int) -> Table:
 
 
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return views of a model's table, each [slots]: keys as stored (0: empty), probabilities, back-off weights."""
+    """Return views of a model's table, each [slots]: keys as stored (0: empty), probabilities, back-off weights.
+
+    Example:
+        >>> keys, probabilities, weights = columns(np.array([[6, 0x3F0000003E800000]], np.uint64))
+        >>> int(keys[0]), float(probabilities[0]), float(weights[0])
+        (6, 0.25, 0.5)
+    """
     values = table.view(np.float32).reshape(-1, 4)
     return table[:, 0], values[:, 2], values[:, 3]
 
@@ -83,5 +89,12 @@ def parents_and_words(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDA
 
 
 def over_slots(table: Table, threads: int, kernel: Callable[..., None], *arguments: object) -> None:
-    """Run a kernel over all slots of a table, shared among threads; it gets the first and the last slot of its share."""
+    """Run a kernel over all slots of a table, shared among threads.
+
+    Args:
+        table: uint64 [slots, 2].
+        threads: how many.
+        kernel: called with the table, the first slot of a share, the slot after its last, and the arguments.
+        arguments: handed on.
+    """
     run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)

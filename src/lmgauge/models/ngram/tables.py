@@ -93,6 +93,9 @@ class NgramTables:
             ids: uint32 [n].
             skip: this many leading ids are context only.
 
+        Returns:
+            The events, in nats; `<s>` has none.
+
         Raises:
             ModelFileError: a probability is above one.
         """

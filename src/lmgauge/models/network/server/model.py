@@ -131,6 +131,7 @@ class CompletionsModel(ScoresStrings):
     Attributes:
         server: where it is.
         context_policy: what each prediction sees.
+        options: what was chosen about scoring.
         tolerance: nats by which rows may differ when they are scored again.
         progress: told how many tokens were scored since it was last told.
     """
@@ -138,8 +139,8 @@ class CompletionsModel(ScoresStrings):
     blocks_are_independent = False
     tolerance = _TOLERANCE
 
-    def __init__(self, server: Server, policy: ContextPolicy) -> None:
-        self.server, self.context_policy = server, policy
+    def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
+        self.server, self.context_policy, self.options = server, policy, options
         self.label = PurePath(server.model).name or server.model
         self.progress: Callable[[int], None] = lambda tokens: None
         # Who writes tables knows the strings of a batch by their identity, which none of a later batch may get.
@@ -288,14 +289,14 @@ def _shown(piece: str | bytes) -> str:
     return shown.encode("utf-8", "replace").decode()
 
 
-def load_completions(url: str, options: ScoringOptions, *, bos: str | None = None) -> CompletionsModel:
-    """Meets a server.
+def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:
+    """Connect to a server and try it out.
 
     Args:
         url: its address, such as `http://127.0.0.1:8000/v1`; a model's name may follow after a `#`.
-        options: `first_token` (`bos` or `unscored`) and `end` (`newline` or `none`); the others do not fit a server.
-        bos: text to set before each segment, so that the first token has a context and a score: the model's BOS token as
-            the server reads it, such as `<s>`, or any text that stands alone.
+        options: `first_token` (`bos` or `unscored`), `end` (`newline` or `none`) and `bos`, a text set before each segment,
+            so that the first token has a context and a score: the model's BOS token as the server reads it, such as `<s>`,
+            or any text that stands alone. The others do not fit a server.
 
     Raises:
         UsageError: options that a server cannot follow, or an address that is none.
@@ -304,7 +305,7 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
     end = _check_options(url, options)
     endpoint = Endpoint(url)
     try:
-        server = Server.connect(endpoint, bos or "")
+        server = Server.connect(endpoint, options.bos or "")
         found = server.locate("The quick brown fox")
         scored: FirstToken = "unscored" if found.logprob[:1] == [None] else "bos"
         if options.first_token not in (None, scored):
@@ -314,7 +315,7 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
                 + (", or set a text before each segment with --bos" if scored == "unscored" else "")
             )
         policy = ContextPolicy(first=scored, end=end)
-        return CompletionsModel(server, policy)
+        return CompletionsModel(server, policy, options)
     except ServerError as error:
         if str(error).startswith(endpoint.url):
             raise

@@ -65,9 +65,9 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
         ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.
         UsageError: the device is not there.
     """
-    from lmgauge.models.network.torch.architectures import register
+    from lmgauge.models.network.torch.architectures import register_architectures
 
-    register()
+    register_architectures()
     only_local = Path(source).is_dir() or not _hub_answers()
     folder = Path(source) if Path(source).is_dir() else None
     if folder is not None and next(folder.glob("*.safetensors"), None) is None:
@@ -111,8 +111,6 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
 def positions_of(network: PreTrainedModel) -> int | None:
     """How many tokens a network has positions for; None if it has no limit."""
     config = network.config.get_text_config()
-    if getattr(config, "model_type", "").startswith("lmgauge"):
-        return None
     found = (getattr(config, name, None) for name in _POSITIONS)
     return next((int(n) for n in found if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
 

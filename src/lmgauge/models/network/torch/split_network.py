@@ -49,7 +49,7 @@ class SplitNetwork:
         with self.ready():
             self._refuse_what_sees_later_tokens()
             self.output = self._probe()
-            self.recurrent = str(network.config.model_type).startswith("lmgauge_")
+            self.recurrent = bool(getattr(network, "takes_state", False))
             self.caches = not self.recurrent and self._keeps_keys_and_values()
 
     @contextmanager
