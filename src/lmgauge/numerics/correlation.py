@@ -13,17 +13,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "EXACT_UP_TO",
-    "average_ranks",
-    "kendall_interval",
-    "kendall_tau_b",
-    "pearson_r",
-    "rank_permutation_p_value",
-    "spearman_interval",
-    "spearman_rho",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

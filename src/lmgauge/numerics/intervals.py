@@ -36,8 +36,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.errors import InputError
 
-__all__ = ["Interval", "Spread", "effective_freedom", "ratio_interval", "spread", "student_t_p_value", "student_t_quantile"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
