@@ -44,7 +44,7 @@ _ALL_SWAPS = 16
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be drawn.
+    """What is to be drawn: decided once, for all systems.
 
     Attributes:
         test: "bootstrap", "randomization", or None to draw nothing at all.
@@ -53,8 +53,8 @@ class Plan:
         segments: how many there are in all rows.
         per_row: segments a row, where neighbors were added up.
         documents_by: what tells documents apart, "unknown" if nothing does; or `ONE_DOCUMENT`.
-        by_document: whether each row is the sum of a document.
-        asked: resamples that were asked for.
+        by_document: True if each row is the sum of a document.
+        asked: resamples that were asked for; None: the default.
         seed: of all draws.
     """
 
@@ -82,29 +82,29 @@ class Plan:
 
     @property
     def draws(self) -> bool:
-        """Whether there is anything to draw, or to leave out."""
+        """True if there is anything to draw, or to leave out."""
         return self.test is not None and self.rows > 1
 
     @property
     def tosses(self) -> bool:
-        """Whether systems are compared with the first by swaps."""
+        """True if systems are compared with the first by swaps."""
         return self.draws and self.test == RANDOMIZATION_TEST and self.systems > 1
 
     @property
     def exact(self) -> bool:
-        """Whether all swaps are counted, and none is drawn."""
+        """True if all swaps are counted, and none is drawn."""
         return self.tosses and self.by_document and self.rows <= _ALL_SWAPS
 
     @property
     def trials(self) -> int | None:
-        """How many swaps are tried."""
+        """The number of swaps that are tried."""
         if not self.tosses:
             return None
         return 1 << (self.rows - 1) if self.exact else DEFAULT_TRIALS if self.asked is None else self.asked
 
     @property
     def resamples(self) -> int | None:
-        """How many resamples of segments are drawn."""
+        """The number of resamples of segments."""
         if not self.draws or self.by_document:
             return None
         return DEFAULT_RESAMPLES if self.asked is None or self.test == RANDOMIZATION_TEST else self.asked
@@ -116,14 +116,14 @@ class Plan:
 
     @property
     def units(self) -> Interval | None:
-        """What is taken as independent, as an interval without ends; None if nothing is drawn."""
+        """The units that are taken as independent, as an interval without ends; None if nothing is drawn."""
         if not self.draws:
             return None
         unit = DOCUMENTS if self.by_document and self.rows < self.segments else SEGMENTS
         return Interval(-math.inf, math.inf, 0.95, BOOTSTRAP_METHOD, unit, self.rows)
 
     def choices(self) -> dict[str, str]:
-        """Keys of the signature, in sacreBLEU's order; documents last."""
+        """Return the keys of the signature, in sacreBLEU's order; documents last."""
         keys = {
             "bs": self.resamples,
             "ar": "exact" if self.exact else self.trials,
