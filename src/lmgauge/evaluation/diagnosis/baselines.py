@@ -182,7 +182,7 @@ def words_and_gaps(block: Segments, data: bytes) -> tuple[list[bytes], list[byte
     Example:
         >>> from lmgauge.text.documents import Corpus
         >>> words_and_gaps(next(iter(Corpus.from_strings(["a  b c"]))), b"")
-        ([b'a', b'b', b'c'], [b'  ', b' ', b'\x00', b''])
+        ([b'a', b'b', b'c'], [b'  ', b' ', b'\\x00', b''])
     """
     if not block.terminator:
         data = b"".join(block.text(i) + b"\0" for i in range(len(block)))
