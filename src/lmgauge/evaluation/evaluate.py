@@ -50,7 +50,16 @@ class BlockSums:
 
 
 def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: bool = False) -> BlockSums:
-    """Sums a batch; `block` holds the segments it scores, needed for groups."""
+    """Return the sums of a batch.
+
+    Args:
+        batch: rows of the score table, log-probabilities in nats.
+        block: the segments that it scores; needed for groups.
+        by_group: also sum each group of segments.
+
+    Raises:
+        InputError: a log-probability is not that of an event.
+    """
     total = Tally()
     total.add(batch)
     groups: dict[int, Tally] = {}
@@ -72,7 +81,7 @@ class Evaluator:
         self.groups: dict[int, Tally] = {}
 
     def add(self, sums: BlockSums) -> None:
-        """Adds the sums of the next block."""
+        """Add the sums of the next block of segments."""
         self.total.merge(sums.total)
         for code, tally in sums.groups.items():
             self.groups.setdefault(code, Tally()).merge(tally)

@@ -46,14 +46,19 @@ def environment() -> dict[str, str]:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether a folder is an evaluation, and may be replaced by one."""
+    """Return True if a folder holds an evaluation and nothing else, so that it may be replaced by one."""
     return {file.name for file in path.iterdir()} == {EVALUATION_FILE, SCORES_FILE}
 
 
 def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
-    """Writes `evaluation.json`: the whole first, then groups; and what tells later whether either file was changed.
+    """Write `evaluation.json`: the whole, then groups, and what shows later whether either file was changed.
 
-    The score table must be complete: its digest is kept.
+    The score table must be complete: its digest is part of the file.
+
+    Args:
+        folder: a run folder with the score table.
+        results: the whole text first, then its groups of segments.
+        settings: how the text was read and scored.
     """
     whole, *groups = results
     content = plain(
@@ -108,6 +113,10 @@ def content_fingerprint(content: Mapping[str, Any]) -> str:
 
     Args:
         content: of the file.
+
+    Example:
+        >>> content_fingerprint({"a": 1, "b": 2}) == content_fingerprint({"b": 2, "a": 1, "fingerprint": "x"})
+        True
     """
     sealed = {key: value for key, value in content.items() if key != "fingerprint"}
     return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
@@ -247,14 +256,20 @@ class RunFolders:
         return handled
 
     def write(self, index: int, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
-        """Adds rows to the table of a model, with the ids of the segments if the text has a field for them."""
+        """Add rows to the table of a model.
+
+        Args:
+            index: number of the model.
+            batch: rows of the score table.
+            ids: of the segments, if the text has a field for them.
+        """
         self._writers[index].write(batch, ids)
 
     def finish(self, results: Sequence[Evaluation], settings: Sequence[Mapping[str, Any]]) -> None:
-        """Closes the tables and writes the numbers beside them.
+        """Close the tables and write the numbers beside them.
 
         Args:
-            results: of all models, each with its groups behind it.
+            results: of all models, each followed by its groups of segments.
             settings: of each model how it scored the text, see `run_settings`.
         """
         of_model = [[result for result in results if result.model == name] for name in self._names]

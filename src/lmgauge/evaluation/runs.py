@@ -95,11 +95,11 @@ class Run:
 
 
 def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
-    """Opens a run folder, or a score table (Parquet or JSON lines).
+    """Open a run folder, or a score table (Parquet or JSON lines).
 
     Args:
         path: of either.
-        check_seal: refuse a folder whose files were changed; otherwise `broken_seal` says so.
+        check_seal: refuse a folder whose files were changed by as much as a byte; otherwise `broken_seal` says so.
 
     Raises:
         InputError: nothing is there, a file is missing, or was changed after it was written.
@@ -139,16 +139,24 @@ def _open_folder(path: Path, check_seal: bool) -> Run:
 
 
 def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
-    """The runs, those called alike under the names of their folders instead."""
+    """Return the runs; those of the same name are called by their folders instead.
+
+    Args:
+        runs: two or more.
+    """
     names = [run.name for run in runs]
     return [run if names.count(run.name) == 1 else replace(run, name=str(run.path).rstrip("/")) for run in runs]
 
 
 def about(run: Run, corpus: Corpus) -> Run:
-    """The run, now known to be about this text, which is read once for that.
+    """Return the run, now known to be about a text, which is read once for that.
+
+    Args:
+        run: of a folder or a bare table.
+        corpus: the text; its bytes decide.
 
     Raises:
-        InputError: it is about another.
+        InputError: the run scored another text.
     """
     if not corpus.report.sha256:
         _read_whole(corpus)

@@ -219,7 +219,15 @@ def _events(run: Run, model: LanguageModel, tables: Iterable[ScoreBatch] | None,
 
 
 def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.uint32]:
-    """uint32 [n], the ids that a model has for the tokens of a table.
+    """Return the ids that a model has for the tokens of a table.
+
+    Args:
+        batch: rows of the table.
+        model: the model.
+        run: the run that the table is of, for messages.
+
+    Returns:
+        uint32 [n].
 
     Raises:
         InputError: the model does not know a token.
@@ -270,11 +278,16 @@ def _look(model: LanguageModel, event: _Event, run: Run) -> ForecastSums:
 
 
 def forecast_sums(logprob: Floats, token: int) -> ForecastSums:
-    """A distribution held against the token that came.
+    """Compare a distribution with the token that came.
 
     Args:
         logprob: float64 [vocabulary], nats.
-        token: its id.
+        token: id of the token.
+
+    Example:
+        >>> sums = forecast_sums(np.log([0.75, 0.25]), 0)
+        >>> sums.right, round(sums.brier, 6)
+        (True, 0.125)
     """
     decades, tenths = np.zeros((DECADES, 3)), np.zeros((TENTHS, 3))
     impossible, entropy, squares = 0, 0.0, 0.0
@@ -321,7 +334,18 @@ def _powers(logprob: Floats) -> Floats:
 
 
 def tenth_of(p: Floats) -> Ints:
-    """int64 [n], which of ten equal bins, closed above, a probability is in."""
+    """Return which of ten equal bins, closed above, each probability is in.
+
+    Args:
+        p: float64 [n], 0 to 1.
+
+    Returns:
+        int64 [n], 0 to 9.
+
+    Example:
+        >>> tenth_of(np.array([0.1, 0.11, 1.0])).tolist()
+        [0, 1, 9]
+    """
     tenths: Ints = (np.ceil(p * (TENTHS * (1 - _ROUNDING))).astype(np.int64) - 1).clip(0, TENTHS - 1)
     return tenths
 
@@ -339,6 +363,7 @@ class _Collector:
         self._documents: list[int] = []
 
     def add(self, sums: ForecastSums, segment: int, document: int | None) -> None:
+        """Add one context."""
         self.contexts += 1
         for whole, part in ((self._decades, sums.decades), (self._tenths, sums.tenths)):
             whole[:, :3] += part
@@ -351,6 +376,7 @@ class _Collector:
         self._columns.append((sums.confidence, sums.right, sums.brier, sums.entropy, sums.surprisal))
 
     def finish(self, events: int, vocabulary: int, seed: int | None) -> Calibration:
+        """Return the calibration of all contexts that were added."""
         columns = (np.array(column, np.float64) for column in zip(*self._columns, strict=True))
         confidence, right, brier, entropy, surprisal = columns
         bins, error = confidence_bins(confidence, right > 0)

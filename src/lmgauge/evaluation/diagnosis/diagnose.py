@@ -279,6 +279,7 @@ class _Reading:
             self.segments.add_segments(block, scored, [in_all])
 
     def finish(self, calibration: Calibration | None, information: InformationCurve | None) -> Diagnosis:
+        """Return the diagnosis."""
         unit = "byte" if self.corpus is not None and self.spans else "event"
         slices = tuple(sums.finish(unit) for sums in self.slices.values())
         return Diagnosis(
