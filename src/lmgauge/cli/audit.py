@@ -115,7 +115,7 @@ def audit(
     """
     from lmgauge.api.audit import audit as audit_model
     from lmgauge.api.audit import audit_run
-    from lmgauge.evaluation.runs import EVALUATION_FILE
+    from lmgauge.evaluation.run_folder import EVALUATION_FILE
     from lmgauge.json_text import to_json
     from lmgauge.report import audit as report
     from lmgauge.report.terminal import show

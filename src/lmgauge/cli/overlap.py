@@ -40,7 +40,11 @@ from lmgauge.text.reading_options import ReadingOptions
         help="N-grams of words, or of characters, for scripts that do not space words.",
     ),
     click.option(
-        "-n", type=click.IntRange(1, 10_000), help="Shortest run that counts; 13 words, 25 characters if not given."
+        "--ngram",
+        "n",
+        type=click.IntRange(1, 10_000),
+        metavar="N",
+        help="Shortest run that counts; 13 words, 25 characters if not given.",
     ),
     click.option("--fold", is_flag=True, help="Ignore case, punctuation and symbols."),
     click.option(
@@ -96,7 +100,7 @@ def overlap(
 
     \b
     lmgauge overlap train.txt test.txt
-    lmgauge overlap 'part-*.txt.zst' --test a.txt --test b.txt -n 8 --fold
+    lmgauge overlap 'part-*.txt.zst' --test a.txt --test b.txt --ngram 8 --fold
     lmgauge overlap train.txt test.txt --run run/ --write-clean clean.txt
     """
     from lmgauge.api.overlap import overlap as find

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 Progress = Callable[[int], None]
+Watch = Callable[[int, Segments, ScoreBatch, Tally], None]
 Ints = NDArray[np.int64]
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
 
@@ -231,7 +232,7 @@ def evaluate(
     by_group: bool = False,
     threads: int | None = None,
     spans: bool = False,
-    watch: Callable[[int, Segments, ScoreBatch], None] | None = None,
+    watch: Watch | None = None,
     progress: Progress = lambda done: None,
 ) -> Evaluations:
     """Evaluates models on a text, read once for all of them.
@@ -243,7 +244,7 @@ def evaluate(
         by_group: also evaluate each group of segments (by file, or by the field the corpus was told).
         threads: how many; no number depends on it.
         spans: whether batches carry byte spans; `watch` may need them.
-        watch: called with the model's index, the segments and their batch, e.g. to write the table.
+        watch: called with the model's index, the segments, their rows, and the sums of these, e.g. to write the table.
         progress: called with the bytes read so far.
 
     Returns:
@@ -261,7 +262,7 @@ def evaluate(
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
             if watch is not None:
-                watch(i, block, batch)
+                watch(i, block, batch, part_sums.total)
         done += block.byte_count()
         progress(done)
     sha256 = corpus.report.sha256
