@@ -19,7 +19,7 @@ from lmgauge.cli.options import (
     seed_option,
     threads_option,
 )
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, showing_progress
 from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
@@ -88,9 +88,7 @@ def _levels(ctx: click.Context, param: click.Parameter, value: str) -> list[str]
 @under("Output", threads_option, json_option)
 @reading_settings()
 @scoring_settings(reserved_option)
-@click.pass_context
 def audit(
-    ctx: click.Context,
     what: tuple[str, ...],
     model: str | None,
     texts: tuple[str, ...],
@@ -116,9 +114,7 @@ def audit(
     from lmgauge.api.audit import audit as audit_model
     from lmgauge.api.audit import audit_run
     from lmgauge.evaluation.run_folder import EVALUATION_FILE
-    from lmgauge.json_text import to_json
     from lmgauge.report import audit as report
-    from lmgauge.report.terminal import show
 
     is_run = len(what) == 1 and (Path(what[0]) / EVALUATION_FILE).exists()
     if model is None:
@@ -152,9 +148,6 @@ def audit(
                 threads=threads,
                 **vars(checks),
             )
-    if as_json:
-        click.echo(to_json(result.to_dict()))
-    else:
-        show(report.blocks(result))
+    answer(result, lambda: report.blocks(result), as_json=as_json)
     if not result.passed:
-        ctx.exit(1)
+        click.get_current_context().exit(1)

@@ -17,7 +17,7 @@ from lmgauge.cli.options import (
     scoring_settings,
     threads_option,
 )
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, say, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -111,11 +111,10 @@ def evaluate(
     lmgauge eval -m kn5/ -m laplace2/ test.txt
     lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
     """
-    from lmgauge.json_text import to_json
     from lmgauge.report import evaluations
-    from lmgauge.report.terminal import show
 
-    if [outputs.per_segment, outputs.per_token, "-" if as_json else None].count("-") > 1:
+    to_stdout = (outputs.per_segment, outputs.per_token).count("-")
+    if to_stdout + as_json > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
     if bool(models) == bool(scores):
         raise click.UsageError("name models with -m, or a score table with --scores")
@@ -127,13 +126,11 @@ def evaluate(
         corpus = read_texts(texts, reading)
         with showing_progress():
             results = run(models, corpus, by_group=by == "group", threads=threads, output=outputs, scoring=scoring)
-    if as_json:
-        click.echo(to_json(results.to_dict()))
-    elif "-" not in (outputs.per_segment, outputs.per_token):
-        show(evaluations.blocks(results))
+    if as_json or not to_stdout:
+        answer(results, lambda: evaluations.blocks(results), as_json=as_json)
     else:  # rows say nothing of what was changed or left out
         for note in dict.fromkeys(note for result in results for note in result.notes):
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions) -> Evaluations:
