@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
 
 
+@dataclass(frozen=True)
+class _Choices:
+    """What is computed."""
+
+    by: str | None
+    threads: int | None
+
+
 def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
     return tuple(name for name in value.split(",") if name)
 
@@ -44,12 +53,17 @@ def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
     type=click.Path(),
     help="A score table (Parquet or JSONL) or a run folder instead of models; TEXTS, if named, are what it scored.",
 )
-@click.option(
-    "--by",
-    type=click.Choice(["group"]),
-    help="Also a row for each group of segments: each file, or each value of --group.",
+@settings(
+    "choices",
+    _Choices,
+    "Options",
+    click.option(
+        "--by",
+        type=click.Choice(["group"]),
+        help="Also a row for each group of segments: each file, or each value of --group.",
+    ),
+    threads_option,
 )
-@threads_option
 @settings(
     "outputs",
     Outputs,
@@ -96,8 +110,7 @@ def evaluate(
     texts: tuple[str, ...],
     models: tuple[str, ...],
     scores: str | None,
-    by: str | None,
-    threads: int | None,
+    choices: _Choices,
     outputs: Outputs,
     reading: ReadingOptions,
     scoring: ScoringOptions,
@@ -125,7 +138,9 @@ def evaluate(
 
         corpus = read_texts(texts, reading)
         with showing_progress():
-            results = run(models, corpus, by_group=by == "group", threads=threads, output=outputs, scoring=scoring)
+            results = run(
+                models, corpus, by_group=choices.by == "group", threads=choices.threads, output=outputs, scoring=scoring
+            )
     if as_json or not to_stdout:
         answer(results, lambda: evaluations.blocks(results), as_json=as_json)
     else:  # rows say nothing of what was changed or left out
