@@ -15,7 +15,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
-from lmgauge.text.training_coverage import seen_in_training
+from lmgauge.text.training_coverage import find_training_coverage
 
 
 def diagnose(
@@ -78,5 +78,5 @@ def diagnose(
 
 
 def _training_words(train: Corpus, threads: int | None, scored: Corpus) -> TrainingWords:
-    seen = seen_in_training(train, scored, threads=threads)
+    seen = find_training_coverage(train, scored, threads=threads)
     return lambda block: seen.of(block)[:2]
