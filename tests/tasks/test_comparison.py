@@ -144,7 +144,7 @@ def test_signatures_say_what_was_drawn() -> None:
     blocks = compared(GOOD, segments=240, segments_per_row=4)
     assert blocks.signature == "nrefs:1|bs:1000|seed:12345|block:4"
     assert blocks.segments == 240
-    assert "4 neighbouring segments" in blocks.notes[0]
+    assert "4 neighboring segments" in blocks.notes[0]
 
 
 def test_few_segments_are_no_test() -> None:

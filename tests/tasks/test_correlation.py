@@ -112,7 +112,7 @@ def test_many_systems_are_sampled_with_the_seed() -> None:
     ("systems", "x", "words"),
     [
         (["a", "b"], [1.0], "2 systems, 1 times"),
-        (["a", "a"], [1.0, 2.0], "'a' comes twice"),
+        (["a", "a"], [1.0, 2.0], "'a' occurs twice"),
         (["a", "b"], [1.0, math.nan], "'b' is NaN"),
         (["a", "b"], [1.0, 0.0], "no logarithm"),
     ],
@@ -153,7 +153,7 @@ def test_tables_of_every_kind(name: str, tmp_path: Path) -> None:
     ("name", "content", "words"),
     [
         ("t.tsv", "system\tscore\na\t1\t2\n", r"t\.tsv:2: 3 fields, but the header has 2"),
-        ("t.csv", "system,system\n", r"t\.csv:1: the column 'system' comes twice"),
+        ("t.csv", "system,system\n", r"t\.csv:1: the column 'system' occurs twice"),
         ("t.csv", "system,\n", r"t\.csv:1: a column has no name"),
         ("t.csv", 'system,score\n"a"b,1\n', r"t\.csv:2: "),
         ("t.csv", "system,score\n", "no rows"),
@@ -199,7 +199,7 @@ def test_two_tables_are_joined_by_name() -> None:
         ([{"system": "a", "score": None}], "is None, not a number"),
         ([{"system": "a", "score": True}], "is True, not a number"),
         ([{"system": "a", "score": "nan"}], "is 'nan', not a number"),
-        ([{"system": "a", "score": 1}, {"system": "a", "score": 1}], "row 2: system 'a' comes a second time"),
+        ([{"system": "a", "score": 1}, {"system": "a", "score": 1}], "row 2: system 'a' occurs a second time"),
         ([{"system": "b", "score": 1}], "no system is in both tables: perplexity is given for 'a', score for 'b'"),
     ],
 )

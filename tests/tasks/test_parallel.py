@@ -99,7 +99,7 @@ def test_records_are_matched_by_id(tmp_path: Path) -> None:
     [
         (["1\ta", "2\tb"], r"hyp\.tsv: has no record with the id '3'"),
         (["1\ta", "2\tb", "3\tc", "4\td"], r"ref\.tsv: has no record with the id '4'"),
-        (["1\ta", "2\tb", "2\tc"], "the id '2' comes a second time"),
+        (["1\ta", "2\tb", "2\tc"], "the id '2' occurs a second time"),
     ],
 )
 def test_ids_that_do_not_fit(tmp_path: Path, rows: list[str], message: str) -> None:
@@ -249,7 +249,7 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "two.txt", ["b"])
     with pytest.raises(UsageError, match="stands for several files"):
         ParallelFiles([str(tmp_path / "*.txt")], [one])
-    with pytest.raises(UsageError, match="shift all behind it"):
+    with pytest.raises(UsageError, match="shift all that it"):
         Reading(errors="skip")
     with pytest.raises(UsageError, match="has no field 'id'"):
         list(ParallelFiles([one], [one], Reading(id="id")))

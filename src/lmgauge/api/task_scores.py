@@ -192,9 +192,9 @@ def score_systems(
         check_lengths(len(texts), len(against))
         outputs.append(texts)
     originals = None if sources is None else Texts.of_strings(sources, "source")
-    for kind, given in (("sources", originals), ("groups", groups)):
-        if given is not None and len(given) != len(against):
-            raise InputError(f"{len(given):,} {kind} for {len(against):,} segments: give one for each")
+    for kind, values in (("sources", originals), ("groups", groups)):
+        if values is not None and len(values) != len(against):
+            raise InputError(f"{len(values):,} {kind} for {len(against):,} segments: give one for each")
     group_codes: dict[str, int] = {}
     codes = None
     if groups is not None:
@@ -423,15 +423,15 @@ def correlate_tables(
     from lmgauge.tasks.correlation import correlate, paired_columns
     from lmgauge.tasks.tables import read_table
 
-    chosen = settings or CorrelationSettings()
+    columns = settings or CorrelationSettings()
     y_rows = read_table(os.fspath(scores))
     if model is not None:
-        x_rows = _perplexities(model, paths_of(outputs), chosen.system, threads)
+        x_rows = _perplexities(model, paths_of(outputs), columns.system, threads)
     else:
-        x_rows = y_rows if perplexities is None else _by_system(read_table(os.fspath(perplexities)), chosen.system)
+        x_rows = y_rows if perplexities is None else _by_system(read_table(os.fspath(perplexities)), columns.system)
     tables = (os.fspath(perplexities or scores) if model is None else "", os.fspath(scores))
-    names, xs, ys, notes = paired_columns(x_rows, y_rows, chosen, tables)
-    result = correlate(names, xs, ys, x_name=chosen.x, y_name=chosen.y, log_x=chosen.log_x, seed=chosen.seed)
+    names, xs, ys, notes = paired_columns(x_rows, y_rows, columns, tables)
+    result = correlate(names, xs, ys, x_name=columns.x, y_name=columns.y, log_x=columns.log_x, seed=columns.seed)
     return replace(result, notes=(*notes, *result.notes))
 
 

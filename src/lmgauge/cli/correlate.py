@@ -29,7 +29,7 @@ from lmgauge.tasks.settings import CorrelationSettings
     help="With -m: the output of a system, as it was scored; may be given several times, a glob stands for several.",
 )
 @settings(
-    "chosen",
+    "columns",
     CorrelationSettings,
     "Statistics",
     click.option(
@@ -60,7 +60,7 @@ def correlate(
     perplexities: str | None,
     model: str | None,
     outputs: tuple[str, ...],
-    chosen: CorrelationSettings,
+    columns: CorrelationSettings,
     rows: str | None,
     threads: int | None,
     as_json: bool,
@@ -91,15 +91,15 @@ def correlate(
         raise click.UsageError("standard output takes one of --json and --rows -")
     read = [scores, perplexities, model, *_files(outputs)]
     refuse_replacing({"--rows": rows}, [path for path in read if path])
-    found = correlate_tables(scores, perplexities, model=model, outputs=outputs, settings=chosen, threads=threads)
+    result = correlate_tables(scores, perplexities, model=model, outputs=outputs, settings=columns, threads=threads)
     if rows:
-        points = found.rows()
+        points = result.rows()
         with RowWriter(rows, report.CORRELATION_COLUMNS) as writer:
             writer.write({name: [point[name] for point in points] for name in report.CORRELATION_COLUMNS})
     if as_json:
-        click.echo(to_json(found.to_dict()))
+        click.echo(to_json(result.to_dict()))
     elif rows != "-":
-        show(report.blocks(found))
+        show(report.blocks(result))
 
 
 def _files(outputs: Sequence[str]) -> list[str]:

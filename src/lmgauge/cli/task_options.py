@@ -158,15 +158,15 @@ def task_options(command: Function) -> Function:
             raise click.UsageError("--test none draws nothing: leave out --resamples")
         command(task=TaskOptions(files, reading, comparison, printing), **own)
 
-    made: Function = gathered
+    declared: Function = gathered
     for decorate in (
         settings("printing", Printing, "Output", *_PRINTING),
         settings("comparison", ComparisonSettings, "Statistics", *_COMPARISON),
         settings("reading", Reading, "Text", *_READING),
         settings("files", Files, "Text", *_FILES),
     ):
-        made = decorate(made)
-    return made
+        declared = decorate(declared)
+    return declared
 
 
 def run_metric(metric: TaskMetric, task: TaskOptions) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import p_equals
-from lmgauge.tasks.comparison import SIGNIFICANT
 from lmgauge.tasks.correlation import Correlation
+from lmgauge.tasks.draws import SIGNIFICANT
 
 CORRELATION_COLUMNS = ("system", "x", "y", "rank_x", "rank_y", "rank_difference")
 """What a row of `Correlation.rows` holds."""

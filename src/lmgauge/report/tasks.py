@@ -7,7 +7,8 @@ from typing import Any
 
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted
-from lmgauge.tasks.comparison import BOOTSTRAP_TEST, SIGNIFICANT, Systems
+from lmgauge.tasks.comparison import Systems
+from lmgauge.tasks.draws import BOOTSTRAP_TEST, SIGNIFICANT
 from lmgauge.tasks.metrics.protocol import TaskScore
 
 # Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.

@@ -30,6 +30,14 @@ class Accumulator:
 
     The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
     interval of a given seed depends also on the order of the segments, unless they name their documents; `merge` appends.
+
+    >>> from lmgauge.tasks import WER
+    >>> whole, part = Accumulator(WER()), Accumulator(WER())
+    >>> whole.add(hypotheses=["a b"], references=["a c"])
+    >>> part.add(hypotheses=["d e"], references=["d e"])
+    >>> whole.merge(part)
+    >>> whole.score().score, whole.segments
+    (0.25, 2)
     """
 
     def __init__(self, metric: TaskMetric, *, keep_segments: bool = True, threads: int | None = None) -> None:
@@ -200,53 +208,63 @@ class Accumulator:
 
     @classmethod
     def from_dict(cls, metric: TaskMetric, data: Mapping[str, Any], threads: int | None = None) -> Accumulator:
-        """Take up what `to_dict` gave.
+        """Return the accumulator that `to_dict` was called on.
 
         Args:
             metric: the same, with the same options.
             data: the dict, perhaps by way of JSON.
-            threads: how many score what is added from now on.
+            threads: how many score the segments that are added from now on.
 
         Raises:
             UsageError: it is of another metric, other options or another version.
             InputError: it is damaged.
+
+        >>> from lmgauge.tasks import WER
+        >>> part = Accumulator(WER())
+        >>> part.add(hypotheses=["a b"], references=["a c"])
+        >>> Accumulator.from_dict(WER(), part.to_dict()).score().score
+        0.5
         """
-        found = _dict_of(data)
-        if found["lmgauge"] != __version__:
-            raise UsageError(f"these statistics are of lmgauge {found['lmgauge']}, this is {__version__}: make them again")
-        identity = found["metric"]
+        saved = _dict_of(data)
+        if saved["lmgauge"] != __version__:
+            raise UsageError(f"these statistics are of lmgauge {saved['lmgauge']}, this is {__version__}: make them again")
+        identity = saved["metric"]
         known = isinstance(identity, dict) and set(identity) == {"class", "options"}
         if not known or not isinstance(identity["options"], dict):
             raise InputError(f"these statistics are damaged: {identity!r} is not a metric; make them again")
         if identity != _identity(metric):
             raise UsageError(f"these statistics are of {_described(identity)}, not of {_name_of(metric)}: give that metric")
-        made = cls(metric, keep_segments=found["statistics"] is not None, threads=threads)
+        whole = cls(metric, keep_segments=saved["statistics"] is not None, threads=threads)
         columns = len(metric.columns)
         try:
-            made.references, made.blanks = found["references"], Blanks(**found["blanks"])
-            made._sums = np.array(found["sums"], dtype=np.int64).reshape(columns)
-            if made._parts is not None:
-                made._parts.append(np.array(found["statistics"], dtype=np.int64).reshape(-1, columns))
+            whole.references, whole.blanks = saved["references"], Blanks(**saved["blanks"])
+            whole._sums = np.array(saved["sums"], dtype=np.int64).reshape(columns)
+            if whole._parts is not None:
+                whole._parts.append(np.array(saved["statistics"], dtype=np.int64).reshape(-1, columns))
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"these statistics are damaged: {error}; make them again") from error
-        numbers = (found["segments"], *((made.references,) if made.references is not None else ()))
-        if not all(type(number) is int and number >= 0 for number in numbers) or made.segments != found["segments"]:
+        numbers = (saved["segments"], *((whole.references,) if whole.references is not None else ()))
+        if not all(type(number) is int and number >= 0 for number in numbers) or whole.segments != saved["segments"]:
             raise InputError("these statistics are damaged: their numbers of segments or references do not fit")
-        names = found["documents"]
-        if names is not None and (not isinstance(names, list) or len(names) != made.segments or made._parts is None):
+        names = saved["documents"]
+        if names is not None and (not isinstance(names, list) or len(names) != whole.segments or whole._parts is None):
             raise InputError("these statistics are damaged: there is not one name of a document for each segment")
-        made._documents = None if names is None else [str(name) for name in names]
-        rows = None if made._parts is None else made._parts[0]
-        if rows is not None and (len(rows) != made.segments or rows.sum(axis=0).tolist() != made._sums.tolist()):
+        whole._documents = None if names is None else [str(name) for name in names]
+        rows = None if whole._parts is None else whole._parts[0]
+        if rows is not None and (len(rows) != whole.segments or rows.sum(axis=0).tolist() != whole._sums.tolist()):
             raise InputError("these statistics are damaged: their rows do not add up to their sums")
-        return made
+        return whole
 
 
 def check_lengths(hypotheses: int, references: int) -> None:
     """Refuse hypotheses and references of different number.
 
+    Args:
+        hypotheses: how many segments have one.
+        references: how many segments have some.
+
     Raises:
-        InputError: says which are more, and by how many.
+        InputError: the numbers differ; says which are more, and by how many.
     """
     if hypotheses != references:
         longer, more = (
@@ -259,15 +277,21 @@ def check_lengths(hypotheses: int, references: int) -> None:
 
 
 def document_codes(names: Sequence[str], segments: int) -> Integers:
-    """Number documents by their names, int64 [segments].
+    """Return documents as numbers, by their names.
 
     Args:
         names: of the document of each segment.
         segments: how many there are.
 
+    Returns:
+        int64 [segments], from 0 in order of appearance.
+
     Raises:
-        InputError: there are fewer names, or more.
+        InputError: there are fewer names than segments, or more.
         UsageError: the names are one string.
+
+    >>> document_codes(["talk 1", "talk 2", "talk 1"], 3).tolist()
+    [0, 1, 0]
     """
     if isinstance(names, str):
         raise UsageError("documents is one string: give a list with the name of the document of each segment")
@@ -290,8 +314,8 @@ def _identity(metric: TaskMetric) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if is_dataclass(metric):
         options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init and f.compare}
-    found: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
-    return found
+    identity: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
+    return identity
 
 
 def _name_of(metric: TaskMetric) -> str:

@@ -18,17 +18,6 @@ from lmgauge.tasks.blocks import ParallelSegments
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
 from lmgauge.tasks.texts import Texts
 
-__all__ = [
-    "AlignedSegment",
-    "Alignment",
-    "Chunk",
-    "ErrorCounts",
-    "align",
-    "align_all",
-    "aligned_segments",
-    "error_counts",
-]
-
 Unit = Literal["word", "character"]
 
 OPERATIONS = ("equal", "substitute", "delete", "insert")
@@ -101,13 +90,13 @@ class Alignment:
             return []
         cuts = np.flatnonzero(np.diff(self.operations)) + 1
         bounds = [0, *cuts.tolist(), len(self.operations)]
-        found, ref, hyp = [], 0, 0
+        runs, ref, hyp = [], 0, 0
         for begin, end in pairwise(bounds):
             operation, size = int(self.operations[begin]), end - begin
             ref_end, hyp_end = ref + size * (operation != INSERT), hyp + size * (operation != DELETE)
-            found.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
+            runs.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
             ref, hyp = ref_end, hyp_end
-        return found
+        return runs
 
     def pairs(self) -> Iterator[tuple[str, str | None, str | None]]:
         """Yield operation, unit of the reference, unit of the hypothesis; None where there is none."""
@@ -122,6 +111,9 @@ class Alignment:
 
         Args:
             width: begin new lines where these would get wider than so many columns; None: never.
+
+        >>> align("a b c", "a c").lines(10)
+        [('REF:  a b', 'HYP:  a *', 'EVAL:   D'), ('REF:  c', 'HYP:  c', 'EVAL:')]
         """
         gap = " " if self.unit == "word" else ""
         rows: list[tuple[str, str, str]] = []
@@ -202,6 +194,10 @@ def align_all(references: Texts, hypotheses: Texts, unit: Unit = "word") -> Iter
 
     Raises:
         UsageError: the unit is unknown, or references and hypotheses are not equally many.
+
+    >>> texts = Texts.of_strings(["abc"]), Texts.of_strings(["abd"])
+    >>> [alignment.substitutions for alignment in align_all(*texts, unit="character")]
+    [1]
     """
     if unit not in UNITS:
         raise UsageError(f"unit {unit!r}: give word or character")
@@ -294,7 +290,14 @@ class ErrorCounts:
     insertions: Counter[str] = field(default_factory=Counter)
 
     def most_frequent(self, count: int) -> ErrorCounts:
-        """Return the `count` most frequent errors of each kind, in order; equals in order of the alphabet."""
+        """Return the most frequent errors of each kind, in order; equals in order of the alphabet.
+
+        Args:
+            count: how many of each kind of error; of words, or of characters.
+
+        >>> str(error_counts([align("a b", "x b")]).most_frequent(1)).split()
+        ['1', 'substituted', 'a', '->', 'x']
+        """
         return ErrorCounts(
             *(Counter(dict(_ordered(c)[:count])) for c in (self.substitutions, self.deletions, self.insertions))
         )
@@ -337,6 +340,10 @@ def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCount
 
     Args:
         segments: alignments of the segments of all systems.
+
+    >>> errors = errors_by_system([AlignedSegment(0, "a", align("x", "y"))])
+    >>> errors["a"].substitutions
+    Counter({('x', 'y'): 1})
     """
     by_system: dict[str, ErrorCounts] = {}
     for segment in segments:

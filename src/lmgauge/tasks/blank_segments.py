@@ -34,7 +34,16 @@ class Blanks:
 
     @classmethod
     def of(cls, hypotheses: Texts, references: References) -> Blanks:
-        """Count the blank ones of texts as they were given, before any preparation."""
+        """Count the blank ones of texts as they were given, before any preparation.
+
+        Args:
+            hypotheses: one for each segment.
+            references: one or more for each segment.
+
+        >>> counted = Blanks.of(Texts.of_strings(["a", " "]), References.of_lists(["b", "c"]))
+        >>> counted.hypotheses, counted.first_hypothesis
+        (1, 1)
+        """
         outputs, texts = blank_texts(hypotheses), blank_texts(references.texts)
         first = int(np.searchsorted(references.offsets, texts[0], side="right")) - 1 if len(texts) else None
         return cls(

@@ -13,20 +13,9 @@ from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import UNKNOWN, Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
-from lmgauge.tasks.draws import BOOTSTRAP_TEST, ONE_DOCUMENT, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
+from lmgauge.tasks.draws import ONE_DOCUMENT, SIGNIFICANT, Drawn, Plan, doubts, draw
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
-
-__all__ = [
-    "BOOTSTRAP_TEST",
-    "RANDOMIZATION_TEST",
-    "SIGNIFICANT",
-    "Groups",
-    "IndependentRows",
-    "SystemResult",
-    "Systems",
-    "compare_systems",
-]
 
 
 @dataclass(frozen=True)
@@ -43,7 +32,7 @@ class SystemResult:
         difference: score minus the score of the first system; None for the first one itself.
         difference_interval: of 95 %, in the same way.
         p_value: of the test that was asked for, against the first system.
-        p_value_holm: adjusted for all systems held against the first (Holm 1979).
+        p_value_holm: adjusted for all systems that are compared with the first (Holm 1979).
         groups: the score of each group of segments.
     """
 
@@ -65,8 +54,8 @@ class SystemResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score, its parts and what was drawn, flat and in full precision; groups as a dict of dicts."""
-        found = {"system": self.system} | self.score.to_dict() | self._drawn()
-        return found | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
+        whole = {"system": self.system} | self.score.to_dict() | self._drawn()
+        return whole | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
 
     def _drawn(self) -> dict[str, Any]:
         low, high = _ends(self.interval)
@@ -92,10 +81,10 @@ class SystemResult:
 
 def _flat(score: TaskScore) -> dict[str, Any]:
     """Return the score and its parts; of a list each entry by its number, from 1."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in score.to_dict().items():
-        found |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
-    return found
+        flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
+    return flat
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
@@ -204,7 +193,13 @@ class Groups:
     sums: tuple[Statistics, ...]
 
     def scores(self, metric: ScoredSums, system: int, references: int | None) -> dict[str, TaskScore]:
-        """Return the score of each group of one system."""
+        """Return the score of each group of one system's segments.
+
+        Args:
+            metric: that gave the statistics.
+            system: its index.
+            references: how many a segment has, None where the number varies.
+        """
         return {name: metric.score(self.sums[system][g], references) for g, name in enumerate(self.names)}
 
 
@@ -231,6 +226,12 @@ class IndependentRows:
 
         Args:
             documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
+
+        >>> rows = IndependentRows([np.array([[1], [2], [4]])], documents_by="names")
+        >>> rows.with_documents([np.array([[3], [4]])]).by_document
+        True
+        >>> rows.with_documents([np.array([[7]])]).documents_by
+        'one document'
         """
         if len(documents[0]) < 2:
             return replace(self, documents_by=ONE_DOCUMENT)

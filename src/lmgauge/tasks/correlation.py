@@ -1,4 +1,4 @@
-"""Do better language models make better systems? Task scores held against perplexities, system by system."""
+"""Do better language models make better systems? Task scores and perplexities of systems."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from lmgauge.numerics.correlation import (
 )
 from lmgauge.tasks.settings import CorrelationSettings
 from lmgauge.tasks.tables import Row
-
-__all__ = ["Correlation", "correlate", "paired_columns"]
 
 PERMUTATIONS = 100_000
 # Named in a note, of the systems that only one table has; of more a number is given.
@@ -139,7 +137,7 @@ def correlate(
         seed: of the random permutations, from 10 systems up.
 
     Raises:
-        InputError: the lengths differ, there are no systems, a name comes twice, a number is NaN, or no logarithm exists.
+        InputError: the lengths differ, there are no systems, a name occurs twice, a number is NaN, or no logarithm exists.
 
     >>> found = correlate(["a", "b", "c", "d"], [90.0, 70.0, 80.0, 60.0], [20.1, 23.0, 21.5, 23.4])
     >>> found.spearman, found.p_value == 2 / 24
@@ -183,7 +181,7 @@ def _check(systems: Sequence[str], x: Sequence[float], y: Sequence[float], x_nam
     seen: set[str] = set()
     for name, first, second in zip(systems, x, y, strict=True):
         if name in seen:
-            raise InputError(f"system {name!r} comes twice; give each system one {x_name} and one {y_name}")
+            raise InputError(f"system {name!r} occurs twice; give each system one {x_name} and one {y_name}")
         seen.add(name)
         for what, value in ((x_name, first), (y_name, second)):
             if math.isnan(value):
@@ -200,7 +198,7 @@ def _notes(x: list[float], y: list[float], x_name: str, y_name: str, rho: float 
         notes.append("one system says nothing about a correlation")
     for name, values in ((x_name, x), (y_name, y)):
         if n > 1 and len(set(values)) == 1:
-            notes.append(f"{name} is the same for all systems: there is no correlation to speak of")
+            notes.append(f"{name} is the same for all systems: a correlation does not exist")
         if not all(map(math.isfinite, values)):
             notes.append(f"{name} is infinite for some systems: ranks stand, Pearson's r does not exist")
     if rho is not None:
@@ -236,7 +234,7 @@ def paired_columns(
         The systems' names, x and y of each, and a note where a system is in one table only.
 
     Raises:
-        InputError: a column is missing, a value is not a number, a system comes twice, or no system is in both.
+        InputError: a column is missing, a value is not a number, a system occurs twice, or no system is in both.
     """
     x, y, system = settings.x, settings.y, settings.system
     first, second = _column(x_rows, system, x, tables[0]), _column(y_rows, system, y, tables[1])
@@ -263,19 +261,19 @@ def _some(names: list[str]) -> str:
 
 
 def _column(rows: Sequence[Mapping[str, Any]], system: str, column: str, table: str) -> dict[str, float]:
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     of = f"{table}: " if table else ""
     for i, row in enumerate(rows, 1):
         for wanted in (system, column):
             if wanted not in row:
                 raise InputError(f"{of}row {i} has no column {wanted!r}; it has {_some(list(row))}")
         name, value = str(row[system]), row[column]
-        if name in found:
-            raise InputError(f"{of}row {i}: system {name!r} comes a second time")
+        if name in numbers:
+            raise InputError(f"{of}row {i}: system {name!r} occurs a second time")
         try:
-            found[name] = math.nan if isinstance(value, bool) else float(value)
+            numbers[name] = math.nan if isinstance(value, bool) else float(value)
         except (TypeError, ValueError):
-            found[name] = math.nan
-        if math.isnan(found[name]):
+            numbers[name] = math.nan
+        if math.isnan(numbers[name]):
             raise InputError(f"{of}row {i}: {column} of system {name!r} is {value!r}, not a number")
-    return found
+    return numbers

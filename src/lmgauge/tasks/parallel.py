@@ -22,11 +22,11 @@ from lmgauge.text.streams import Source, find_sources
 BY_FILE = "file"
 
 
-def paths_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """Return a path, or several, as strings.
 
     Args:
-        given: a path, or several.
+        paths: a path, or several; the texts of their lines are segments.
 
     Raises:
         UsageError: it is neither.
@@ -34,9 +34,9 @@ def paths_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
     >>> paths_of("ref.txt")
     ['ref.txt']
     """
-    if not isinstance(given, (str, os.PathLike, Iterable)):
-        raise UsageError(f"a path, or a list of paths, is needed, not {type(given).__name__}")
-    return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+    if not isinstance(paths, (str, os.PathLike, Iterable)):
+        raise UsageError(f"a path, or a list of paths, is needed, not {type(paths).__name__}")
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
 @dataclass
@@ -96,6 +96,8 @@ class ParallelFiles:
             raise UsageError("name the references, then the outputs of at least one system")
         # Source texts are read as one more system is, and taken apart in the blocks.
         outputs = [*hypotheses, *([] if sources is None else [sources])]
+        if sources is not None and not os.path.isdir(sources) and len(find_sources(sources, self._reading.format)) > 1:
+            raise UsageError(f"{sources}: stands for several files: name one")
         folders = any(os.path.isdir(path) for path in (*references, *outputs))
         names, self._parts = (self._of_folders if folders else self._of_files)(references, outputs)
         self.names = names[:-1] if self._has_sources else names
@@ -221,8 +223,8 @@ def _corpus(
     lists: bool = False,
 ) -> Corpus:
     """Return the texts of one file; `group` is a field of groups or ids."""
-    chosen = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
-    return Corpus.read(path, chosen)
+    options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
+    return Corpus.read(path, options)
 
 
 def _checked(paths: Sequence[str], reading: Reading) -> list[Source]:
@@ -244,8 +246,11 @@ def _names_in(folder: str) -> list[str]:
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith("."))
 
 
-def _same_names(wanted: list[str], found: list[str], reference: str, folder: str) -> None:
-    for have, other, names in ((folder, reference, set(wanted) - set(found)), (reference, folder, set(found) - set(wanted))):
+def _same_names(wanted: list[str], present: list[str], reference: str, folder: str) -> None:
+    for have, other, names in (
+        (folder, reference, set(wanted) - set(present)),
+        (reference, folder, set(present) - set(wanted)),
+    ):
         if names:
             one, more = min(names), len(names) - 1
             raise InputError(

@@ -40,15 +40,19 @@ class SegmentScores:
     references: NDArray[np.int64]
 
 
-def check_sources(metric: TaskMetric, given: bool) -> None:
+def check_sources(metric: TaskMetric, present: bool) -> None:
     """Refuse a metric without the source texts it needs, and source texts that it would not look at.
+
+    Args:
+        metric: what to score with.
+        present: there is a source text for each segment.
 
     Raises:
         UsageError: one of the two.
     """
-    if metric.needs_sources and not given:
+    if metric.needs_sources and not present:
         raise UsageError(f"{metric.name} needs the source texts: give sources, one for each segment")
-    if given and not metric.needs_sources:
+    if present and not metric.needs_sources:
         raise UsageError(f"{metric.name} does not use source texts: leave out sources")
 
 

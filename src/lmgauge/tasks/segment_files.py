@@ -26,7 +26,11 @@ class SegmentPrinter:
         self._begun = False
 
     def write(self, block: SegmentScores) -> None:
-        """Adds the rows of a block."""
+        """Write the rows of a block.
+
+        Args:
+            block: scores of consecutive segments.
+        """
         lines = self._objects(block) if self._json else self._rows(block)
         sys.stdout.write(for_output("".join(line + "\n" for line in lines)))
 

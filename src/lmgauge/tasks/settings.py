@@ -89,7 +89,7 @@ class Reading(ReadingOptions):
             UsageError: lines were to be left out, which would shift one file against another.
         """
         if self.errors not in TASK_ERROR_POLICIES:
-            raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all behind it")
+            raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all that follow")
 
 
 @dataclass(frozen=True)

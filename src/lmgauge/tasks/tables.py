@@ -22,10 +22,10 @@ def read_table(path: str) -> list[Row]:
         path: its suffix says what it is: .tsv, .csv, .jsonl or .json.
 
     Returns:
-        A dictionary for each row; values of TSV and CSV are strings.
+        A dictionary for each row; values of TSV and CSV are strings of characters, those of JSON as they are.
 
     Raises:
-        InputError: the file is missing, empty, no text or not of its kind; the message names the line.
+        InputError: the file is missing, empty, not text or not of its kind; the message names the line.
         UsageError: the suffix is another.
     """
     readers = {".tsv": _read_separated, ".csv": _read_separated, ".jsonl": _read_json_lines, ".json": _read_json}
@@ -68,7 +68,7 @@ def _header(path: str, cells: list[str]) -> list[str]:
     header = [cell.strip() for cell in cells]
     odd = next((name for i, name in enumerate(header) if not name or name in header[:i]), None)
     if odd is not None:
-        what = f"the column {odd!r} comes twice" if odd else "a column has no name"
+        what = f"the column {odd!r} occurs twice" if odd else "a column has no name"
         raise InputError(f"{path}:1: {what}; the first line names the columns, each once")
     return header
 

@@ -62,6 +62,10 @@ def with_whole_statistics(metric: TaskMetric) -> TaskMetric:
     """Return a metric with int64 statistics that gives the same scores; itself if its statistics are whole numbers.
 
     Args:
-        metric: with int64 or float64 statistics.
+        metric: with int64 or float64 statistics [segments, columns].
+
+    >>> from lmgauge.tasks import WER
+    >>> with_whole_statistics(WER()) == WER()
+    True
     """
     return cast(TaskMetric, FixedPoint(metric)) if metric.float_statistics else metric
