@@ -9,8 +9,6 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.information.calculation import CalcResult, convert, of_distributions, of_events
 from lmgauge.numerics.perplexity import ProbabilityUnit
 
-__all__ = ["calc", "read_number"]
-
 Numbers = Sequence[float | str]
 
 

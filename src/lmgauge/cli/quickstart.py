@@ -6,7 +6,7 @@ import click
 
 from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, threads_option
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, showing_progress
 
 
 @click.command(cls=Command)
@@ -23,11 +23,9 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
 
     from lmgauge.api.evaluate import evaluate
     from lmgauge.api.train import train
-    from lmgauge.json_text import to_json
     from lmgauge.progress import say_progress
     from lmgauge.report import evaluations
     from lmgauge.report.blocks import Document, Heading, Text
-    from lmgauge.report.terminal import show
 
     orders = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
     home = files("lmgauge") / "data"
@@ -43,12 +41,9 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
             if output is not None:
                 models[name].save(f"{output}/{name}")
         results = evaluate(models, test_text, threads=threads)
-    if as_json:
-        click.echo(to_json(results.to_dict()))
-        return
     training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     kept = f"-m {output}/trigram" if output else "-m kn5/"
     commands = ("lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", f"lmgauge eval {kept} test.txt")
     yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
-    show((*evaluations.blocks(results, title), *yours))
+    answer(results, lambda: (*evaluations.blocks(results, title), *yours), as_json=as_json)

@@ -50,7 +50,16 @@ class BlockSums:
 
 
 def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: bool = False) -> BlockSums:
-    """Sums a batch; `block` holds the segments it scores, needed for groups."""
+    """Return the sums of a batch.
+
+    Args:
+        batch: rows of the score table, log-probabilities in nats.
+        block: the segments that it scores; needed for groups.
+        by_group: also sum each group of segments.
+
+    Raises:
+        InputError: a log-probability is not that of an event.
+    """
     total = Tally()
     total.add(batch)
     groups: dict[int, Tally] = {}
@@ -72,7 +81,7 @@ class Evaluator:
         self.groups: dict[int, Tally] = {}
 
     def add(self, sums: BlockSums) -> None:
-        """Adds the sums of the next block."""
+        """Add the sums of the next block of segments."""
         self.total.merge(sums.total)
         for code, tally in sums.groups.items():
             self.groups.setdefault(code, Tally()).merge(tally)
@@ -235,7 +244,7 @@ def evaluate(
     watch: Watch | None = None,
     progress: Progress = lambda done: None,
 ) -> Evaluations:
-    """Evaluates models on a text, read once for all of them.
+    """Evaluate models on a text, read once for all of them.
 
     Args:
         models: what to evaluate.
@@ -283,7 +292,7 @@ _Scored = tuple[Segments, dict[int, Denominators], list[ScoreBatch], list[BlockS
 def _score_blocks(
     models: Sequence[LanguageModel], corpus: Corpus, by_group: bool, spans: bool, threads: int
 ) -> Iterator[_Scored]:
-    """Blocks in order with what each model makes of them; all that can be is done in the threads."""
+    """Yield blocks in order, with the scores of each model and their sums; independent work runs in threads."""
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> _Scored:
         documents = block.documents

@@ -55,7 +55,11 @@ class RowWriter:
         return self._stack.__exit__(*error)
 
     def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Adds rows, given as columns of equal length."""
+        """Write rows.
+
+        Args:
+            columns: name -> values [rows], at least the columns of the file.
+        """
         rows = zip(*(columns[name] for name in self._columns), strict=True)
         if self._json:
             lines = [json.dumps(plain(dict(zip(self._columns, row, strict=True))), ensure_ascii=False) for row in rows]
@@ -79,7 +83,13 @@ ID_COLUMN = "id"
 
 
 def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
-    """Return a row for each event of a batch, as columns."""
+    """Return a row for each event of a batch, as columns.
+
+    Args:
+        model: its name.
+        batch: the scores of the segments of a block, nats.
+        block: the segments.
+    """
     tokens = batch.strings.tokens
     count = len(batch)
     segments = batch.row_segments()

@@ -32,7 +32,7 @@ SCORES_FILE = "scores.parquet"
 
 
 def environment() -> dict[str, str]:
-    """What the numbers were made with."""
+    """Return the versions and the platform that the numbers were made with."""
     import numpy
 
     computing = {name: str(sys.modules[name].__version__) for name in ("torch", "transformers") if name in sys.modules}
@@ -46,14 +46,19 @@ def environment() -> dict[str, str]:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether a folder is an evaluation, and may be replaced by one."""
+    """Return True if a folder holds an evaluation and nothing else, so that it may be replaced by one."""
     return {file.name for file in path.iterdir()} == {EVALUATION_FILE, SCORES_FILE}
 
 
 def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
-    """Writes `evaluation.json`: the whole first, then groups; and what tells later whether either file was changed.
+    """Write `evaluation.json`: the whole, then groups, and what shows later whether either file was changed.
 
-    The score table must be complete: its digest is kept.
+    The score table must be complete: its digest is part of the file.
+
+    Args:
+        folder: a run folder with the score table.
+        results: the whole text first, then its groups of segments.
+        settings: how the text was read and scored.
     """
     whole, *groups = results
     content = plain(
@@ -108,6 +113,10 @@ def content_fingerprint(content: Mapping[str, Any]) -> str:
 
     Args:
         content: of the file.
+
+    Example:
+        >>> content_fingerprint({"a": 1, "b": 2}) == content_fingerprint({"b": 2, "a": 1, "fingerprint": "x"})
+        True
     """
     sealed = {key: value for key, value in content.items() if key != "fingerprint"}
     return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
@@ -155,7 +164,7 @@ class ScoresJournal(Protocol):
     scores: int
 
     def close(self) -> None:
-        """Closes the file, which stays."""
+        """Close the file, which stays."""
         ...
 
 
@@ -164,7 +173,7 @@ class KeepsJournal(Protocol):
     """A model slow enough that a killed run should not begin anew."""
 
     def keep_journal(self, path: Path) -> ScoresJournal | None:
-        """Keeps scores in a file, and takes from it what is known already; None where that cannot be."""
+        """Keep scores in a file, and take from it what is known already; None where that is not possible."""
         ...
 
 
@@ -205,7 +214,7 @@ class RunFolders:
         return self
 
     def keep_journal(self, models: Sequence[object]) -> None:
-        """Lets models that can keep their scores as soon as they are known, and take those of a run that was killed."""
+        """Let models that can keep their scores as soon as they are known, and take those of a run that was killed."""
         if not any(isinstance(model, KeepsJournal) for model in models):
             return
         self._lock()
@@ -214,7 +223,7 @@ class RunFolders:
                 self._kept.append(work)
 
     def _lock(self) -> None:
-        """Two runs to one folder would take each other's half-written files for those of a killed run.
+        """Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
 
         Raises:
             UsageError: another run writes there.
@@ -247,14 +256,20 @@ class RunFolders:
         return handled
 
     def write(self, index: int, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
-        """Adds rows to the table of a model, with the ids of the segments if the text has a field for them."""
+        """Add rows to the table of a model.
+
+        Args:
+            index: number of the model.
+            batch: rows of the score table.
+            ids: of the segments, if the text has a field for them.
+        """
         self._writers[index].write(batch, ids)
 
     def finish(self, results: Sequence[Evaluation], settings: Sequence[Mapping[str, Any]]) -> None:
-        """Closes the tables and writes the numbers beside them.
+        """Close the tables and write the numbers beside them.
 
         Args:
-            results: of all models, each with its groups behind it.
+            results: of all models, each followed by its groups of segments.
             settings: of each model how it scored the text, see `run_settings`.
         """
         of_model = [[result for result in results if result.model == name] for name in self._names]

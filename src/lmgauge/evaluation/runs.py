@@ -44,7 +44,7 @@ class Run:
     broken_seal: str = ""
 
     def batches(self) -> Iterator[ScoreBatch]:
-        """The rows of the table.
+        """Return the rows of the table.
 
         Raises:
             InputError: the table breaks its rules.
@@ -52,7 +52,7 @@ class Run:
         return read_scores(self.scores)
 
     def corpus(self, texts: Sequence[str] | None = None, *, document: str | None = None) -> Corpus | None:
-        """The text that was scored, read as it was then.
+        """Return the text that was scored, read as it was then.
 
         Args:
             texts: where it is; if not given, where evaluation.json says it was, seen from this folder or from one that the
@@ -82,10 +82,12 @@ class Run:
                 return None
             raise
         except TypeError as error:
-            raise InputError(f"{self.path}: {EVALUATION_FILE} tells of the text what this lmgauge does not know") from error
+            raise InputError(
+                f"{self.path}: {EVALUATION_FILE} describes the text in a way that this lmgauge does not know"
+            ) from error
 
     def _found(self, paths: Sequence[str]) -> list[str]:
-        """Where files are that were named relative to a folder: this one, or one that the run is in."""
+        """Return the files that were named relative to a folder: this one, or one that the run is in."""
         bases = [Path(), *self.path.resolve().parents]
         for base in bases:
             there = [str(base / path) for path in paths]
@@ -95,11 +97,11 @@ class Run:
 
 
 def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
-    """Opens a run folder, or a score table (Parquet or JSON lines).
+    """Open a run folder, or a score table (Parquet or JSON lines).
 
     Args:
         path: of either.
-        check_seal: refuse a folder whose files were changed; otherwise `broken_seal` says so.
+        check_seal: refuse a folder whose files were changed by as much as a byte; otherwise `broken_seal` says so.
 
     Raises:
         InputError: nothing is there, a file is missing, or was changed after it was written.
@@ -139,16 +141,24 @@ def _open_folder(path: Path, check_seal: bool) -> Run:
 
 
 def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
-    """The runs, those called alike under the names of their folders instead."""
+    """Return the runs; those of the same name are called by their folders instead.
+
+    Args:
+        runs: two or more.
+    """
     names = [run.name for run in runs]
     return [run if names.count(run.name) == 1 else replace(run, name=str(run.path).rstrip("/")) for run in runs]
 
 
 def about(run: Run, corpus: Corpus) -> Run:
-    """The run, now known to be about this text, which is read once for that.
+    """Return the run, now known to be about a text, which is read once for that.
+
+    Args:
+        run: of a folder or a bare table.
+        corpus: the text; its bytes decide.
 
     Raises:
-        InputError: it is about another.
+        InputError: the run scored another text.
     """
     if not corpus.report.sha256:
         _read_whole(corpus)
@@ -193,7 +203,7 @@ def _read_whole(corpus: Corpus) -> None:
 def lockstep(
     tables: Sequence[Iterable[ScoreBatch]], corpus: Corpus | None, names: Sequence[str] | None = None
 ) -> Iterator[tuple[Segments | None, list[ScoreBatch]]]:
-    """Reads tables side by side, and the text they are about if it is at hand.
+    """Read tables side by side, and the text they are about if it is at hand.
 
     Args:
         tables: score tables whose segments are numbered alike.
@@ -229,7 +239,7 @@ def lockstep(
 
 
 def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:
-    """Holds the segments of a table against those of the text: none without rows that has bytes, none that is longer."""
+    """Compare the segments of a table against those of the text: none without rows that has bytes, none that is longer."""
     lengths = block.ends - block.starts
     missing = np.flatnonzero((table.segment_events == 0) & (lengths > 0))
     if len(missing):

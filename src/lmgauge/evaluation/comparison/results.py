@@ -96,10 +96,13 @@ class Comparison:
         return None if self.p_value_holm is None or self.doubts else self.p_value_holm < SIGNIFICANT
 
     def verdict(self, metric: str) -> Verdict:
-        """The verdict on one metric.
+        """Return the verdict on one metric.
+
+        Args:
+            metric: perplexity, or bits per byte, character or word (`bits_per_byte`, ...).
 
         Raises:
-            UsageError: no such metric.
+            UsageError: the metric is not known.
         """
         for verdict in self.verdicts:
             if verdict.metric == metric:
@@ -133,7 +136,7 @@ class Comparisons(ResultList[Comparison]):
         return any(agreement.what == "text" and "unknown" in agreement.values for agreement in self.agreements)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, full precision."""
+        """Return everything as plain values, full precision."""
         found = asdict(self)
         for item, comparison in zip(found["items"], self.items, strict=True):
             item["significant"] = comparison.significant

@@ -199,7 +199,7 @@ class _Event:
 
 
 def _events(run: Run, model: LanguageModel, tables: Iterable[ScoreBatch] | None, chosen: Ints | None) -> Iterator[_Event]:
-    """The events drawn, each with the ids before it."""
+    """Return the events drawn, each with the ids before it."""
     bos, runs_on = model.vocabulary.id("<s>"), policy_of(model).runs_on
     before = np.array([bos], np.uint32)
     seen = 0
@@ -219,7 +219,15 @@ def _events(run: Run, model: LanguageModel, tables: Iterable[ScoreBatch] | None,
 
 
 def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.uint32]:
-    """uint32 [n], the ids that a model has for the tokens of a table.
+    """Return the ids that a model has for the tokens of a table.
+
+    Args:
+        batch: rows of the table.
+        model: the model.
+        run: the run that the table is of, for messages.
+
+    Returns:
+        uint32 [n].
 
     Raises:
         InputError: the model does not know a token.
@@ -231,7 +239,7 @@ def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.u
     for i in used.tolist():
         token = batch.strings.tokens[i]
         if token not in vocabulary:
-            raise InputError(f"{run.path}: the token {token!r} is none of {model.label}'s; name the model that made the run")
+            raise InputError(f"{run.path}: {model.label} has no token {token!r}; name the model that made the run")
         own[i] = vocabulary.id(token)
     ids = own[batch.token_ids]
     for kind, number in special.items():
@@ -270,11 +278,16 @@ def _look(model: LanguageModel, event: _Event, run: Run) -> ForecastSums:
 
 
 def forecast_sums(logprob: Floats, token: int) -> ForecastSums:
-    """A distribution held against the token that came.
+    """Compare a distribution with the token that came.
 
     Args:
         logprob: float64 [vocabulary], nats.
-        token: its id.
+        token: id of the token.
+
+    Example:
+        >>> sums = forecast_sums(np.log([0.75, 0.25]), 0)
+        >>> sums.right, round(sums.brier, 6)
+        (True, 0.125)
     """
     decades, tenths = np.zeros((DECADES, 3)), np.zeros((TENTHS, 3))
     impossible, entropy, squares = 0, 0.0, 0.0
@@ -316,12 +329,23 @@ _ROUNDING = 1e-9
 
 
 def _powers(logprob: Floats) -> Floats:
-    """float64 [n], the power of ten that a probability is one over."""
+    """Return float64 [n], minus the decimal logarithm of each probability."""
     return logprob * (-1 / _LN_10) + _ROUNDING / _LN_10
 
 
 def tenth_of(p: Floats) -> Ints:
-    """int64 [n], which of ten equal bins, closed above, a probability is in."""
+    """Return which of ten equal bins, closed above, each probability is in.
+
+    Args:
+        p: float64 [n], 0 to 1.
+
+    Returns:
+        int64 [n], 0 to 9.
+
+    Example:
+        >>> tenth_of(np.array([0.1, 0.11, 1.0])).tolist()
+        [0, 1, 9]
+    """
     tenths: Ints = (np.ceil(p * (TENTHS * (1 - _ROUNDING))).astype(np.int64) - 1).clip(0, TENTHS - 1)
     return tenths
 
@@ -339,6 +363,7 @@ class _Collector:
         self._documents: list[int] = []
 
     def add(self, sums: ForecastSums, segment: int, document: int | None) -> None:
+        """Add one context."""
         self.contexts += 1
         for whole, part in ((self._decades, sums.decades), (self._tenths, sums.tenths)):
             whole[:, :3] += part
@@ -351,6 +376,7 @@ class _Collector:
         self._columns.append((sums.confidence, sums.right, sums.brier, sums.entropy, sums.surprisal))
 
     def finish(self, events: int, vocabulary: int, seed: int | None) -> Calibration:
+        """Return the calibration of all contexts that were added."""
         columns = (np.array(column, np.float64) for column in zip(*self._columns, strict=True))
         confidence, right, brier, entropy, surprisal = columns
         bins, error = confidence_bins(confidence, right > 0)
@@ -389,7 +415,7 @@ class _Collector:
 
 
 def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple[Confidence, ...], float]:
-    """Bins of equal width of what a model is most sure of, and its expected calibration error (Guo et al. 2017, eq. 3).
+    """Return equal bins of what a model is most sure of, and its expected calibration error (Guo et al. 2017, eq. 3).
 
     Args:
         confidence: float64 [n], probability of the most probable token.

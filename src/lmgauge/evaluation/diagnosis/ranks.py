@@ -42,7 +42,11 @@ class RankSums:
         self._sums: dict[str, list[float]] = {"reciprocal": [], "entropy": [], "surprisal": []}
 
     def add(self, batch: ScoreBatch) -> None:
-        """Adds the rows of a batch."""
+        """Add the rows of a batch.
+
+        Args:
+            batch: events, with the columns `rank` and `entropy` (nats) or without.
+        """
         if not len(batch):
             return
         self._events += len(batch)
@@ -57,7 +61,7 @@ class RankSums:
             self._sums["entropy"].append(float(batch.extra["entropy"].sum()))
 
     def finish(self) -> RankStatistics | None:
-        """The statistics; None where the table has neither column."""
+        """Return the statistics; None where the table has neither column."""
         if not self._columns or not self._events:
             return None
 

@@ -59,7 +59,7 @@ class Distribution:
 
 
 def normalised(logprob: Floats, name: str) -> Distribution | None:
-    """A distribution divided by its sum; None where nothing has a probability above zero.
+    """Return a distribution divided by its sum; None where nothing has a probability above zero.
 
     Args:
         logprob: float64 [vocabulary], nats.
@@ -67,18 +67,32 @@ def normalised(logprob: Floats, name: str) -> Distribution | None:
 
     Raises:
         InputError: a value is NaN, or infinitely probable.
+
+    Example:
+        >>> normalised(np.log([1.0, 3.0]), "m").p.round(6).tolist()
+        [0.25, 0.75]
     """
     p = np.exp(logprob)
     mass = float(p.sum())
     if not math.isfinite(mass):
-        raise InputError(f"{name}: log_distribution holds a value that is no log-probability; look at it with lmgauge audit")
+        raise InputError(f"{name}: log_distribution returned a value that is not a log-probability; see lmgauge audit")
     return Distribution(logprob - math.log(mass), p / mass, mass) if mass else None
 
 
 def distances(a: Distribution, b: Distribution) -> tuple[float, float, float, float]:
-    """KL(a || b), KL(b || a) and Jensen-Shannon divergence in nats, and total variation, of two distributions.
+    """Return how far two distributions are apart (Kullback & Leibler 1951; Lin 1991).
 
-    A KL divergence is inf where the second distribution rules out what the first holds possible.
+    Args:
+        a, b: over the same vocabulary, float64 [vocabulary].
+
+    Returns:
+        KL(a || b), KL(b || a) and the Jensen-Shannon divergence in nats, and the total variation. A KL divergence is inf
+        where the second distribution rules out what the first holds possible.
+
+    Example:
+        >>> a = b = normalised(np.log([0.5, 0.5]), "m")
+        >>> distances(a, b)
+        (0.0, 0.0, 0.0, 0.0)
     """
     log_a, log_b, p_a, p_b = a.logprob, b.logprob, a.p, b.p
     if np.array_equal(log_a, log_b):
@@ -101,11 +115,15 @@ def distances(a: Distribution, b: Distribution) -> tuple[float, float, float, fl
 
 
 def most_probable(logprob: Floats, k: int) -> list[int]:
-    """Ids of the k most probable tokens, the most probable first, ties by id; fewer where fewer are possible.
+    """Return the ids of the most probable tokens, the most probable first, ties by id.
 
     Args:
-        logprob: float64 [vocabulary].
-        k: how many.
+        logprob: float64 [vocabulary], nats.
+        k: how many; fewer come where fewer are possible.
+
+    Example:
+        >>> most_probable(np.log([0.2, 0.5, 0.3]), 2)
+        [1, 2]
     """
     size = len(logprob)
     bound = -np.inf if k >= size else np.partition(logprob, size - k)[size - k]
@@ -129,7 +147,16 @@ class ModelPair:
         self._whole = [whole if policy_of(model).runs_on else None for model in (a, b)]
 
     def compare(self, segments: Sequence[SegmentEvents], threads: int, progress: Callable[[int, int], None]) -> Floats:
-        """float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability."""
+        """Return the divergences of the two models at each event of segments.
+
+        Args:
+            segments: drawn from the text.
+            threads: how many; no value depends on it.
+            progress: called with the events that are done, and all.
+
+        Returns:
+            float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability.
+        """
         total, done = sum(len(segment.ids) for segment in segments), 0
         rows = np.empty((total, FIRST_OVERLAP + len(self._ranks)))
         # Only models that may score blocks at a time are asked from several threads.
@@ -160,7 +187,7 @@ class ModelPair:
             yield self._distribution(0, of_a[first_a + position]), self._distribution(1, of_b[first_b + position])
 
     def _contexts(self, which: int, segment: SegmentEvents) -> tuple[EventContexts, int]:
-        """Contexts that hold those of a segment's events, and the number of its first event among them."""
+        """Return contexts that hold those of a segment's events, and the number of its first event among them."""
         whole = self._whole[which]
         if whole is not None:
             return whole, segment.before
@@ -171,7 +198,7 @@ class ModelPair:
         return normalised(model.log_distribution(context), model.label)
 
     def worst(self, segments: Sequence[SegmentEvents], kl: Floats) -> WorstContext | None:
-        """Where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
+        """Return where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
         if np.isnan(kl).all():
             return None
         event = int(np.nanargmax(kl))
