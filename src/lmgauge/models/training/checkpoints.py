@@ -1,6 +1,6 @@
 """Checkpoints of a run that is under way: everything the next update depends on, as named tensors and JSON.
 
-A run that goes on from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
+A run resumed from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
 
 `OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best.safetensors`, the parameters of the epoch with the
 lowest validation perplexity. A checkpoint appears under its name when it is whole; only then is the one before removed.
@@ -32,7 +32,7 @@ _FORMAT_VERSION = 1
 
 @dataclass
 class Checkpoint:
-    """What a run goes on from.
+    """What a run resumes from.
 
     Attributes:
         note: position, learning rate, history and settings, as JSON values.
@@ -159,7 +159,7 @@ class CheckpointFolder:
             tensors = load_file(self.path / _BEST)
         except (OSError, SafetensorError) as error:
             raise ModelFileError(
-                f"{self.path / _BEST}: the best parameters cannot be read: {error}; delete {self.path} to begin anew"
+                f"{self.path / _BEST}: the best parameters cannot be read: {error}; delete {self.path} to start anew"
             ) from error
         load_parameters(model, tensors)
 

@@ -326,7 +326,7 @@ class Loop:
         if differences:
             raise UsageError(
                 f"{self.folder.path}: the training was begun with other settings: {'; '.join(differences)}; give the "
-                "same options, or delete the folder to begin anew"
+                "same options, or delete the folder to start anew"
             )
         load_parameters(self.model, under_prefix("model", checkpoint.tensors))
         load_optimizer(self.optimizer, under_prefix("optimizer", checkpoint.tensors))

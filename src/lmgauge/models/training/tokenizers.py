@@ -30,7 +30,7 @@ def make_training_tokenizer(
 ) -> Tokenizer:
     """Return the tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
 
-    A run that goes on from a checkpoint has the one that was trained before.
+    A run resumed from a checkpoint has the one that was trained before.
 
     A tokenizer.json from elsewhere keeps its tokens; their ids move behind those of `<unk>`, `<s>` and `</s>`.
 

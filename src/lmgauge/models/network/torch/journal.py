@@ -1,4 +1,4 @@
-"""Scores that are kept as soon as they are known, so that a killed run need not begin anew."""
+"""Scores that are kept as soon as they are known, so that a killed run need not start anew."""
 
 from __future__ import annotations
 

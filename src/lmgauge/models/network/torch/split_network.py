@@ -146,7 +146,7 @@ class SplitNetwork:
         return _of_logits(logits.reshape(-1, logits.shape[-1])[rows], targets)
 
     def carried(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return log-probabilities of what follows each id of a recurrent network that goes on from a state.
+        """Return log-probabilities of what follows each id of a recurrent network that continues from a state.
 
         Args:
             ids: int64 [n].
