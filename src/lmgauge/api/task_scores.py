@@ -17,7 +17,8 @@ from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
 from lmgauge.tasks.blocks import Block, ParallelTexts
-from lmgauge.tasks.comparison import IndependentRows, Systems, compare_systems
+from lmgauge.tasks.comparison import Systems, compare_systems
+from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import TaskMetric, TaskScore
 from lmgauge.tasks.parallel import ParallelFiles, paths_of
 from lmgauge.tasks.scoring import SegmentScores, check_sources, score_parallel, segment_scores

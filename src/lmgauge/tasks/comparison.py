@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from lmgauge.errors import UsageError
-from lmgauge.numerics.intervals import UNKNOWN, Interval
+from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
-from lmgauge.tasks.draws import ONE_DOCUMENT, SIGNIFICANT, Drawn, Plan, doubts, draw
+from lmgauge.tasks.draws import SIGNIFICANT, Drawn, IndependentRows, Plan, doubts, draw
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
 
@@ -203,42 +203,6 @@ class Groups:
         return {name: metric.score(self.sums[system][g], references) for g, name in enumerate(self.names)}
 
 
-@dataclass(frozen=True)
-class IndependentRows:
-    """Statistics of what is taken as independent: documents, segments, or units of neighboring segments.
-
-    Attributes:
-        statistics: of each system, int64 [rows, columns].
-        segments: how many there are in all rows; None: each row is one.
-        segments_per_row: more than 1 where neighbors were added up (`UnitSums`).
-        documents_by: what tells documents apart, for people; "unknown" if nothing does, `ONE_DOCUMENT` if there is one only.
-        by_document: each row is the sum of a document.
-    """
-
-    statistics: Sequence[Statistics]
-    segments: int | None = None
-    segments_per_row: int = 1
-    documents_by: str = UNKNOWN
-    by_document: bool = False
-
-    def with_documents(self, documents: Sequence[Statistics]) -> IndependentRows:
-        """Return documents as rows where there are two or more; else the same rows, of one document.
-
-        Args:
-            documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
-
-        >>> rows = IndependentRows([np.array([[1], [2], [4]])], documents_by="names")
-        >>> rows.with_documents([np.array([[3], [4]])]).by_document
-        True
-        >>> rows.with_documents([np.array([[7]])]).documents_by
-        'one document'
-        """
-        if len(documents[0]) < 2:
-            return replace(self, documents_by=ONE_DOCUMENT)
-        whole = len(self.statistics[0]) if self.segments is None else self.segments
-        return IndependentRows(documents, whole, 1, self.documents_by, by_document=True)
-
-
 def compare_systems(
     metric: ScoredSums,
     names: Sequence[str],
@@ -268,18 +232,12 @@ def compare_systems(
     Raises:
         UsageError: names and statistics do not match, too few resamples, or a seed below 0.
     """
-    settings = settings or ComparisonSettings()
-    statistics, test = rows.statistics, settings.test
-    _check_names(names, len(statistics))
-    units = len(statistics[0])
-    segments = units if rows.segments is None else rows.segments
-    plan = Plan(
-        *(test, len(names), units, segments, rows.segments_per_row, rows.documents_by, rows.by_document),
-        *(settings.resamples, settings.seed),
-    )
-    totals = [part.sum(axis=0, dtype=np.int64) for part in statistics]
+    plan = Plan(rows, settings or ComparisonSettings())
+    test = plan.settings.test
+    _check_names(names, len(rows.statistics))
+    totals = [part.sum(axis=0, dtype=np.int64) for part in rows.statistics]
     scores = [metric.score(total, references, plan.choices()) for total in totals]
-    drawn = draw(metric, names, statistics, plan, settings.threads)
+    drawn = draw(metric, names, plan)
     p_values = holm([of_system.p_value for of_system in drawn])
     doubtful = [note for name, one, p in zip(names, drawn, p_values, strict=True) for note in doubts(name, one, p, test)]
     items = (
@@ -295,7 +253,7 @@ def compare_systems(
         trials=plan.trials,
         exact=plan.exact,
         seed=plan.drawn_seed,
-        segments=segments,
+        segments=rows.count,
         segments_per_draw=rows.segments_per_row,
         unit=None if plan.units is None else plan.units.unit,
         units=None if plan.units is None else plan.units.units,
