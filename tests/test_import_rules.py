@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
-    "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
+    "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
     "api": FOR_ALL | EVERY_ROOM,
     "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "__main__": {"lmgauge.cli"},

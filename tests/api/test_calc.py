@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,10 @@ def test_both_doors_give_the_same(arguments: list[str], options: dict[str, Any])
     result = lmgauge.calc(**options)
     shown = CliRunner().invoke(command, ["--json", *arguments])
     assert json.loads(shown.output) == plain(result.to_dict())
-    assert CliRunner().invoke(command, arguments).output == f"{result}\n"
+    output = CliRunner().invoke(command, arguments).output
+    assert str(result).splitlines() == [f"{name}: {value}" for name, value in result.lines()]
+    for name, value in result.lines():
+        assert re.search(f"^{re.escape(name)} +{re.escape(value)}$", output, re.MULTILINE)
 
 
 def test_the_parts_are_typed() -> None:

@@ -57,7 +57,7 @@ def test_several_tests_have_a_row_each(folder: Path) -> None:
         folder / "test.txt",
         "--test",
         folder / "near.txt",
-        "-n",
+        "--ngram",
         9,
         "--near",
         0.5,
@@ -194,7 +194,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         ([tmp_path / "invalid.txt", test], "invalid.txt, line 2"),
         ([train, tmp_path / "invalid.txt"], "invalid.txt, line 2"),
         ([train, test, "--run", tmp_path / "none"], "no such run"),
-        ([train, test, "-n", "0"], "-n"),
+        ([train, test, "--ngram", "0"], "--ngram"),
         ([train, test, "--near", "2"], "--near"),
         ([train, test, "--max-overlap", "5"], "--max-overlap"),
     ):

@@ -83,7 +83,7 @@ def test_names_and_texts_are_shown_and_not_obeyed(tmp_path: Path) -> None:
         ["eval", "-m", f"{HOSTILE}/-missing", text],
         ["compare", f"runs/{model}", "runs/wb"],
         ["diagnose", f"runs/{model}", "--train", text, "-m", model],
-        ["overlap", text, "--test", other, "--test", text, "-n", "3"],
+        ["overlap", text, "--test", other, "--test", text, "--ngram", "3"],
         ["audit", "-m", model, other, "--train", text],
         ["mix", "-m", model, "-m", "wb", other, "-o", f"{HOSTILE}-mix"],
         ["divergence", model, "wb", other],

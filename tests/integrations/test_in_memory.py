@@ -176,7 +176,7 @@ def test_compiled_and_adapted_networks_are_looked_into(network: GPT2LMHeadModel)
     adapted = SimpleNamespace(get_base_model=lambda: network, active_peft_config=settings)
     assert checked_network(adapted) is network
     settings.is_prompt_learning = True
-    with pytest.raises(UsageError, match="learnt prompts"):
+    with pytest.raises(UsageError, match="learned prompts"):
         checked_network(adapted)
     with pytest.raises(UsageError, match="the network is Linear"):
         checked_network(torch.nn.Linear(1, 1))

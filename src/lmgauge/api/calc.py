@@ -4,113 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
-from lmgauge.api import calc_steps as steps
 from lmgauge.errors import InputError, UsageError
-from lmgauge.information import cross_entropy, entropy, jensen_shannon_divergence, kl_divergence
-from lmgauge.numerics.checks import as_distribution
-from lmgauge.numerics.perplexity import ProbabilityUnit, SequenceScore, as_nats, score_sequence
-from lmgauge.numerics.units import (
-    bits_from_perplexity,
-    bits_to_nats,
-    nats_from_perplexity,
-    nats_to_bits,
-    perplexity_from_bits,
-    perplexity_from_nats,
-)
-
-__all__ = ["CalcResult", "DistributionFigures", "TokenFigures", "calc", "read_number"]
+from lmgauge.information.calculation import CalcResult, convert, of_distributions, of_events
+from lmgauge.numerics.perplexity import ProbabilityUnit
 
 Numbers = Sequence[float | str]
-
-
-@dataclass(frozen=True, slots=True)
-class TokenFigures:
-    """A token and what the model gave it.
-
-    Attributes:
-        token: as it was written.
-        probability: 0 to 1.
-        log_probability: nats.
-        bits: the surprisal, -log2 of the probability.
-    """
-
-    token: str
-    probability: float
-    log_probability: float
-    bits: float
-
-
-@dataclass(frozen=True, slots=True)
-class DistributionFigures:
-    """The figures of one or two distributions over the same outcomes, in bits.
-
-    Attributes:
-        p: probabilities of the outcomes, [outcomes]: what is true.
-        q: what a model says; None if there is one distribution only.
-        entropy_p: H(p).
-        entropy_q: H(q); this and the following are None without q.
-        cross_entropy: H(p, q) = H(p) + KL(p || q).
-        kl_divergence: KL(p || q), what predicting with q costs on top of the entropy.
-        jensen_shannon_divergence: of p and q.
-        branching_factor: 2^H(p), the perplexity of who knows p.
-    """
-
-    p: tuple[float, ...]
-    q: tuple[float, ...] | None
-    entropy_p: float
-    entropy_q: float | None
-    cross_entropy: float | None
-    kl_divergence: float | None
-    jensen_shannon_divergence: float | None
-    branching_factor: float
-
-
-@dataclass(frozen=True, slots=True)
-class CalcResult:
-    """What `calc` computed.
-
-    Attributes:
-        perplexity: 1 or more.
-        cross_entropy: nats per event.
-        bits_per_event: the same in bits.
-        steps: the working, line by line, as a textbook writes it; figures in it are rounded to six digits, the others not.
-        score: of events: their number, joint probability, events of probability zero.
-        tokens: of events with tokens.
-        distributions: of distributions; perplexity and cross-entropy are then those of q under p (of p without q).
-    """
-
-    perplexity: float
-    cross_entropy: float
-    bits_per_event: float
-    steps: tuple[str, ...]
-    score: SequenceScore | None = None
-    tokens: tuple[TokenFigures, ...] = ()
-    distributions: DistributionFigures | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values in full precision, without the steps; may hold `inf`, never NaN."""
-        figures = {
-            "perplexity": self.perplexity,
-            "cross_entropy": self.cross_entropy,
-            "bits_per_event": self.bits_per_event,
-        }
-        if self.distributions is not None:
-            bits = asdict(self.distributions)
-            known = {f"{name}_bits" if name in steps.IN_BITS else name: x for name, x in bits.items() if x is not None}
-            return known | {"perplexity": self.perplexity}
-        if self.score is not None:
-            figures = self.score.to_dict()
-        return figures | ({"tokens": [asdict(token) for token in self.tokens]} if self.tokens else {})
-
-    def __str__(self) -> str:
-        """Return the figures as the command line prints them."""
-        from lmgauge.report.calc import blocks
-        from lmgauge.report.terminal import as_text
-
-        return as_text(blocks(self))
 
 
 def calc(
@@ -163,65 +62,13 @@ def calc(
     if numbers is None and (tokens is not None or unit != "probability"):
         raise UsageError("tokens and units belong to the numbers of events: give these")
     if p is not None:
-        return _of_distributions(p, q)
+        lists = [None if x is None else _read_all(x, name, percent=True) for x, name in ((p, "p"), (q, "q"))]
+        return of_distributions(lists[0] or [], lists[1])
     if numbers is not None:
-        return _of_events(numbers, unit, tokens)
+        words = tokens.split() if isinstance(tokens, str) else tokens
+        return of_events(_read_all(numbers, "", percent=unit == "probability"), unit, words)
     ((name, value),) = wanted.items()
-    return _converted(name, read_number(value, name))
-
-
-def _of_events(numbers: Numbers, unit: ProbabilityUnit, tokens: str | Sequence[str] | None) -> CalcResult:
-    values = _read_all(numbers, "", percent=unit == "probability")
-    score = score_sequence(values, unit=unit)
-    nats = as_nats(values, unit).tolist()
-    words = tokens.split() if isinstance(tokens, str) else list(tokens or ())
-    if tokens is not None and len(words) != len(nats):
-        raise InputError(f"tokens: {len(words)}, numbers: {len(nats)}; give one number for each token")
-    probabilities = values if unit == "probability" else [math.exp(x) for x in nats]
-    return CalcResult(
-        score.perplexity,
-        score.cross_entropy,
-        score.bits_per_event,
-        steps.of_events(score, nats, probabilities if unit == "probability" else None),
-        score,
-        tuple(
-            TokenFigures(word, probability, x, 0.0 - nats_to_bits(x))
-            for word, probability, x in zip(words, probabilities, nats, strict=False)
-        ),
-    )
-
-
-def _converted(name: str, value: float) -> CalcResult:
-    if name == "perplexity":
-        nats, bits, figure = nats_from_perplexity(value), bits_from_perplexity(value), value
-    elif name == "cross_entropy":
-        nats, bits, figure = value, nats_to_bits(value), perplexity_from_nats(value)
-    else:
-        nats, bits, figure = bits_to_nats(value), value, perplexity_from_bits(value)
-    return CalcResult(figure, nats, bits, steps.of_conversion(name, figure, nats, bits))
-
-
-def _of_distributions(p: Numbers, q: Numbers | None) -> CalcResult:
-    true = as_distribution(_read_all(p, "p", percent=True), "p").tolist()
-    h = entropy(true)
-    if q is None:
-        figures = DistributionFigures(tuple(true), None, h, None, None, None, None, perplexity_from_bits(h))
-        bits = h
-    else:
-        model = as_distribution(_read_all(q, "q", percent=True), "q").tolist()
-        bits = cross_entropy(true, model)
-        figures = DistributionFigures(
-            p=tuple(true),
-            q=tuple(model),
-            entropy_p=h,
-            entropy_q=entropy(model),
-            cross_entropy=bits,
-            kl_divergence=kl_divergence(true, model),
-            jensen_shannon_divergence=jensen_shannon_divergence(true, model),
-            branching_factor=perplexity_from_bits(h),
-        )
-    figure = perplexity_from_bits(bits)
-    return CalcResult(figure, bits_to_nats(bits), bits, steps.of_distributions(figures, figure), distributions=figures)
+    return convert(name, read_number(value, name))
 
 
 def _read_all(values: Numbers, name: str, *, percent: bool) -> list[float]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lmgauge.api.inputs import Model, PathLike, loaded, opened
-from lmgauge.evaluation.runs import EVALUATION_FILE, Run
+from lmgauge.evaluation.run_folder import EVALUATION_FILE
+from lmgauge.evaluation.runs import Run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ from lmgauge.cli.options import (
     seed_option,
     threads_option,
 )
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, showing_progress
 from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
@@ -31,17 +32,31 @@ def _levels(ctx: click.Context, param: click.Parameter, value: str) -> list[str]
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
+@dataclass(frozen=True)
+class _Named:
+    """The texts besides the one that is audited."""
+
+    texts: tuple[str, ...]
+    train: tuple[str, ...]
+    overlap_unit: OverlapUnit
+
+
 @click.command(cls=Command, name="audit")
 @click.argument("what", nargs=-1, type=click.Path(allow_dash=True), metavar="TEXT... | RUN")
 @click.option("-m", "--model", type=click.Path(), help="Model folder, or ARPA file; without it a RUN is audited.")
-@scored_text_option
-@click.option("--train", multiple=True, type=click.Path(), help="Training text, for level 4; may be given several times.")
-@click.option(
-    "--overlap-unit",
-    type=click.Choice(OVERLAP_UNITS),
-    default="word",
-    show_default=True,
-    help="Level 4: runs of 13 words or more; or 25 characters, for scripts that do not space words.",
+@settings(
+    "named",
+    _Named,
+    "Options",
+    scored_text_option,
+    click.option("--train", multiple=True, type=click.Path(), help="Training text, for level 4; may be given again."),
+    click.option(
+        "--overlap-unit",
+        type=click.Choice(OVERLAP_UNITS),
+        default="word",
+        show_default=True,
+        help="Level 4: runs of 13 words or more; or 25 characters, for scripts that do not space words.",
+    ),
 )
 @settings(
     "checks",
@@ -88,14 +103,10 @@ def _levels(ctx: click.Context, param: click.Parameter, value: str) -> list[str]
 @under("Output", threads_option, json_option)
 @reading_settings()
 @scoring_settings(reserved_option)
-@click.pass_context
 def audit(
-    ctx: click.Context,
     what: tuple[str, ...],
     model: str | None,
-    texts: tuple[str, ...],
-    train: tuple[str, ...],
-    overlap_unit: OverlapUnit,
+    named: _Named,
     checks: AuditSettings,
     reading: ReadingOptions,
     scoring: ScoringOptions,
@@ -115,46 +126,41 @@ def audit(
     """
     from lmgauge.api.audit import audit as audit_model
     from lmgauge.api.audit import audit_run
-    from lmgauge.evaluation.runs import EVALUATION_FILE
-    from lmgauge.json_text import to_json
+    from lmgauge.evaluation.run_folder import EVALUATION_FILE
     from lmgauge.report import audit as report
-    from lmgauge.report.terminal import show
 
     is_run = len(what) == 1 and (Path(what[0]) / EVALUATION_FILE).exists()
     if model is None:
         refuse_given((*names_of(ScoringOptions), *_OF_MODEL), "needs the model: name it with -m")
         if len(what) != 1 or what == ("-",):
             raise click.UsageError("name a model with -m and its TEXT, or one RUN")
-    elif texts and not is_run:
+    elif named.texts and not is_run:
         raise click.UsageError("--text belongs to a RUN; with -m the texts stand alone: lmgauge audit -m MODEL TEXT")
     corpus = None if is_run or model is None else read_texts(what, reading, alone=False)
-    training = read_texts(train, reading, alone=False) if train else None
+    training = read_texts(named.train, reading, alone=False) if named.train else None
     refuse_field(training, corpus)
     with showing_progress():
         if model is None:
             result = audit_run(
                 what[0],
-                text=texts or None,
+                text=named.texts or None,
                 train=training,
                 levels=checks.levels,
                 max_overlap=checks.max_overlap,
-                overlap_unit=overlap_unit,
+                overlap_unit=named.overlap_unit,
                 threads=threads,
             )
         else:
             result = audit_model(
                 model,
-                corpus or texts or None,
+                corpus or named.texts or None,
                 run=what[0] if is_run else None,
                 train=training,
-                overlap_unit=overlap_unit,
+                overlap_unit=named.overlap_unit,
                 scoring=scoring,
                 threads=threads,
                 **vars(checks),
             )
-    if as_json:
-        click.echo(to_json(result.to_dict()))
-    else:
-        show(report.blocks(result))
+    answer(result, lambda: report.blocks(result), as_json=as_json)
     if not result.passed:
-        ctx.exit(1)
+        click.get_current_context().exit(1)

@@ -10,7 +10,7 @@ import click
 from lmgauge.choices import COMPARED_METRICS
 from lmgauge.cli.command import Command, names_of, refuse_given, settings
 from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, showing_progress
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.comparison.results import Comparisons
@@ -106,9 +106,7 @@ def compare(
     A verdict is about these two models, on texts like this one, and not about the recipes that made them: --recipe is.
     """
     from lmgauge.api.compare import compare as run
-    from lmgauge.json_text import to_json
     from lmgauge.report import comparison
-    from lmgauge.report.terminal import show
 
     if recipes:
         if runs:
@@ -121,10 +119,8 @@ def compare(
         raise click.UsageError("name two runs or more; each is compared with the first")
     with showing_progress("comparing"):
         found = run(list(runs), text=list(texts) or None, train=list(train) or None, **asdict(choices))
-    if shown.as_json:
-        click.echo(to_json(found.to_dict()))
-    else:
-        show(comparison.blocks(found, details=len(found) == 1 if shown.details is None else shown.details))
+    details = len(found) == 1 if shown.details is None else shown.details
+    answer(found, lambda: comparison.blocks(found, details=details), as_json=shown.as_json)
     _fail_where_not_comparable(found, shown, text_named=bool(texts))
 
 
@@ -150,9 +146,7 @@ def _fail_where_not_comparable(found: Comparisons, shown: _Shown, *, text_named:
 
 def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, *, as_json: bool) -> None:
     from lmgauge.api.compare import compare_recipes
-    from lmgauge.json_text import to_json
     from lmgauge.report import recipes as report
-    from lmgauge.report.terminal import show
 
     of_recipe: dict[str, list[str]] = {}
     for recipe in recipes:
@@ -164,7 +158,4 @@ def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document:
         of_recipe[name] = [run for run in runs.split(",") if run]
     with showing_progress("comparing"):
         found = compare_recipes(of_recipe, text=list(texts) or None, document=document)
-    if as_json:
-        click.echo(to_json([item.to_dict() for item in found]))
-    else:
-        show(report.blocks(found))
+    answer([item.to_dict() for item in found], lambda: report.blocks(found), as_json=as_json)

@@ -9,7 +9,7 @@ import click
 from lmgauge.choices import DIAGNOSIS_SECTIONS
 from lmgauge.cli.command import Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import json_option, scored_text_option, scoring_settings, seed_option, threads_option
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 
 
@@ -90,9 +90,7 @@ def diagnose(
     lmgauge diagnose run-kn5/ --train train.txt -m kn5/
     """
     from lmgauge.api.diagnose import diagnose as run_diagnosis
-    from lmgauge.json_text import to_json
     from lmgauge.report import diagnosis as report
-    from lmgauge.report.terminal import show
 
     if model is None:
         of_model = ("contexts", "exhaustive", "sample_tokens")
@@ -106,7 +104,4 @@ def diagnose(
             scoring=None if model is None else scoring,
             **asdict(choices) | {"only": choices.only or DIAGNOSIS_SECTIONS},
         )
-    if as_json:
-        click.echo(to_json(found.to_dict()))
-    else:
-        show(report.blocks(found))
+    answer(found, lambda: report.blocks(found), as_json=as_json)

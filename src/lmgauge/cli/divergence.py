@@ -18,7 +18,7 @@ from lmgauge.cli.options import (
     seed_option,
     threads_option,
 )
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -94,9 +94,7 @@ def divergence(
     lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .kl_ab_nats
     """
     from lmgauge.api.divergence import divergence as run
-    from lmgauge.json_text import to_json
     from lmgauge.report import divergence as report
-    from lmgauge.report.terminal import show
 
     model = next((text for text in texts if Path(text, "config.json").is_file()), None)
     if model is not None:
@@ -113,7 +111,4 @@ def divergence(
             threads=choices.threads,
             scoring=scoring,
         )
-    if as_json:
-        click.echo(to_json(result.to_dict()))
-    else:
-        show(report.blocks(result))
+    answer(result, lambda: report.blocks(result), as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -17,12 +18,20 @@ from lmgauge.cli.options import (
     scoring_settings,
     threads_option,
 )
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, say, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """What is computed."""
+
+    by: str | None
+    threads: int | None
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
@@ -44,12 +53,17 @@ def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
     type=click.Path(),
     help="A score table (Parquet or JSONL) or a run folder instead of models; TEXTS, if named, are what it scored.",
 )
-@click.option(
-    "--by",
-    type=click.Choice(["group"]),
-    help="Also a row for each group of segments: each file, or each value of --group.",
+@settings(
+    "choices",
+    _Choices,
+    "Options",
+    click.option(
+        "--by",
+        type=click.Choice(["group"]),
+        help="Also a row for each group of segments: each file, or each value of --group.",
+    ),
+    threads_option,
 )
-@threads_option
 @settings(
     "outputs",
     Outputs,
@@ -96,8 +110,7 @@ def evaluate(
     texts: tuple[str, ...],
     models: tuple[str, ...],
     scores: str | None,
-    by: str | None,
-    threads: int | None,
+    choices: _Choices,
     outputs: Outputs,
     reading: ReadingOptions,
     scoring: ScoringOptions,
@@ -111,11 +124,10 @@ def evaluate(
     lmgauge eval -m kn5/ -m laplace2/ test.txt
     lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
     """
-    from lmgauge.json_text import to_json
     from lmgauge.report import evaluations
-    from lmgauge.report.terminal import show
 
-    if [outputs.per_segment, outputs.per_token, "-" if as_json else None].count("-") > 1:
+    to_stdout = (outputs.per_segment, outputs.per_token).count("-")
+    if to_stdout + as_json > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
     if bool(models) == bool(scores):
         raise click.UsageError("name models with -m, or a score table with --scores")
@@ -126,14 +138,14 @@ def evaluate(
 
         corpus = read_texts(texts, reading)
         with showing_progress():
-            results = run(models, corpus, by_group=by == "group", threads=threads, output=outputs, scoring=scoring)
-    if as_json:
-        click.echo(to_json(results.to_dict()))
-    elif "-" not in (outputs.per_segment, outputs.per_token):
-        show(evaluations.blocks(results))
+            results = run(
+                models, corpus, by_group=choices.by == "group", threads=choices.threads, output=outputs, scoring=scoring
+            )
+    if as_json or not to_stdout:
+        answer(results, lambda: evaluations.blocks(results), as_json=as_json)
     else:  # rows say nothing of what was changed or left out
         for note in dict.fromkeys(note for result in results for note in result.notes):
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}", err=True)
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions) -> Evaluations:

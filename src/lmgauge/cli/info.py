@@ -6,6 +6,7 @@ import click
 
 from lmgauge.cli.command import Command, under
 from lmgauge.cli.options import json_option, scoring_settings
+from lmgauge.cli.say import answer
 from lmgauge.models.network.options import ScoringOptions
 
 
@@ -24,12 +25,7 @@ def info(what: str, scoring: ScoringOptions, as_json: bool) -> None:
     lmgauge info run-kn5/ --json | jq .perplexity
     """
     from lmgauge.api.info import info as run
-    from lmgauge.json_text import to_json
     from lmgauge.report.info import blocks
-    from lmgauge.report.terminal import show
 
     content = run(what, scoring=scoring).to_dict()
-    if as_json:
-        click.echo(to_json(content))
-    else:
-        show(blocks(content))
+    answer(content, lambda: blocks(content), as_json=as_json)

@@ -15,7 +15,7 @@ from lmgauge.cli.options import (
     scoring_settings,
     threads_option,
 )
-from lmgauge.cli.say import showing_progress
+from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -81,20 +81,16 @@ def mix(
 
 
 def _print(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
-    from lmgauge.json_text import to_json
     from lmgauge.report import mixture as report
-    from lmgauge.report.terminal import show
 
-    if as_json:
-        content = mixture.to_dict() | {"path": output, "label": mixture.label, "fingerprint": mixture.fingerprint}
-        for component, path in zip(content["components"], models, strict=True):
-            component["path"] = path
-        click.echo(to_json(content))
-        return
+    content = mixture.to_dict() | {"path": output, "label": mixture.label, "fingerprint": mixture.fingerprint}
+    for component, path in zip(content["components"], models, strict=True):
+        component["path"] = path
     fit = mixture.estimation  # infinities in it are the string "inf"
     own = [float(value) for value in fit["component_perplexities"]] if fit else [None] * len(models)
     components = list(zip(models, mixture.weights, own, strict=True))
-    show(report.blocks(output, components, float(fit["perplexity"]) if fit else None, _notes(fit) if fit else []))
+    perplexity, notes = (float(fit["perplexity"]), _notes(fit)) if fit else (None, [])
+    answer(content, lambda: report.blocks(output, components, perplexity, notes), as_json=as_json)
 
 
 def _notes(fit: Mapping[str, Any]) -> list[str]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import click
 
 from lmgauge.choices import OVERLAP_UNITS
 from lmgauge.cli.command import Command, settings, under
 from lmgauge.cli.options import json_option, read_texts, reading_settings, refuse_field, threads_option
-from lmgauge.cli.say import say, showing_progress
+from lmgauge.cli.say import answer, say, showing_progress
 from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What comes of the matches."""
+
+    write_clean: str | None
+    max_overlap: float | None
+    as_json: bool
 
 
 @click.command(cls=Command, name="overlap")
@@ -40,7 +49,11 @@ from lmgauge.text.reading_options import ReadingOptions
         help="N-grams of words, or of characters, for scripts that do not space words.",
     ),
     click.option(
-        "-n", type=click.IntRange(1, 10_000), help="Shortest run that counts; 13 words, 25 characters if not given."
+        "--ngram",
+        "n",
+        type=click.IntRange(1, 10_000),
+        metavar="N",
+        help="Shortest run that counts; 13 words, 25 characters if not given.",
     ),
     click.option("--fold", is_flag=True, help="Ignore case, punctuation and symbols."),
     click.option(
@@ -60,7 +73,9 @@ from lmgauge.text.reading_options import ReadingOptions
         help="How many to show, and in --json.",
     ),
 )
-@under(
+@settings(
+    "outcome",
+    _Outcome,
     "Output",
     click.option(
         "--write-clean",
@@ -74,20 +89,18 @@ from lmgauge.text.reading_options import ReadingOptions
         metavar="X",
         help="Exit with 1 if more than this share (0 to 1) of the test's bytes is contaminated, short lines included.",
     ),
-    threads_option,
     json_option,
 )
+@under("Output", threads_option)
 @reading_settings()
 def overlap(
     texts: tuple[str, ...],
     tests: tuple[str, ...],
     run: str | None,
     search: OverlapSettings,
-    write_clean: str | None,
-    max_overlap: float | None,
+    outcome: _Outcome,
     reading: ReadingOptions,
     threads: int | None,
-    as_json: bool,
 ) -> None:
     """Find test text inside training text.
 
@@ -96,13 +109,11 @@ def overlap(
 
     \b
     lmgauge overlap train.txt test.txt
-    lmgauge overlap 'part-*.txt.zst' --test a.txt --test b.txt -n 8 --fold
+    lmgauge overlap 'part-*.txt.zst' --test a.txt --test b.txt --ngram 8 --fold
     lmgauge overlap train.txt test.txt --run run/ --write-clean clean.txt
     """
     from lmgauge.api.overlap import overlap as find
-    from lmgauge.json_text import to_json
     from lmgauge.report import overlap as report
-    from lmgauge.report.terminal import show
 
     if not tests and len(texts) > 1:
         texts, tests = texts[:-1], texts[-1:]
@@ -116,12 +127,9 @@ def overlap(
     test = read_texts(tests, reading, alone=False) if tests else None
     refuse_field(train, test)
     with showing_progress():
-        result = find(train, test, run=run, write_clean=write_clean, threads=threads, **vars(search))
-    if as_json:
-        click.echo(to_json(result.to_dict()))
-    else:
-        show(report.blocks(result))
-        if write_clean is not None:
-            say(f"{write_clean}: {result.clean_segments:,} of {result.segments:,} segments")
-    if max_overlap is not None:
-        result.require(max_overlap)
+        result = find(train, test, run=run, write_clean=outcome.write_clean, threads=threads, **vars(search))
+    answer(result, lambda: report.blocks(result), as_json=outcome.as_json)
+    if outcome.write_clean is not None and not outcome.as_json:
+        say(f"{outcome.write_clean}: {result.clean_segments:,} of {result.segments:,} segments")
+    if outcome.max_overlap is not None:
+        result.require(outcome.max_overlap)

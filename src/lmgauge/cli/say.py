@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 
 from lmgauge.readable import visible
+
+if TYPE_CHECKING:
+    from lmgauge.report.blocks import Document
 
 
 def say(text: str, *, err: bool = False) -> None:
@@ -26,6 +30,25 @@ def show_warnings() -> None:
     logger = logging.getLogger("lmgauge")
     if not any(isinstance(handler, _Handler) for handler in logger.handlers):
         logger.addHandler(_Handler(logging.WARNING))
+
+
+def answer(result: object, document: Callable[[], Document], *, as_json: bool) -> None:
+    """Print a result on standard output.
+
+    Args:
+        result: has `to_dict`, or is plain values.
+        document: makes the blocks that people read.
+        as_json: print JSON in full precision instead.
+    """
+    if as_json:
+        from lmgauge.json_text import to_json
+
+        plain = getattr(result, "to_dict", lambda: result)
+        click.echo(to_json(plain()))
+    else:
+        from lmgauge.report.terminal import show
+
+        show(document())
 
 
 @contextmanager

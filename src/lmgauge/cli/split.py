@@ -7,7 +7,7 @@ import click
 from lmgauge.choices import SPLIT_BY, SplitBy
 from lmgauge.cli.command import Command, options_given, under
 from lmgauge.cli.options import document_option, json_option, read_texts, reading_settings, seed_option
-from lmgauge.cli.say import say
+from lmgauge.cli.say import answer, say
 from lmgauge.text.reading_options import ReadingOptions
 
 
@@ -58,15 +58,11 @@ def split(
     lmgauge split 'books/*.txt' --by group -o parts/
     """
     from lmgauge.api.split import split as run
-    from lmgauge.json_text import to_json
+    from lmgauge.report.blocks import Text
 
     given = options_given()
     by = by or next((label for label in SPLIT_BY if label in given), None)
     done = run(read_texts(texts, reading), output, fractions=fractions, seed=seed, by=by)
     for note in done.notes:
         say(f"note: {note}", err=True)
-    if as_json:
-        click.echo(to_json(done.to_dict()))
-        return
-    for line in str(done).splitlines():
-        say(line)
+    answer(done, lambda: tuple(Text(line) for line in str(done).splitlines()), as_json=as_json)

@@ -150,7 +150,7 @@ def _size_options() -> list[Callable[[Any], Any]]:
 
 
 def refuse_others(ctx: click.Context, kind: str) -> None:
-    """Refuses options that were given and are none of this kind of model's.
+    """Refuse options that this kind of model does not take.
 
     Raises:
         click.UsageError: the first of them.
@@ -180,7 +180,7 @@ def train_and_tell(
     as_json: bool,
     options: dict[str, Any],
 ) -> None:
-    """Trains a neural model and says what came of it.
+    """Train a neural model and say what came of it.
 
     Args:
         ctx: of the command; says which options were given.
@@ -225,7 +225,7 @@ def train_and_tell(
             )
     except (KeyboardInterrupt, SystemExit):
         if shows:
-            say(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
+            say(f"lmgauge: stopped; the same command with --resume resumes from {output}.training", err=True)
         raise
     if shows:
         _tell(result, as_json)

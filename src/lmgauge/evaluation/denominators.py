@@ -36,7 +36,17 @@ class Denominators:
 
 
 def count_denominators(block: Segments, chosen: slice | NDArray[np.int64] = slice(None)) -> Denominators:
-    """Segments, words, characters and bytes of (some of) the segments of a block, line ends included."""
+    """Count the segments, words, characters and bytes of a block in the source text, line ends included.
+
+    Args:
+        block: segments of the text.
+        chosen: which of them, a slice or int64 [n]; all if not given.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> count_denominators(next(iter(Corpus.from_strings(["a b", "c"]))))
+        Denominators(segments=2, words=3, characters=4, bytes=4, line_ends=0)
+    """
     starts, ends = block.starts[chosen], block.ends[chosen]
     words, characters = count_text(block.data, starts, ends, block.terminator)
     line_ends = block.terminator * len(starts)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 Progress = Callable[[int], None]
+Watch = Callable[[int, Segments, ScoreBatch, Tally], None]
 Ints = NDArray[np.int64]
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
 
@@ -49,7 +50,16 @@ class BlockSums:
 
 
 def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: bool = False) -> BlockSums:
-    """Sums a batch; `block` holds the segments it scores, needed for groups."""
+    """Return the sums of a batch.
+
+    Args:
+        batch: rows of the score table, log-probabilities in nats.
+        block: the segments that it scores; needed for groups.
+        by_group: also sum each group of segments.
+
+    Raises:
+        InputError: a log-probability is not that of an event.
+    """
     total = Tally()
     total.add(batch)
     groups: dict[int, Tally] = {}
@@ -71,7 +81,7 @@ class Evaluator:
         self.groups: dict[int, Tally] = {}
 
     def add(self, sums: BlockSums) -> None:
-        """Adds the sums of the next block."""
+        """Add the sums of the next block of segments."""
         self.total.merge(sums.total)
         for code, tally in sums.groups.items():
             self.groups.setdefault(code, Tally()).merge(tally)
@@ -231,7 +241,7 @@ def evaluate(
     by_group: bool = False,
     threads: int | None = None,
     spans: bool = False,
-    watch: Callable[[int, Segments, ScoreBatch], None] | None = None,
+    watch: Watch | None = None,
     progress: Progress = lambda done: None,
 ) -> Evaluations:
     """Evaluates models on a text, read once for all of them.
@@ -243,7 +253,7 @@ def evaluate(
         by_group: also evaluate each group of segments (by file, or by the field the corpus was told).
         threads: how many; no number depends on it.
         spans: whether batches carry byte spans; `watch` may need them.
-        watch: called with the model's index, the segments and their batch, e.g. to write the table.
+        watch: called with the model's index, the segments, their rows, and the sums of these, e.g. to write the table.
         progress: called with the bytes read so far.
 
     Returns:
@@ -261,7 +271,7 @@ def evaluate(
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
             if watch is not None:
-                watch(i, block, batch)
+                watch(i, block, batch, part_sums.total)
         done += block.byte_count()
         progress(done)
     sha256 = corpus.report.sha256

@@ -44,13 +44,21 @@ class FirstTokens:
         self._repeats = 0
 
     def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Hands batches on and looks at them."""
+        """Hand batches on and look at the events that segments begin with.
+
+        Args:
+            batches: of the score table.
+        """
         for batch in batches:
             self.add(batch)
             yield batch
 
     def add(self, batch: ScoreBatch) -> None:
-        """Adds the segments that begin in a batch."""
+        """Add the segments that begin in a batch.
+
+        Args:
+            batch: rows of the score table, log-probabilities in nats.
+        """
         if self.why_not or not len(batch):
             return
         scored = batch.segment_events > 0

@@ -106,7 +106,7 @@ def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
     """Say which perplexities of one table may not be compared, and which figure may; nothing where all may.
 
     Args:
-        results: of models on one text; rows of groups are left out.
+        results: of models on one text, with their bits per byte; rows of groups are left out.
     """
     results = [result for result in results if result.group is None]
     if len({result.fingerprints.get("text") for result in results}) != 1:

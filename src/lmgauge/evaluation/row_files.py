@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.files import writing
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
@@ -55,7 +55,11 @@ class RowWriter:
         return self._stack.__exit__(*error)
 
     def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Adds rows, given as columns of equal length."""
+        """Write rows.
+
+        Args:
+            columns: name -> values [rows], at least the columns of the file.
+        """
         rows = zip(*(columns[name] for name in self._columns), strict=True)
         if self._json:
             lines = [json.dumps(plain(dict(zip(self._columns, row, strict=True))), ensure_ascii=False) for row in rows]
@@ -79,7 +83,13 @@ ID_COLUMN = "id"
 
 
 def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequence[Any]]:
-    """Return a row for each event of a batch, as columns."""
+    """Return a row for each event of a batch, as columns.
+
+    Args:
+        model: its name.
+        batch: the scores of the segments of a block, nats.
+        block: the segments.
+    """
     tokens = batch.strings.tokens
     count = len(batch)
     segments = batch.row_segments()
@@ -98,22 +108,25 @@ def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequ
 
 
 def segment_rows(
-    model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str], context_policy: ContextPolicy
+    model: str,
+    batch: ScoreBatch,
+    sums: SegmentSums,
+    block: Segments,
+    group_names: Sequence[str],
+    context_policy: ContextPolicy,
 ) -> dict[str, Sequence[Any]]:
     """Return a row for each segment of a batch, as columns.
 
     Args:
         model: its name.
         batch: the scores of the segments of a block.
+        sums: of each of these segments.
         block: the segments.
         group_names: by code, as far as the text was read.
         context_policy: of the model; line ends count as bytes unless it leaves them unscored.
     """
     import numpy as np
 
-    tally = Tally()
-    tally.add(batch)
-    sums = tally.per_segment()
     count = len(sums.segments)
     of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)

@@ -1,7 +1,9 @@
-"""An evaluation is a folder: `evaluation.json` and `scores.parquet`."""
+"""An evaluation is a folder, `evaluation.json` and `scores.parquet`: what is in it, how it is written, how it is read."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 import re
 import shutil
@@ -12,9 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE, content_fingerprint, file_sha256
 from lmgauge.files import writing_directory
 from lmgauge.json_text import plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
@@ -24,6 +25,10 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+
+
+EVALUATION_FILE = "evaluation.json"
+SCORES_FILE = "scores.parquet"
 
 
 def environment() -> dict[str, str]:
@@ -41,14 +46,19 @@ def environment() -> dict[str, str]:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Whether a folder is an evaluation, and may be replaced by one."""
+    """Return True if a folder holds an evaluation and nothing else, so that it may be replaced by one."""
     return {file.name for file in path.iterdir()} == {EVALUATION_FILE, SCORES_FILE}
 
 
 def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapping[str, Any]) -> None:
-    """Writes `evaluation.json`: the whole first, then groups; and what tells later whether either file was changed.
+    """Write `evaluation.json`: the whole, then groups, and what shows later whether either file was changed.
 
-    The score table must be complete: its digest is kept.
+    The score table must be complete: its digest is part of the file.
+
+    Args:
+        folder: a run folder with the score table.
+        results: the whole text first, then its groups of segments.
+        settings: how the text was read and scored.
     """
     whole, *groups = results
     content = plain(
@@ -63,6 +73,59 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
     content["fingerprint"] = content_fingerprint(content)
     # Names of files may be no text: bytes that Python holds as lone surrogates, which JSON can only write escaped.
     (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def read_evaluation(folder: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Read `evaluation.json` and see whether either file was changed after it was written.
+
+    Args:
+        folder: a run folder.
+
+    Returns:
+        The numbers of the whole, the settings, and which file was changed (empty if none was).
+
+    Raises:
+        InputError: a file is missing, or is not what lmgauge writes.
+    """
+    file, scores = folder / EVALUATION_FILE, folder / SCORES_FILE
+    for needed in (file, scores):
+        if not needed.exists():
+            raise InputError(
+                f"{folder} is not a run folder: {needed.name} is missing; make one with `lmgauge eval ... -o {folder}`"
+            )
+    try:
+        content = json.loads(file.read_bytes())
+        evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
+        sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
+        evaluation["fingerprints"] = dict(evaluation["fingerprints"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{file}: cannot be read as an evaluation ({error!r}); evaluate again") from error
+    broken = ""
+    if sealed[0] != content_fingerprint(content):
+        broken = f"{file}: was changed after it was written: its fingerprint is not that of its content"
+    elif sealed[1] != file_sha256(scores):
+        broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
+    return evaluation, settings, broken
+
+
+def content_fingerprint(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what evaluation.json holds, without its own fingerprint; the order of keys does not matter.
+
+    Args:
+        content: of the file.
+
+    Example:
+        >>> content_fingerprint({"a": 1, "b": 2}) == content_fingerprint({"b": 2, "a": 1, "fingerprint": "x"})
+        True
+    """
+    sealed = {key: value for key, value in content.items() if key != "fingerprint"}
+    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of the bytes of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_settings(
@@ -193,14 +256,20 @@ class RunFolders:
         return handled
 
     def write(self, index: int, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
-        """Adds rows to the table of a model, with the ids of the segments if the text has a field for them."""
+        """Add rows to the table of a model.
+
+        Args:
+            index: number of the model.
+            batch: rows of the score table.
+            ids: of the segments, if the text has a field for them.
+        """
         self._writers[index].write(batch, ids)
 
     def finish(self, results: Sequence[Evaluation], settings: Sequence[Mapping[str, Any]]) -> None:
-        """Closes the tables and writes the numbers beside them.
+        """Close the tables and write the numbers beside them.
 
         Args:
-            results: of all models, each with its groups behind it.
+            results: of all models, each followed by its groups of segments.
             settings: of each model how it scored the text, see `run_settings`.
         """
         of_model = [[result for result in results if result.model == name] for name in self._names]

@@ -26,7 +26,12 @@ def evaluate_scores(
     origin: Origin,
     corpus: Corpus | None = None,
 ) -> Evaluation:
-    """Evaluates a score table of any origin; `corpus`, the text it is about, gives bits per word, character and byte.
+    """Evaluate a score table of any origin.
+
+    Args:
+        batches: of the table.
+        origin: the model behind it.
+        corpus: the text it is about, which gives bits per word, character and byte; None if it is not at hand.
 
     Raises:
         InputError: the table is empty, or its segments or spans are not those of the text.
@@ -66,6 +71,7 @@ class _Extent:
         self.uncovered = 0
 
     def add(self, batch: ScoreBatch) -> None:
+        """Add the rows of a batch."""
         if not len(batch.ends):
             self.spans = False
             self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
@@ -76,6 +82,7 @@ class _Extent:
         self.ends.update(zip(segments, reach, strict=True))
 
     def compare(self, block: Segments) -> None:
+        """Compare the spans with a block of the text."""
         lengths = (block.ends - block.starts).tolist()
         for segment, length in enumerate(lengths, block.first):
             end = self.ends.pop(segment, None)
@@ -88,6 +95,7 @@ class _Extent:
                 )
 
     def notes(self, segments: int) -> list[str]:
+        """Return what a reader must know, all of the text being read."""
         if self.ends:
             raise InputError(
                 f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"

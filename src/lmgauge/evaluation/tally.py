@@ -54,10 +54,22 @@ class Tally:
     _documents: list[NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, batch: ScoreBatch) -> None:
-        """Adds the rows of a batch.
+        """Add the rows of a batch.
+
+        Args:
+            batch: log-probabilities in nats.
 
         Raises:
             InputError: a log-probability is NaN, positive or beyond all reason.
+
+        Example:
+            >>> from lmgauge.scores import ScoreBatch, Strings
+            >>> one, ids, kind = np.ones(1, np.int64), np.zeros(2, np.uint32), np.zeros(2, np.uint8)
+            >>> table = ScoreBatch(0 * one, 2 * one, ids, Strings(["a"]), np.array([-1.0, -2.5]), kind, np.array([1, 2]))
+            >>> tally = Tally()
+            >>> tally.add(table)
+            >>> tally.nats(), tally.total_events
+            (-3.5, 2)
         """
         count = len(batch.segments)
         high, low, zeros = np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
@@ -95,7 +107,11 @@ class Tally:
             self.first_zeros.append(ZeroEvent(segment, position, batch.strings.tokens[batch.token_ids[row]]))
 
     def merge(self, other: Tally) -> None:
-        """Adds the rows of another tally, which come after those of this one."""
+        """Add the rows of another tally, which come after those of this one.
+
+        Args:
+            other: sums of later segments.
+        """
         for kind in range(len(KINDS)):
             self.exact[kind] += other.exact[kind]
             self.events[kind] += other.events[kind]

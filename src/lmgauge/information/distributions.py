@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.numerics.checks import Floats, as_distribution, as_real_array, as_vector, refuse
-from lmgauge.numerics.exact import exact_sum
+from lmgauge.numerics.checks import as_distribution, as_real_array, as_vector, refuse
+from lmgauge.numerics.exact import Floats, exact_sum
 from lmgauge.numerics.units import LN_2, nats_to_bits, perplexity_from_nats
 
 InformationUnit = Literal["bits", "nats"]

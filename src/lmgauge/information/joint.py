@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.information.distributions import InformationUnit, check_unit, in_unit
-from lmgauge.numerics.checks import Floats, as_real_array, as_vector, refuse
-from lmgauge.numerics.exact import exact_sum
+from lmgauge.numerics.checks import as_real_array, as_vector, refuse
+from lmgauge.numerics.exact import Floats, exact_sum
 from lmgauge.numerics.intervals import sums_by
 from lmgauge.numerics.units import nats_to_bits
 

@@ -85,6 +85,10 @@ def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | No
     Args:
         options: how models were asked to score.
         models: what was loaded with them.
+
+    Example:
+        >>> unused_option(ScoringOptions(context=512), [object()])
+        'context'
     """
     for field in fields(options):
         name = "context" if field.name == "stream" else field.name
@@ -106,6 +110,10 @@ def not_a_model(value: object) -> UsageError:
 
     Args:
         value: what was given.
+
+    Example:
+        >>> print(not_a_model(3))
+        a model is an object with score and log_distribution, or a path, not int
     """
     seen = f"not {type(value).__name__}"
     if hasattr(value, "forward") and hasattr(value, "parameters"):

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from lmgauge.errors import InputError
 from lmgauge.numerics.exact import Floats, exact_sum
 
-__all__ = ["Floats", "as_distribution", "as_real_array", "as_vector", "refuse"]
-
 SUM_TOLERANCE = 1e-6
 """How far the sum of a distribution may be from 1: a float32 softmax over a large vocabulary is off by about this much."""
 

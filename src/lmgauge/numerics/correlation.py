@@ -13,36 +13,29 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "EXACT_UP_TO",
-    "average_ranks",
-    "kendall_interval",
-    "kendall_tau_b",
-    "pearson_r",
-    "rank_permutation_p_value",
-    "spearman_interval",
-    "spearman_rho",
-]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EXACT_UP_TO = 9
-"""Numbers of which all permutations are looked at: 9! = 362,880."""
+"""Most numbers whose permutations are all counted: 9! = 362,880."""
 
-Z_95 = 1.959963984540054
-# Permutations held at a time are so many numbers.
-BLOCK = 1 << 20
+_Z_95 = 1.959963984540054
+# How many numbers the permutations held at a time have.
+_BLOCK = 1 << 20
 
 
 def average_ranks(values: Floats) -> Floats:
-    """Ranks from 1, the smallest first; equal values share the average of their ranks.
+    """Return ranks from 1, the smallest first; equal values share the average of their ranks.
 
     Args:
         values: float64 [n], no NaN.
 
-    >>> average_ranks(np.array([3.0, 1.0, 3.0])).tolist()
-    [2.5, 1.0, 2.5]
+    Returns:
+        float64 [n].
+
+    Example:
+        >>> average_ranks(np.array([3.0, 1.0, 3.0])).tolist()
+        [2.5, 1.0, 2.5]
     """
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
@@ -51,27 +44,56 @@ def average_ranks(values: Floats) -> Floats:
 
 
 def pearson_r(x: Floats, y: Floats) -> float | None:
-    """Pearson's r of float64 [n] each; None where one of them is constant or there are fewer than two.
+    """Return Pearson's r.
 
-    >>> pearson_r(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
-    1.0
+    Args:
+        x: float64 [n].
+        y: float64 [n].
+
+    Returns:
+        Between -1 and 1; None where one of them is constant or there are fewer than two.
+
+    Example:
+        >>> pearson_r(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 6.0]))
+        1.0
     """
     if _constant(x) or _constant(y):
         return None
-    left, right = _centred(x), _centred(y)
+    left, right = _centered(x), _centered(y)
     r = math.fsum(left * right) / math.sqrt(math.fsum(left * left) * math.fsum(right * right))
     return max(-1.0, min(1.0, r))
 
 
 def spearman_rho(x: Floats, y: Floats) -> float | None:
-    """Spearman's rho: Pearson's r of the ranks; None where one of them is constant or there are fewer than two."""
+    """Return Spearman's rho (1904): Pearson's r of the ranks.
+
+    Args:
+        x: float64 [n].
+        y: float64 [n].
+
+    Returns:
+        Between -1 and 1; None where one of them is constant or there are fewer than two.
+
+    Example:
+        >>> spearman_rho(np.array([1.0, 2.0, 30.0]), np.array([2.0, 40.0, 60.0]))
+        1.0
+    """
     return pearson_r(average_ranks(x), average_ranks(y))
 
 
 def kendall_tau_b(x: Floats, y: Floats) -> float | None:
-    """Kendall's tau-b: pairs in the same order less pairs in the opposite one, over the geometric mean of untied pairs.
+    """Return Kendall's tau-b (1945): concordant less discordant pairs, over the geometric mean of untied pairs.
 
-    None where one of them is constant or there are fewer than two.
+    Args:
+        x: float64 [n].
+        y: float64 [n].
+
+    Returns:
+        Between -1 and 1; None where one of them is constant or there are fewer than two.
+
+    Example:
+        >>> kendall_tau_b(np.array([1.0, 2.0, 3.0]), np.array([2.0, 9.0, 4.0])) == 1 / 3
+        True
     """
     if _constant(x) or _constant(y):
         return None
@@ -87,26 +109,48 @@ def kendall_tau_b(x: Floats, y: Floats) -> float | None:
 
 
 def spearman_interval(rho: float, n: int) -> tuple[float, float] | None:
-    """95 % interval of rho by Fisher's z, with the standard error sqrt((1 + rho^2 / 2) / (n - 3)) of Bonett & Wright.
+    """Return the 95 % interval of rho by Fisher's z, with the standard error sqrt((1 + rho^2 / 2) / (n - 3)).
 
-    None for n < 4, and for rho of 1 or -1, of which z is infinite.
+    Source: Bonett & Wright (2000).
+
+    Args:
+        rho: between -1 and 1.
+        n: how many pairs of numbers it is of.
+
+    Returns:
+        Its ends; None for n < 4, and for rho of 1 or -1, whose z is infinite.
+
+    Example:
+        >>> spearman_interval(0.0, 3) is None
+        True
     """
     return _fisher(rho, (1 + rho * rho / 2) / (n - 3)) if n > 3 else None
 
 
 def kendall_interval(tau: float, n: int) -> tuple[float, float] | None:
-    """95 % interval of tau by Fisher's z, with the standard error sqrt(0.437 / (n - 4)) of Fieller, Hartley & Pearson.
+    """Return the 95 % interval of tau by Fisher's z, with the standard error sqrt(0.437 / (n - 4)).
 
-    None for n < 5, and for tau of 1 or -1.
+    Source: Fieller, Hartley & Pearson (1957).
+
+    Args:
+        tau: between -1 and 1.
+        n: how many pairs of numbers it is of.
+
+    Returns:
+        Its ends; None for n < 5, and for tau of 1 or -1.
+
+    Example:
+        >>> kendall_interval(0.0, 4) is None
+        True
     """
     return _fisher(tau, 0.437 / (n - 4)) if n > 4 else None
 
 
 def rank_permutation_p_value(x: Floats, y: Floats, permutations: int, seed: int) -> tuple[float, bool] | None:
-    """Two-sided p-value of Spearman's rho: how often a permutation of y gives one at least as far from zero.
+    """Return the two-sided p-value of Spearman's rho: how often a permutation of y gives one at least as far from zero.
 
-    Up to 9 numbers all permutations are counted, so the p-value is exact; above, random ones, and the order that is there
-    is one more: (count + 1) / (permutations + 1).
+    Up to 9 numbers all permutations are counted, so the p-value is exact; above, random ones, and the order of the data is
+    one more: (count + 1) / (permutations + 1) (Good 2005).
 
     Args:
         x: float64 [n].
@@ -122,21 +166,21 @@ def rank_permutation_p_value(x: Floats, y: Floats, permutations: int, seed: int)
     # Twice the ranks are whole numbers, so that equally far is equal: n * sum(a b) - sum(a) sum(b) is rho but for a factor.
     left, right = _doubled_ranks(x), _doubled_ranks(y)
     n, middle = len(x), int(left.sum()) * int(right.sum())
-    seen = abs(n * int(left @ right) - middle)
+    observed = abs(n * int(left @ right) - middle)
     if n <= EXACT_UP_TO:
-        found = np.abs(n * (_all_orders(right) @ left) - middle)
-        return float(np.count_nonzero(found >= seen)) / len(found), True
+        permuted = np.abs(n * (_all_orders(right) @ left) - middle)
+        return float(np.count_nonzero(permuted >= observed)) / len(permuted), True
     generator, count, done = np.random.default_rng(seed), 0, 0
     while done < permutations:
-        rows = min(permutations - done, max(1, BLOCK // n))
+        rows = min(permutations - done, max(1, _BLOCK // n))
         orders = generator.permuted(np.broadcast_to(right, (rows, n)), axis=1)
-        count += int(np.count_nonzero(np.abs(n * (orders @ left) - middle) >= seen))
+        count += int(np.count_nonzero(np.abs(n * (orders @ left) - middle) >= observed))
         done += rows
     return (count + 1) / (permutations + 1), False
 
 
 def _all_orders(values: Ints) -> Ints:
-    """All orders of values [n], int64 [n!, n]: each value at each place of all orders of those before it."""
+    """Return all orders of values [n], int64 [n!, n]: each value at each place of all orders of those before it."""
     orders = np.zeros((1, 0), dtype=np.int64)
     for value in values:
         orders = np.concatenate([np.insert(orders, place, value, axis=1) for place in range(orders.shape[1] + 1)])
@@ -150,7 +194,7 @@ def _doubled_ranks(values: Floats) -> Ints:
 def _fisher(value: float, variance: float) -> tuple[float, float] | None:
     if abs(value) >= 1:
         return None
-    z, reach = math.atanh(value), Z_95 * math.sqrt(variance)
+    z, reach = math.atanh(value), _Z_95 * math.sqrt(variance)
     return math.tanh(z - reach), math.tanh(z + reach)
 
 
@@ -158,7 +202,7 @@ def _constant(values: Floats) -> bool:
     return len(values) < 2 or bool((values == values[0]).all())
 
 
-def _centred(values: Floats) -> Floats:
+def _centered(values: Floats) -> Floats:
     # Divided by the largest, so that squares neither overflow nor vanish.
     apart = values - math.fsum(values) / len(values)
     return np.asarray(apart / np.abs(apart).max())

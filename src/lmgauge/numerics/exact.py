@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SCALE", "ExactSums", "PlainSum", "exact_sum", "exact_to_nats"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import UsageError
 
-__all__ = ["CodedSums", "Statistics", "UnitSums", "document_sums", "in_one_order"]
-
 Statistics = NDArray[np.int64]
 """int64 [rows, columns]; any rows may be added up."""
 

@@ -12,7 +12,7 @@ FEW_UNITS = 30
 
 
 class Units(Protocol):
-    """What an interval or a spread says of its units; see `statistics.Interval`."""
+    """What an interval or a spread says of its units; see `intervals.Interval`."""
 
     @property
     def unit(self) -> str:
@@ -41,6 +41,11 @@ def in_words(units: Units, documents_by: str) -> str:
     Args:
         units: of an interval or a spread.
         documents_by: what tells the documents apart, e.g. "files"; see `TextReport.documents_by`.
+
+    Example:
+        >>> from lmgauge.numerics.intervals import Interval
+        >>> in_words(Interval(1.0, 2.0, 0.95, "jackknife", "documents", 40), "files")
+        '40 documents (files) are taken as independent'
     """
     if units.unit == DOCUMENTS:
         return f"{units.units:,} documents ({documents_by}) are taken as independent"
@@ -63,7 +68,16 @@ def in_words(units: Units, documents_by: str) -> str:
 
 
 def in_signature(units: Units | None) -> str:
-    """Return what is taken as independent as the value of a key of a signature: "25-documents", "segments", "unknown"."""
+    """Return what is taken as independent as the value of a key of a signature: "25-documents", "segments", "unknown".
+
+    Args:
+        units: of an interval or a spread; None gives "none".
+
+    Example:
+        >>> from lmgauge.numerics.intervals import Interval
+        >>> in_signature(Interval(1.0, 2.0, 0.95, "jackknife", "documents", 25))
+        '25-documents'
+    """
     if units is None:
         return "none"
     return f"{units.units}-documents" if units.unit == DOCUMENTS else units.unit
@@ -75,6 +89,11 @@ def caveats(units: Units | None, *, tested: bool = False) -> Iterator[str]:
     Args:
         units: of an interval or a spread; None yields nothing.
         tested: a difference was tested, not only an interval made.
+
+    Example:
+        >>> from lmgauge.numerics.intervals import Interval
+        >>> list(caveats(Interval(1.0, 2.0, 0.95, "jackknife", "documents", 9)))
+        ['only 9 documents: the interval is rough; 30 or more make it reliable']
     """
     if units is None:
         return

@@ -36,8 +36,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.errors import InputError
 
-__all__ = ["Interval", "Spread", "effective_freedom", "ratio_interval", "spread", "student_t_p_value", "student_t_quantile"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -89,8 +87,12 @@ class Interval:
     def mapped(self, function: Callable[[float], float]) -> Interval:
         """Return the interval of an increasing function of the figure; its ends are the function of the ends.
 
-        >>> Interval(0.0, 6.0, 0.95, "jackknife", "documents", 12).mapped(lambda bits: 2.0**bits).high
-        64.0
+        Args:
+            function: from the unit of the figure to another, e.g. bits to perplexity.
+
+        Example:
+            >>> Interval(0.0, 6.0, 0.95, "jackknife", "documents", 12).mapped(lambda bits: 2.0**bits).high
+            64.0
         """
         return replace(self, low=function(self.low), high=function(self.high))
 
@@ -115,7 +117,11 @@ class Spread:
     alike: float = 1.0
 
     def interval(self, level: float = LEVEL) -> Interval:
-        """Return the interval at a level between 0 and 1."""
+        """Return the interval.
+
+        Args:
+            level: share of such intervals that hold the true ratio, between 0 and 1.
+        """
         reach = student_t_quantile(level, self.freedom) * self.error
         return Interval(
             self.ratio - reach, self.ratio + reach, level, self.method, self.unit, self.units, self.alike, self.effective
@@ -123,7 +129,7 @@ class Spread:
 
     @property
     def effective(self) -> int:
-        """As how many units of like size the units count; all of them where they are unknown."""
+        """The number of units of like size that the units count as; all of them where they are unknown."""
         return self.units if self.unit == UNKNOWN else self.freedom + 1
 
     @property
@@ -140,7 +146,14 @@ class Spread:
         """Return how many such units a test at this level needs to find this ratio with this power.
 
         The usual normal approximation, n ((z_level + z_power) error / ratio)^2; six at least, as the signs of fewer cannot
-        come out so one-sided that 5 % is reached (2 of 2^5 is 6 %). None where the ratio is 0.
+        come out so one-sided that 5 % is reached (2 of 2^5 is 6 %).
+
+        Args:
+            level: of the test, between 0 and 1: 0.95 tests at 5 %.
+            power: share of such tests that should find it.
+
+        Returns:
+            How many units; None where the ratio is 0.
         """
         if not self.ratio:
             return None
@@ -169,8 +182,8 @@ def spread(numerators: Floats, denominators: Floats, documents: Ints | None = No
         None if fewer than two segments have a denominator: nothing tells how the figure varies.
 
     Example:
-        >>> found = spread(np.array([20.0, 31.0, 9.0, 40.0]), np.array([10.0, 12.0, 5.0, 16.0]), np.array([0, 0, 1, 2]))
-        >>> found.unit, found.units, round(found.ratio, 4)
+        >>> accuracy = spread(np.array([20.0, 31.0, 9.0, 40.0]), np.array([10.0, 12.0, 5.0, 16.0]), np.array([0, 0, 1, 2]))
+        >>> accuracy.unit, accuracy.units, round(accuracy.ratio, 4)
         ('documents', 3, 2.3256)
     """
     something = (numerators != 0.0) | (denominators != 0.0)
@@ -182,12 +195,12 @@ def spread(numerators: Floats, denominators: Floats, documents: Ints | None = No
         unit = SEGMENTS if len(codes) == len(documents) else DOCUMENTS
         if unit == DOCUMENTS:
             numerators, denominators = (sums_by(inverse, column) for column in (numerators, denominators))
-        found = _jackknife(numerators, denominators)
-        return None if found is None else Spread(*found, JACKKNIFE, unit, len(codes))
-    found = _jackknife(numerators, denominators)
-    if found is None:
+        left_out = _jackknife(numerators, denominators)
+        return None if left_out is None else Spread(*left_out, JACKKNIFE, unit, len(codes))
+    left_out = _jackknife(numerators, denominators)
+    if left_out is None:
         return None
-    ratio, error, freedom = found
+    ratio, error, freedom = left_out
     slow = _slow_waves((numerators - ratio * denominators) / denominators.sum())
     if slow is None or not error:
         return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
@@ -198,7 +211,19 @@ def spread(numerators: Floats, denominators: Floats, documents: Ints | None = No
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
-    """Return the sums of float64 [n] values by their codes from 0, float64 [highest code + 1]."""
+    """Return the sums of values by their codes.
+
+    Args:
+        codes: integers [n], from 0.
+        values: float64 [n].
+
+    Returns:
+        float64 [highest code + 1].
+
+    Example:
+        >>> sums_by(np.array([1, 0, 1]), np.array([1.0, 2.0, 4.0])).tolist()
+        [2.0, 5.0]
+    """
     return np.asarray(np.bincount(codes, values), np.float64)
 
 
@@ -225,8 +250,12 @@ def _jackknife(upper: Floats, lower: Floats) -> tuple[float, float, int] | None:
 def effective_freedom(sizes: Floats) -> int:
     """Return the degrees of freedom of units of these sizes: their effective number, (sum l)^2 / sum l^2, less one.
 
-    >>> effective_freedom(np.array([5.0, 5.0, 5.0])), effective_freedom(np.array([100.0, 1.0, 1.0]))
-    (2, 1)
+    Args:
+        sizes: float64 [units], 0 or more.
+
+    Example:
+        >>> effective_freedom(np.array([5.0, 5.0, 5.0])), effective_freedom(np.array([100.0, 1.0, 1.0]))
+        (2, 1)
     """
     shares = sizes / sizes.sum()
     return max(1, math.floor(1.0 / float((shares * shares).sum()) + 1e-6) - 1)
@@ -248,8 +277,8 @@ def _slow_waves(residuals: Floats) -> tuple[float, int] | None:
     while (faster := min(2 * waves, len(powers)) - waves) >= _FEWEST_WAVES:
         slow, fast = sums[waves] / waves, (sums[waves + faster] - sums[waves]) / faster
         if _larger(slow, fast, waves, faster):
-            kept = max(_FEWEST_WAVES, waves // 4)
-            return largest * math.sqrt(sums[kept] / kept), kept
+            slowest = max(_FEWEST_WAVES, waves // 4)
+            return largest * math.sqrt(sums[slowest] / slowest), slowest
         waves *= 2
     return None
 
@@ -303,10 +332,10 @@ def ratio_interval(
     """
     upper, lower = _checked(numerators, denominators)
     infinite = np.isinf(upper)
-    found = spread(np.where(infinite, 0.0, upper), lower, documents)
-    if found is None:
+    figure = spread(np.where(infinite, 0.0, upper), lower, documents)
+    if figure is None:
         return None
-    interval = found.interval(level)
+    interval = figure.interval(level)
     if infinite.any():
         end = float(upper[infinite].sum())
         return replace(interval, low=end, high=end, alike=1.0)
@@ -338,15 +367,17 @@ _NORMAL_FROM = 200
 
 
 def student_t_p_value(t: float, freedom: int) -> float:
-    """Two-sided p-value of Student's t, by the finite series for whole degrees of freedom.
+    """Return the two-sided p-value of Student's t, by the finite series for whole degrees of freedom.
 
     Source: Abramowitz & Stegun (1964), "Handbook of Mathematical Functions", 26.7.3 and 26.7.4.
 
-    :param t: the statistic
-    :param freedom: degrees of freedom, at least 1
+    Args:
+        t: the statistic.
+        freedom: degrees of freedom, at least 1.
 
-    >>> round(student_t_p_value(12.706, 1), 4), round(student_t_p_value(2.228, 10), 4)
-    (0.05, 0.05)
+    Example:
+        >>> round(student_t_p_value(12.706, 1), 4), round(student_t_p_value(2.228, 10), 4)
+        (0.05, 0.05)
     """
     if freedom > _NORMAL_FROM:
         return math.erfc(abs(t) / math.sqrt(2))
@@ -364,13 +395,15 @@ def student_t_p_value(t: float, freedom: int) -> float:
 
 @lru_cache(maxsize=4096)  # a table of slices asks for the same few again and again
 def student_t_quantile(level: float, freedom: int) -> float:
-    """What Student's t stays within, on both sides, with this probability.
+    """Return what Student's t stays within, on both sides, with this probability.
 
-    :param level: 0 < level < 1
-    :param freedom: degrees of freedom, at least 1
+    Args:
+        level: the probability, above 0 and below 1.
+        freedom: degrees of freedom, at least 1.
 
-    >>> round(student_t_quantile(0.95, 10), 3)
-    2.228
+    Example:
+        >>> round(student_t_quantile(0.95, 10), 3)
+        2.228
     """
     low, high = 0.0, 1.0
     while student_t_p_value(high, freedom) > 1.0 - level:

@@ -25,8 +25,6 @@ from lmgauge.numerics.intervals import (
 )
 from lmgauge.numerics.resampling import Estimate
 
-__all__ = ["jackknife"]
-
 Floats = NDArray[np.float64]
 
 

@@ -26,11 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.numerics.checks import Floats, as_vector, refuse
-from lmgauge.numerics.exact import exact_sum
+from lmgauge.numerics.checks import as_vector, refuse
+from lmgauge.numerics.exact import Floats, exact_sum
 from lmgauge.numerics.units import bits_to_nats, log10_to_nats, nats_to_bits, perplexity_from_nats
-
-__all__ = ["ProbabilityUnit", "SequenceScore", "as_nats", "mean_segment_perplexity", "score_sequence"]
 
 ProbabilityUnit = Literal["probability", "nats", "bits", "log10"]
 

@@ -29,19 +29,6 @@ from lmgauge.numerics.grouped_sums import Statistics
 from lmgauge.numerics.intervals import BOOTSTRAP, LEVEL, Interval
 from lmgauge.threads import run_ranges, thread_count
 
-__all__ = [
-    "DEFAULT_RESAMPLES",
-    "DEFAULT_TRIALS",
-    "Estimate",
-    "bootstrap_sums",
-    "check_draws",
-    "percentile_interval",
-    "randomized_sums",
-    "sacrebleu_coins",
-    "sacrebleu_draws",
-    "swapped_sums",
-]
-
 Floats = NDArray[np.float64]
 
 DEFAULT_RESAMPLES = 1_000

@@ -20,8 +20,6 @@ from lmgauge.choices import DEFAULT_SEED
 from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
 from lmgauge.threads import run_ranges, thread_count
 
-__all__ = ["bootstrap_p_value", "holm", "randomization_p_value", "sign_flip_p_value", "swapped_p_value"]
-
 Floats = NDArray[np.float64]
 
 # Units times resamples up to which signs are tossed: some seconds. Above, the normal curve says the same.

@@ -14,24 +14,8 @@ from typing import TypeVar
 import numpy as np
 
 from lmgauge.figures import Scale
-from lmgauge.numerics.checks import Floats, as_real_array, refuse
-
-__all__ = [
-    "LN_2",
-    "LN_10",
-    "bits_from_perplexity",
-    "bits_to_nats",
-    "difference_to_scale",
-    "log10_to_nats",
-    "nats_from_perplexity",
-    "nats_to_bits",
-    "nats_to_log10",
-    "nats_to_scale",
-    "perplexity_from_bits",
-    "perplexity_from_nats",
-    "perplexity_ratio_from_nats",
-    "scientific_from_nats",
-]
+from lmgauge.numerics.checks import as_real_array, refuse
+from lmgauge.numerics.exact import Floats
 
 LN_2 = math.log(2.0)
 """Nats in one bit."""

@@ -33,18 +33,15 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
 
 
-def _one(comparison: Comparison, models: int) -> Iterator[doc.Heading | doc.Verdict | doc.Text | doc.Table]:
+def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
     yield doc.Heading(f"{comparison.second} compared with {comparison.first}")
     yield _verdict(comparison, models)
     yield from map(doc.Text, _comparable(comparison))
     if comparison.differences:
         yield _figures(comparison)
-    if comparison.independence:
-        yield doc.Text(f"95 % intervals and p-values: {comparison.independence}.", note=True)
-    if comparison.p_value_holm is not None:
-        yield doc.Text(_ABOUT, note=True)
-    for note in comparison.notes:
-        yield doc.Text(note, note=True)
+    independence = [f"95 % intervals and p-values: {comparison.independence}."] if comparison.independence else []
+    about = [] if comparison.p_value_holm is None else [_ABOUT]
+    yield from doc.notes([*independence, *about, *comparison.notes])
 
 
 def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:
@@ -79,22 +76,17 @@ def _comparable(comparison: Comparison) -> Iterator[str]:
 def _figures(comparison: Comparison) -> doc.Table:
     differences = [*comparison.differences, *comparison.without_zeros]
     without = len(comparison.differences)
-    names = [_name(d, comparison) + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
-    cells = [_cells(d, comparison) for d in differences]
-    first, second, gap, between = zip(*cells, strict=True)
-    return doc.Table(
-        (
-            doc.labels("figure", names),
-            doc.Column(comparison.first, first),
-            doc.Column(comparison.second, second),
-            doc.Column("difference", gap, 2),
-            doc.Column("95 % interval", between, 1),
-        )
+    part = _PARTS.get(comparison.part, "")
+    names = [TITLES[d.metric] + part + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
+    first, second, gap, between = zip(*(_cells(d, comparison) for d in differences), strict=True)
+    columns = (
+        doc.labels("figure", names),
+        doc.Column(comparison.first, first),
+        doc.Column(comparison.second, second),
+        doc.Column("difference", gap, 2),
+        doc.Column("95 % interval", between, 1),
     )
-
-
-def _name(difference: Difference, comparison: Comparison) -> str:
-    return TITLES[difference.metric] + _PARTS.get(comparison.part, "")
+    return doc.Table(columns)
 
 
 def _cells(difference: Difference, comparison: Comparison) -> tuple[Figure, Figure, Figure, Figure]:
@@ -117,8 +109,7 @@ def change_cells(difference: float, interval: Interval | None, *, perplexity: bo
     """
     form: doc.Form = "change" if perplexity else "signed"
     digits = 2 if perplexity else 4
-    between = doc.Number(None) if interval is None else doc.Range(interval.low, interval.high, digits, form)
-    return doc.Number(difference, digits, form), between
+    return doc.Number(difference, digits, form), doc.between(interval, digits, form)
 
 
 def _verdict(comparison: Comparison, models: int) -> doc.Verdict:

@@ -18,7 +18,7 @@ def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
         title: above the table.
     """
     signatures = dict.fromkeys(result.signature for result in results)
-    return (_table(results, title), *doc.notes(list(footnotes(results))), *map(doc.Signature, signatures))
+    return (_table(results, title), *doc.notes(footnotes(results)), *map(doc.Signature, signatures))
 
 
 def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
@@ -28,7 +28,7 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
     figures = [doc.Column(figure.heading, _cells(figure, results), figure.drop) for figure in FIGURES if figure.heading]
     columns += [
         figures[0],
-        doc.Column("95 % interval", [_interval(result) for result in results], 4),
+        doc.Column("95 % interval", [doc.between(None if r.zero_probability_events else r.interval, 2) for r in results], 4),
         *figures[1:],
         doc.numbers("OOV", [result.oov_rate for result in results], 2, "percent", drop=7),
         doc.numbers("events", [result.events for result in results], form="count", drop=5),
@@ -44,12 +44,6 @@ def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:
         doc.Number(getattr(result, figure.name), figure.digits, bound=figure.bounded and result.bits_per_byte_is_bound)
         for result in results
     ]
-
-
-def _interval(result: Evaluation) -> doc.Cell:
-    if result.interval is None or result.zero_probability_events:
-        return doc.Number(None)
-    return doc.Range(result.interval.low, result.interval.high, 2)
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:

@@ -82,12 +82,14 @@ class _Renderer:
         self._out, self._width, self._wraps = out, out.width, wraps
 
     def render(self, document: Iterable[doc.Block]) -> None:
+        from rich.text import Text as Line
+
         before: doc.Block | None = None
         for block in document:
-            for i, line in enumerate(self._lines(block)):
-                if i == 0 and before is not None and _apart(before, block):
+            if lines := list(self._lines(block)):
+                if before is not None and _apart(before, block):
                     self._out.print()
-                self._out.print(line, soft_wrap=True)
+                self._out.print(Line("\n").join(lines), soft_wrap=True)
                 before = block
 
     def _lines(self, block: doc.Block) -> Iterator[Line]:
@@ -340,7 +342,7 @@ class _Live:
         self._status = status
 
     def update(self, text: str) -> None:
-        """Shows what is being done."""
+        """Show what is being done."""
         from rich.text import Text
 
         self._status.update(Text(f"{visible(text)} …"))
@@ -348,7 +350,7 @@ class _Live:
 
 @contextmanager
 def progress() -> Iterator[_NowAndThen | _Live]:
-    """A line on standard error that says what is being done; where that is not a terminal, a new line now and then."""
+    """Yield what says on standard error what is being done: on one line, or on a new one now and then in a pipe."""
     if not sys.stderr.isatty():
         lines = _NowAndThen()
         try:

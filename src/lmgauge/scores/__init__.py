@@ -17,34 +17,18 @@ In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and t
 May import `errors`, `files`, `numerics` and, to count the source text, `text.documents` and `text.segments`.
 """
 
-from lmgauge.scores.files import ScoreWriter, read_metadata, read_scores
-from lmgauge.scores.table import (
-    EOS_KIND,
-    KINDS,
-    OOV,
-    TOKEN,
-    ScoreBatch,
-    SegmentReader,
-    SegmentRows,
-    Strings,
-    TokenStrings,
-    iter_segments,
-    join_batches,
-)
-
-__all__ = [
-    "EOS_KIND",
-    "KINDS",
-    "OOV",
-    "TOKEN",
-    "ScoreBatch",
-    "ScoreWriter",
-    "SegmentReader",
-    "SegmentRows",
-    "Strings",
-    "TokenStrings",
-    "iter_segments",
-    "join_batches",
-    "read_metadata",
-    "read_scores",
-]
+from lmgauge.scores.files import ScoreWriter as ScoreWriter
+from lmgauge.scores.files import read_metadata as read_metadata
+from lmgauge.scores.files import read_scores as read_scores
+from lmgauge.scores.table import EOS_KIND as EOS_KIND
+from lmgauge.scores.table import KINDS as KINDS
+from lmgauge.scores.table import OOV as OOV
+from lmgauge.scores.table import TOKEN as TOKEN
+from lmgauge.scores.table import ScoreBatch as ScoreBatch
+from lmgauge.scores.table import SegmentReader as SegmentReader
+from lmgauge.scores.table import SegmentRows as SegmentRows
+from lmgauge.scores.table import Strings as Strings
+from lmgauge.scores.table import TokenStrings as TokenStrings
+from lmgauge.scores.table import example_batch as example_batch
+from lmgauge.scores.table import iter_segments as iter_segments
+from lmgauge.scores.table import join_batches as join_batches

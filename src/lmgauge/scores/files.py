@@ -25,7 +25,7 @@ _JSON_ROWS = 1 << 16
 
 
 class ScoreWriter:
-    """Writes batches to a Parquet file, which appears under its name when the block ends well.
+    """Writes batches to a Parquet file, which appears under its name when the `with` block ends without an error.
 
     Args:
         path: the file.
@@ -44,7 +44,12 @@ class ScoreWriter:
         return self
 
     def write(self, batch: ScoreBatch, ids: Sequence[str] | None = None) -> None:
-        """Adds the rows of a batch, with the ids of its segments if they have any; all batches have the same columns."""
+        """Write the rows of a batch.
+
+        Args:
+            batch: with the same columns as all others.
+            ids: [s], the ids of its segments; None if they have none.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -70,10 +75,13 @@ class ScoreWriter:
 
 
 def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
-    """Reads a score table: Parquet as written here, or JSON lines with at least `segment` and `logprob`.
+    """Yield the batches of a score table: Parquet as written here, or JSON lines with at least `segment` and `logprob`.
 
     Foreign tables may leave out `start`, `end`, `token` and `kind`. A row of JSON lines without `kind` is a token; any other
     column is in every row or in none.
+
+    Args:
+        path: the file; its name ends in .jsonl, .ndjson or .json if it is JSON lines.
 
     Raises:
         InputError: the file cannot be read, or a row breaks the rules of the table.
@@ -100,7 +108,14 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """What a table stored by lmgauge tells of its origin; empty for any other."""
+    """Return what a table stored by lmgauge records of its origin; empty for any other.
+
+    Args:
+        path: of the table.
+
+    Raises:
+        InputError: the file cannot be read as Parquet.
+    """
     if _is_json(Path(path)):
         return {}
     import pyarrow as pa
@@ -133,7 +148,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
-    """JSON lines, so many at a time; a logprob of "-inf" (JSON has no infinities) is one."""
+    """Yield JSON lines in batches of rows; a logprob of "-inf" (JSON has no infinities) is read as minus infinity."""
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
@@ -176,7 +191,7 @@ _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 
 def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> ScoreBatch:
-    """Checks the rows of a table that follow one of segment `last`, whose span ended at byte `reach`."""
+    """Return checked rows; the row before them is of segment `last`, and its span ended at byte `reach`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -259,7 +274,7 @@ def _kinds(column: pa.Array) -> NDArray[np.uint8]:
     names = encoded.dictionary.to_pylist()
     unknown = [name for name in names if name not in KINDS]
     if unknown:
-        raise ValueError(f"kind {unknown[0]!r} is none of {', '.join(KINDS)}")
+        raise ValueError(f"kind {unknown[0]!r} is unknown; kinds are {', '.join(KINDS)}")
     codes = np.array([KINDS.index(name) for name in names], np.uint8)
     kinds: NDArray[np.uint8] = codes[encoded.indices.to_numpy(zero_copy_only=False)]
     return kinds

@@ -22,7 +22,7 @@ TOKEN, OOV, EOS_KIND = range(3)
 
 
 class TokenStrings(Protocol):
-    """Token strings by id: a vocabulary, as far as a table needs it."""
+    """Token strings by id: what a table needs of a vocabulary."""
 
     @property
     def tokens(self) -> list[str]:
@@ -88,6 +88,11 @@ class ScoreBatch:
 
         Args:
             documents: int64 [s], the document number of each segment.
+
+        Example:
+            >>> batch = example_batch()
+            >>> batch.with_documents(np.array([4, 7])).extra["document"].tolist()
+            [4, 7, 7]
         """
         return replace(self, extra={**self.extra, "document": np.repeat(documents, self.segment_events)})
 
@@ -113,11 +118,16 @@ class ScoreBatch:
         return reach
 
     def of_segments(self, begin: int, end: int) -> ScoreBatch:
-        """Return the rows of some segments.
+        """Return the rows of some segments, as views of this batch.
 
         Args:
-            begin: place in `segments` of the first.
+            begin: place in `segments`, int64 [s], of the first.
             end: place behind the last.
+
+        Example:
+            >>> batch = example_batch()
+            >>> batch.of_segments(1, 2).row_segments().tolist()
+            [1, 1]
         """
         bounds = np.concatenate(([0], np.cumsum(self.segment_events)))
         rows = slice(int(bounds[begin]), int(bounds[end]))
@@ -138,7 +148,7 @@ class ScoreBatch:
         """Return the batch as an Arrow record batch.
 
         Args:
-            dictionary: the token strings as an Arrow array, where they were made before.
+            dictionary: the token strings, [tokens], where they were made into an Arrow array before.
         """
         import pyarrow as pa
 
@@ -160,6 +170,19 @@ class ScoreBatch:
         return capsules
 
 
+def example_batch() -> ScoreBatch:
+    """Return a table to try things with: segment 0 is "the", segment 1 "cat sat", each token of probability 1/2.
+
+    Example:
+        >>> example_batch().to_arrow().column("token").to_pylist()
+        ['the', 'cat', 'sat']
+    """
+    segments, events = np.array([0, 1], np.int64), np.array([1, 2], np.int64)
+    ids, logprob = np.arange(3, dtype=np.uint32), np.full(3, np.log(0.5))
+    ends = np.array([3, 3, 7], np.int64)
+    return ScoreBatch(segments, events, ids, Strings(["the", "cat", "sat"]), logprob, np.zeros(3, np.uint8), ends)
+
+
 def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     """Return consecutive batches of one table as one; a segment whose rows came in two of them is listed once.
 
@@ -168,6 +191,11 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
 
     Raises:
         InputError: they do not have the same columns.
+
+    Example:
+        >>> batch = example_batch()
+        >>> join_batches([batch.of_segments(0, 1), batch.of_segments(1, 2)]).segment_events.tolist()
+        [1, 2]
     """
     if len(batches) == 1:
         return batches[0]
@@ -220,7 +248,11 @@ class SegmentRows:
         return [self.strings[i] for i in self.token_ids.tolist()]
 
     def followed_by(self, more: SegmentRows) -> SegmentRows:
-        """Return these rows and further ones of the same segment, whose ids may belong to other strings."""
+        """Return these rows and further ones of the same segment.
+
+        Args:
+            more: rows, [n], whose ids may belong to other strings.
+        """
         same = more.strings is self.strings
         return SegmentRows(
             self.segment,
@@ -242,13 +274,9 @@ def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
         batches: of one table.
 
     Example:
-        >>> def batch(segments, events, *tokens):
-        ...     n, ids = len(tokens), np.arange(len(tokens), dtype=np.uint32)
-        ...     columns = np.zeros(n), np.zeros(n, np.uint8), np.zeros(0, np.int64)
-        ...     return ScoreBatch(np.array(segments), np.array(events), ids, Strings(list(tokens)), *columns)
-        >>> batches = [batch([0, 1], [2, 1], "the", "cat", "it"), batch([1], [1], "sat")]
-        >>> [(rows.segment, rows.tokens()) for rows in iter_segments(batches)]
-        [(0, ['the', 'cat']), (1, ['it', 'sat'])]
+        >>> batch = example_batch()
+        >>> [(rows.segment, rows.tokens()) for rows in iter_segments([batch, batch.of_segments(1, 2)])]
+        [(0, ['the']), (1, ['cat', 'sat', 'cat', 'sat'])]
     """
     for _, parts in groupby(_segment_parts(batches), key=attrgetter("segment")):
         yield reduce(SegmentRows.followed_by, parts)
@@ -302,8 +330,16 @@ class SegmentReader:
             begin: the first segment; not before the end of the range that was taken last.
             end: the segment behind the last.
 
+        Returns:
+            The rows, with `segments` int64 [end - begin].
+
         Raises:
             InputError: the batches do not have the same columns.
+
+        Example:
+            >>> batch = example_batch()
+            >>> SegmentReader([batch], "table").take(0, 3).segment_events.tolist()
+            [1, 2, 0]
         """
         parts: list[ScoreBatch] = []
         while self._waiting is not None:

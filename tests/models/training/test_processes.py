@@ -139,10 +139,10 @@ def test_a_batch_that_cannot_be_shared_out() -> None:
     ("variables", "message"),
     [
         ({"WORLD_SIZE": "2"}, "WORLD_SIZE is set but RANK is not: start it with torchrun, or unset WORLD_SIZE"),
-        ({"WORLD_SIZE": "x"}, "WORLD_SIZE is 'x', which is no number"),
+        ({"WORLD_SIZE": "x"}, "WORLD_SIZE is 'x', which is not a number"),
         ({"WORLD_SIZE": "0"}, "WORLD_SIZE is '0'"),
         ({"WORLD_SIZE": "2", "RANK": "-1"}, "RANK is '-1'"),
-        ({"WORLD_SIZE": "2", "RANK": "2"}, "RANK 2 is none of the 2 processes"),
+        ({"WORLD_SIZE": "2", "RANK": "2"}, "RANK 2 is not one of the 2 processes"),
         ({"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": ""}, "LOCAL_RANK is ''"),
     ],
 )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
+from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled
 from lmgauge.evaluation.audit.spelling import byte_named
@@ -27,17 +27,14 @@ _MOST_NEIGHBOUR_BYTES = 10_000
 _ROUNDING = 1e-3  # nats: smaller differences look like the rounding of a model that computes in less than float64
 
 
-@dataclass
 class _Differences:
     """Rows that should be equal, compared."""
 
-    subject: Subject
-    compared: int = 0
-    moved: int = 0
-    largest: float = 0.0
-    boundless: bool = False
-    first: str = ""
-    by: dict[str, int] = field(default_factory=dict)
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._first, self._boundless = subject, "", False
+        self.rows = self.moved = 0
+        self.largest = 0.0
+        self.by: dict[str, int] = {}
 
     def compare(self, a: Rows, b: Rows | None, how: str, upto: int | None = None) -> None:
         """Compare rows of one segment, up to an event if given, as far as the tokens are the same.
@@ -58,13 +55,13 @@ class _Differences:
             self._note(how, f"{segment}, event {other[0] + 1} is another token")
             return
         count = int(other[0]) if len(other) else count  # a tokenizer may look ahead; then these are other events
-        self.compared += count
+        self.rows += count
         x, y = a.logprob[:count], b.logprob[:count]
         with np.errstate(invalid="ignore"):  # two events of probability zero
             distance = np.where(x == y, 0.0, np.abs(x - y))
-        unequal = np.flatnonzero(~(distance <= self.subject.tolerance))
+        unequal = np.flatnonzero(~(distance <= self._subject.tolerance))
         self.largest = max(self.largest, float(distance[np.isfinite(distance)].max(initial=0.0)))
-        self.boundless |= not np.isfinite(distance).all()
+        self._boundless |= not np.isfinite(distance).all()
         if len(unequal):
             j = int(unequal[0])
             numbers = f"{in_nine_digits(x[j])} nats, then {in_nine_digits(y[j])}"
@@ -79,23 +76,18 @@ class _Differences:
     def _note(self, how: str, what: str, count: int = 1) -> None:
         self.moved += count
         self.by[how] = self.by.get(how, 0) + count
-        self.first = self.first or f"{what} ({how})"
+        self._first = self._first or f"{what} ({how})"
 
     def check(self, name: str, good: str, bad: str) -> Check:
         """Return the verdict; `good` and `bad` say what was done to the text."""
-        tolerance = self.subject.tolerance
-        hint = ""
-        if not tolerance and self.largest < _ROUNDING and not self.boundless and "rows" not in self.first:
-            hint = "; a model that computes in less than float64 may state its `tolerance`"
+        tolerance = self._subject.tolerance
+        rounding = not tolerance and self.largest < _ROUNDING and not self._boundless and "rows" not in self._first
+        hint = "; a model that computes in less than float64 may state its `tolerance`" if rounding else ""
         same = f"within {self.largest:.2g} nats (the model states {tolerance:g})" if self.largest else "bit by bit"
-        return judge(
-            LEVEL,
-            name,
-            bad=f"{bad}: {self.first}{hint}." if self.moved else "",
-            skipped="" if self.compared else "the text has no two events in a row to compare",
-            good=f"{good}: {counted(self.compared, 'row')} stayed the same, {same}.",
-            details={"rows": self.compared, "moved": self.moved, "largest": self.largest, "by": self.by},
-        )
+        bad = f"{bad}: {self._first}{hint}." if self.moved else ""
+        good = f"{good}: {counted(self.rows, 'row')} stayed the same, {same}."
+        skipped = "" if self.rows else "the text has no two events in a row to compare"
+        return judge(LEVEL, name, bad=bad, skipped=skipped, good=good, details=numbers_of(self))
 
 
 def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhaustive: bool) -> list[Check]:
@@ -106,6 +98,10 @@ def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhausti
         contexts: segments of the text as `score` scored them; of a stream its beginning.
         seed: of the draws.
         exhaustive: take all segments.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     generator = np.random.default_rng(seed)
     if not len(contexts):
@@ -212,16 +208,12 @@ def _target(subject: Subject, contexts: Contexts, generator: np.random.Generator
         bad = f"score gives {worst}, probabilities that sum to {largest:.6g}, more than 1: it looks at what it predicts."
     elif apart:
         bad = f"{apart:,} of {replaced} put in place of others were not scored as predicted, first {furthest}."
-    among = f"in {counted(places, 'place')} among {counted(contexts.whole.events, 'event')}"
-    return judge(
-        LEVEL,
-        "target",
-        bad=bad,
-        skipped="" if places else "no token of the text can be replaced by another one",
-        good=f"{replaced} put in place of others, {among}, got the predicted probability; those in one place sum to "
-        f"{largest:.6f} at most.",
-        details={"places": places, "words": tokens, "largest_sum": largest, "apart": apart},
-    )
+    good = f"{replaced} put in place of others, in {counted(places, 'place')} among "
+    good += f"{counted(contexts.whole.events, 'event')}, got the predicted probability; those in one place sum to "
+    good += f"{largest:.6f} at most."
+    skipped = "" if places else "no token of the text can be replaced by another one"
+    details = {"places": places, "words": tokens, "largest_sum": largest, "apart": apart}
+    return judge(LEVEL, "target", bad=bad, skipped=skipped, good=good, details=details)
 
 
 def _replaced(

@@ -303,6 +303,10 @@ def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent 
         subject: the model.
         segments: as `score` scored them, in order; of a stream from its beginning.
         whole: size of the text that they were drawn from, if they are not all of it.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     if any(not (rows.logprob <= 0).all() for rows in segments):
         return [judge(LEVEL, LENGTH, bad="a log-probability is NaN or above 0: that claims no number of bits")]
@@ -353,14 +357,9 @@ def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -
     others = f"gzip makes {details['gzip_bytes']:,} of them, xz {details['xz_bytes']:,}"
     impossible = counted(chosen.impossible, "segment")
     left = f" Left out: {impossible} with an event of probability zero." if chosen.impossible else ""
-    too_far = f"{what} took {sizes}; {allowed:,.0f} bits of difference are allowed: the numbers are not probabilities.{left}"
-    return judge(
-        LEVEL,
-        LENGTH,
-        bad=too_far if abs(difference) > allowed else "",
-        good=f"{what} were coded in {sizes}: {bits // 8:,} bytes; {others}.{left}",
-        details=details,
-    )
+    bad = f"{what} took {sizes}; {allowed:,.0f} bits of difference are allowed: the numbers are not probabilities.{left}"
+    good = f"{what} were coded in {sizes}: {bits // 8:,} bytes; {others}.{left}"
+    return judge(LEVEL, LENGTH, bad=bad if abs(difference) > allowed else "", good=good, details=details)
 
 
 def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:

@@ -52,6 +52,9 @@ def check_contamination(
         overlap: an overlap, or the function that finds it; None if the training text is not at hand.
         max_overlap: FAIL where a larger share (0 to 1) of the bytes lies in long runs or whole segments.
         skipped: why there is nothing to check, if that is known already.
+
+    Raises:
+        InputError: the training text cannot be read.
     """
     if skipped or overlap is None:
         return judge(LEVEL, NAME, skipped=skipped or "the training text was not named (--train)")

@@ -31,13 +31,30 @@ class Fault:
     first: str = ""
 
     def note(self, where: str, times: int = 1) -> None:
-        """Count it; `where` is kept the first time."""
+        """Count it; `where` is kept the first time.
+
+        Example:
+            >>> fault = Fault()
+            >>> fault.note("segment 3"), fault.note("segment 5", times=2)
+            (None, None)
+            >>> fault
+            Fault(count=3, first='segment 3')
+        """
         self.count += times
         self.first = self.first or where
 
 
 def recount(block: Segments) -> Denominators:
-    """Return the denominators of a block, counted the plain way: each segment as a string, split and measured."""
+    """Return the denominators of a block, counted the plain way: each segment as a string, split and measured.
+
+    Args:
+        block: segments of a text.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> recount(next(iter(Corpus.from_strings(["the cat", "sät"]))))
+        Denominators(segments=2, words=3, characters=10, bytes=11, line_ends=0)
+    """
     texts = [block.text(i) for i in range(len(block))]
     return Denominators(
         line_ends=block.terminator * len(texts),
@@ -125,6 +142,9 @@ class Coverage:
         Args:
             blocks: the text; read to its end.
             score: makes the table from the blocks, or reads it.
+
+        Raises:
+            InputError: the text, or the table, cannot be read.
         """
         feed = _Feed(blocks, self._count)
         expected = 0
@@ -272,26 +292,21 @@ class Coverage:
         mismarked = np.flatnonzero(unknown != (ids == subject.unk))
         if len(mismarked):
             j = int(mismarked[0])
-            token = scored[j].decode()
-            how = (
-                f"is marked as an unknown word, but is {token!r}" if unknown[j] else f"is {token!r}, but not marked as such"
-            )
-            return f"event {j + 1} {how}"
-        if scored != strings or unknown.any():
-            for j, (own, theirs) in enumerate(zip(scored, strings, strict=True)):
-                made = theirs.decode(errors="replace")
-                if unknown[j] and theirs not in (b"<unk>", own) and made in subject.vocabulary:
-                    return f"event {j + 1} is an unknown word, but {made!r} is in the vocabulary"
-                if not unknown[j] and own not in (theirs, b"<" + theirs + b">"):
-                    return f"event {j + 1} is {own.decode()!r}, but its tokenizer makes {made!r}"
+            how = "is marked as an unknown word, but is {!r}" if unknown[j] else "is {!r}, but not marked as such"
+            return f"event {j + 1} {how.format(scored[j].decode())}"
+        for j in range(len(ids) if scored != strings or unknown.any() else 0):
+            made, theirs = strings[j].decode(errors="replace"), strings[j]
+            if unknown[j] and theirs not in (b"<unk>", scored[j]) and made in subject.vocabulary:
+                return f"event {j + 1} is an unknown word, but {made!r} is in the vocabulary"
+            if not unknown[j] and scored[j] not in (theirs, b"<" + theirs + b">"):
+                return f"event {j + 1} is {scored[j].decode()!r}, but its tokenizer makes {made!r}"
         if predicted.all() and len(ids):  # without `</s>` the last token takes what follows it
             span_ends = np.append(span_ends[:-1], len(rows.text))
         wrong = np.flatnonzero(rows.ends[predicted] != span_ends)
-        if len(wrong):
-            j = int(wrong[0])
-            token = scored[j].decode()
-            return f"the span of event {j + 1}, {token!r}, ends at byte {rows.ends[j]} and not at {span_ends[j]}"
-        return ""
+        if not len(wrong):
+            return ""
+        j = int(wrong[0])
+        return f"the span of event {j + 1}, {scored[j].decode()!r}, ends at byte {rows.ends[j]} and not at {span_ends[j]}"
 
     def checks(self) -> list[Check]:
         """Return the verdicts over the whole text."""
@@ -351,10 +366,6 @@ class Coverage:
     def _denominators(self) -> Check:
         fault, own = self.faults["denominators"], self.counted
         counts = f"{own.segments:,} segments, {own.words:,} words, {own.characters:,} characters, {own.bytes:,} bytes"
-        return judge(
-            LEVEL,
-            "denominators",
-            bad=f"Counted again they differ, first in {fault.first}." if fault.count else "",
-            good=f"Counted again from the text: {counts}.",
-            details={"claimed": vars(self.claimed), "counted": vars(own)},
-        )
+        bad = f"Counted again they differ, first in {fault.first}." if fault.count else ""
+        details = {"claimed": vars(self.claimed), "counted": vars(own)}
+        return judge(LEVEL, "denominators", bad=bad, good=f"Counted again from the text: {counts}.", details=details)

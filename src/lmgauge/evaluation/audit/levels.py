@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, ProbabilityError
 from lmgauge.evaluation.audit.causality import check_causality
 from lmgauge.evaluation.audit.compression import check_compression
 from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
-from lmgauge.evaluation.audit.normalization import check_normalization
-from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level
+from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
+from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
+from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, judge
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Sample
 from lmgauge.evaluation.audit.settings import AuditSettings
@@ -28,6 +29,7 @@ _SAMPLE_BYTES = 100_000
 _BATCH_BYTES = 30_000
 _COMPARED_WITH_COPY = 200
 _SHOWN_EVERY = 4096
+_BROKEN_OFF = "the audit ended when the model gave a probability above 1"
 
 
 def audit(
@@ -58,7 +60,7 @@ def audit(
         The checks of all levels; those not asked for are NOT CHECKED.
 
     Raises:
-        UsageError: the object is not a model.
+        UsageError: the object is not a model, or `log_distribution` returns an array of another length.
         InputError: the text is empty or cannot be used.
     """
     settings = settings or AuditSettings()
@@ -69,31 +71,34 @@ def audit(
     checks: list[Check] = []
     headline = Headline()
     memory: Memory | None = None
-    if set(levels) - {"contamination"}:
-        coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
-        headline = coverage.headline()
-        checks += coverage.checks() if "coverage" in levels else []
-    if "normalization" in levels:
-        wanted = None if exhaustive else settings.contexts
-        checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed)
-    if "causality" in levels:
-        few = sample.beginning(None if exhaustive else _BATCH_BYTES)
-        checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive)
-    if "contamination" in levels:
-        say_progress("looking for training text")
-        checks.append(check_contamination(overlap, settings.max_overlap))
-    if "compression" in levels:
-        compressed = sample.segments(None if exhaustive else settings.compression_bytes)
-        checks += check_compression(subject, compressed, sample.whole)
-    if memory is not None:
-        say_progress("asking again what was asked before the text was shown")
-        copy = untouched() if untouched is not None else copied
-        other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
-        wanted = min(settings.contexts, _COMPARED_WITH_COPY)
-        checks += [check_copy(other, subject, sample.spread(), wanted=wanted, seed=seed), memory.check()]
+    try:
+        if set(levels) - {"contamination"}:
+            coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
+            headline = coverage.headline()
+            checks += coverage.checks() if "coverage" in levels else []
+        if NORMALIZATION in levels:
+            wanted = None if exhaustive else settings.contexts
+            checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed)
+        if "causality" in levels:
+            few = sample.beginning(None if exhaustive else _BATCH_BYTES)
+            checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive)
+        if "contamination" in levels:
+            say_progress("looking for training text")
+            checks.append(check_contamination(overlap, settings.max_overlap))
+        if "compression" in levels:
+            compressed = sample.segments(None if exhaustive else settings.compression_bytes)
+            checks += check_compression(subject, compressed, sample.whole)
+        if memory is not None:
+            say_progress("asking again what was asked before the text was shown")
+            copy = untouched() if untouched is not None else copied
+            other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
+            few_events = min(settings.contexts, _COMPARED_WITH_COPY)
+            checks += [check_copy(other, subject, sample.spread(), wanted=few_events, seed=seed), memory.check()]
+    except ProbabilityError as error:
+        checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
     stated = {"tolerance": subject.tolerance, "context": subject.context}
-    every = by_level(checks, dict.fromkeys(LEVELS, NOT_ASKED_FOR))
-    return Audit(name or subject.label, every, settings.to_dict() | stated, headline)
+    reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
+    return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, headline)
 
 
 def _walk(

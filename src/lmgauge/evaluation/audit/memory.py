@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import EventContexts
-from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
+from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
 from lmgauge.evaluation.audit.sample import Contexts, sampled_events
 from lmgauge.text.segments import Segments
@@ -58,11 +58,16 @@ class Memory:
         for early in self._early:
             self._by_segment.setdefault(early.segment, []).append(early)
         self._before = np.zeros(0, np.uint32)
+        self.contexts, self.moved, self.largest = len(self._early), 0, 0.0
         self.rows = self.rows_apart = 0
         self._first_row = ""
 
     def watch(self, rows: Rows) -> None:
-        """Compare the rows of the next segment with the predictions of its events."""
+        """Compare the rows of the next segment with the predictions of its events.
+
+        Args:
+            rows: of the segment, [n].
+        """
         if not self._by_segment or rows.segment > max(self._by_segment):
             self._by_segment.clear()  # segments without rows were left behind: coverage reports them
             return
@@ -88,46 +93,36 @@ class Memory:
         self._first_row = self._first_row or f"{where} {numbers}"
 
     def check(self) -> Check:
-        """Ask again, and compare."""
-        subject, tolerance = self._subject, self._subject.tolerance
-        moved, largest, first = 0, 0.0, ""
+        """Ask again, and compare.
+
+        Raises:
+            UsageError: `log_distribution` returns an array of another length.
+        """
+        subject, tolerance, first = self._subject, self._subject.tolerance, ""
         for early in self._early:
             again = subject.distribution(early.context)
             with np.errstate(invalid="ignore"):
                 same = (again == early.logprob) | (np.isnan(again) & np.isnan(early.logprob))
                 distance = np.where(same, 0.0, np.abs(again - early.logprob))
-            largest = max(largest, float(distance[np.isfinite(distance)].max(initial=0.0)))
+            self.largest = max(self.largest, float(distance[np.isfinite(distance)].max(initial=0.0)))
             if (distance <= tolerance).all():
                 continue
-            moved += 1
-            if not first:
-                token = early.token if not distance[early.token] <= tolerance else int(np.argmax(distance))
-                before, after = in_nine_digits(early.logprob[token]), in_nine_digits(again[token])
-                numbers = f"{before} nats before the text was shown and {after} after"
-                first = f"after “{subject.words(early.context)}” {subject.vocabulary.token(token)!r} had {numbers}"
-        asked, rows = counted(len(self._early), "context"), counted(self.rows, "event")
-        bad = ""
-        if moved:
-            bad = f"The model's predictions changed by being shown the text, at {moved:,} of {asked}: {first}."
+            self.moved += 1
+            token = early.token if not distance[early.token] <= tolerance else int(np.argmax(distance))
+            before, after = in_nine_digits(early.logprob[token]), in_nine_digits(again[token])
+            where = f"after “{subject.words(early.context)}” {subject.vocabulary.token(token)!r}"
+            first = first or f"{where} had {before} nats before the text was shown and {after} after"
+        asked, rows, bad = counted(self.contexts, "context"), counted(self.rows, "event"), ""
+        if self.moved:
+            bad = f"The model's predictions changed by being shown the text, at {self.moved:,} of {asked}: {first}."
         elif self.rows_apart:
             bad = f"score differs from what log_distribution predicted before the text was shown, at {self.rows_apart:,} of "
             bad += f"{rows}: {self._first_row}."
-        same_as = f"within {largest:.2g} nats (the model states {tolerance:g})" if largest else "bit by bit"
-        return judge(
-            LEVEL,
-            NAME,
-            bad=bad,
-            skipped="" if self._early else "the text has no event",
-            good=f"After {asked} of the first {counted(self._bytes, 'byte')} the model predicts what it predicted before it "
-            f"was shown the text, {same_as}; {counted(self.rows, 'row')} of score are as predicted.",
-            details={
-                "contexts": len(self._early),
-                "moved": moved,
-                "largest": largest,
-                "rows": self.rows,
-                "rows_apart": self.rows_apart,
-            },
-        )
+        alike = f"within {self.largest:.2g} nats (the model states {tolerance:g})" if self.largest else "bit by bit"
+        good = f"After {asked} of the first {counted(self._bytes, 'byte')} the model predicts what it predicted before it "
+        good += f"was shown the text, {alike}; {counted(self.rows, 'row')} of score are as predicted."
+        skipped = "" if self._early else "the text has no event"
+        return judge(LEVEL, NAME, bad=bad, skipped=skipped, good=good, details=numbers_of(self))
 
 
 def untouched_copy(model: LanguageModel) -> LanguageModel | str:
@@ -147,6 +142,10 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
         contexts: events of the whole text, as it scored them.
         wanted: how many events to draw.
         seed: of the draw.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     name = "untouched copy"
     if isinstance(untouched, str):
@@ -164,15 +163,10 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
         difference = f"{in_nine_digits(expected)} nats there, {in_nine_digits(scored)} in score"
         first = first or f"after “{subject.words(context)}” {subject.vocabulary.token(token)!r} has {difference}"
     asked = counted(len(numbers), "event")
-    differs = f"A copy that was not shown the text differs at {apart:,} of {asked} of the whole text: {first}."
-    return judge(
-        LEVEL,
-        name,
-        bad=differs if apart else "",
-        skipped="" if numbers else "the text has no event",
-        good=f"A copy that was not shown the text gives the same at {asked} of the whole text.",
-        details={"events": len(numbers), "apart": apart},
-    )
+    bad = f"A copy that was not shown the text differs at {apart:,} of {asked} of the whole text: {first}." if apart else ""
+    good = f"A copy that was not shown the text gives the same at {asked} of the whole text."
+    skipped, details = "" if numbers else "the text has no event", {"events": len(numbers), "apart": apart}
+    return judge(LEVEL, name, bad=bad, skipped=skipped, good=good, details=details)
 
 
 def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segments], list[bytes]]:

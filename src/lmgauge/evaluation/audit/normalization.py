@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge
+from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Contexts, sampled, sampled_events
 from lmgauge.progress import say_progress
 
-LEVEL = "normalization"
+LEVEL, SUMS, AGREEMENT = "normalization", "sums", "agreement"
 _ROUNDED = 1e-5
 _LARGEST_EXPONENT = 700  # of e, well inside float64
 _SHOWN_EVERY = 256
@@ -35,86 +34,62 @@ def log_sum_exp(logprob: NDArray[np.float64]) -> float:
     return top + math.log(float(np.sum(np.exp(logprob - top))))
 
 
-@dataclass
 class _Sums:
     """Sums of the distributions after contexts: those that are not 1, and the one furthest from it."""
 
-    subject: Subject
-    contexts: int = 0
-    off: int = 0
-    worst: float = 0.0
-    worst_sum: float = 1.0
-    worst_context: str = ""
-    unreachable: int = 0
-    undefined: int = 0
-    first_undefined: str = ""
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._first = subject, ""
+        self.contexts = self.off = self.unreachable = self.no_numbers = 0
+        self.worst, self.worst_sum, self.worst_context = 0.0, 1.0, ""
+        self.tolerance = subject.sum_tolerance
 
     def add(self, context: NDArray[np.uint32], logprob: NDArray[np.float64], *, reachable: bool) -> None:
-        self.contexts += 1
         undefined = np.flatnonzero(np.isnan(logprob) | (logprob == np.inf))
         total = log_sum_exp(logprob)
-        if len(undefined):
-            self.undefined += 1
-            value = "NaN" if np.isnan(logprob[undefined[0]]) else "+inf"
-            token = self.subject.vocabulary.token(int(undefined[0]))
-            others = f" and {counted(len(undefined) - 1, 'other token')}" if len(undefined) > 1 else ""
-            where = f"after “{self.subject.words(context)}” to {token!r}{others}"
-            self.first_undefined = self.first_undefined or f"log_distribution gives {value} {where}"
-        elif total == -math.inf and not reachable:
+        if total == -math.inf and not reachable:
             self.unreachable += 1
-        else:
-            distance = abs(math.expm1(total)) if total < _LARGEST_EXPONENT else math.inf
-            self.off += not distance <= self.subject.sum_tolerance
-            if not distance <= self.worst or not self.worst_context:
-                self.worst = math.inf if math.isnan(distance) else distance
-                self.worst_sum = math.exp(total) if total < _LARGEST_EXPONENT else math.inf
-                self.worst_context = self.subject.words(context)
+            return
+        self.contexts += 1
+        words = self._subject.words(context)
+        if len(undefined):
+            self.no_numbers += 1
+            value = "NaN" if np.isnan(logprob[undefined[0]]) else "+inf"
+            token = self._subject.vocabulary.token(int(undefined[0]))
+            others = f" and {counted(len(undefined) - 1, 'other token')}" if len(undefined) > 1 else ""
+            self._first = self._first or f"log_distribution gives {value} after “{words}” to {token!r}{others}"
+            return
+        distance = abs(math.expm1(total)) if total < _LARGEST_EXPONENT else math.inf
+        self.off += not distance <= self.tolerance
+        if not distance <= self.worst or not self.worst_context:
+            self.worst, self.worst_context = math.inf if math.isnan(distance) else distance, words
+            self.worst_sum = math.exp(total) if total < _LARGEST_EXPONENT else math.inf
 
     def check(self, events: int) -> Check:
-        checked, tolerance = self.contexts - self.unreachable, self.subject.sum_tolerance
+        contexts = counted(self.contexts, "context")
         impossible = counted(self.unreachable, "context")
         after = f" Left out: {impossible} that the model makes impossible." if self.unreachable else ""
-        bad = skipped = ""
-        if self.undefined:
-            bad = f"{self.first_undefined}: no probabilities, at {self.undefined:,} of {counted(self.contexts, 'context')}."
-        elif not checked:
-            skipped = f"No context is left.{after}"
+        worst, tolerance = f"after “{self.worst_context}”", f"(tolerance {self.tolerance:g})"
+        bad = ""
+        if self.no_numbers:
+            bad = f"{self._first}: no probabilities, at {self.no_numbers:,} of {contexts}."
         elif self.off:
-            bad = (
-                f"After {self.off:,} of {counted(checked, 'context')} probabilities do not sum to 1: to "
-                f"{self.worst_sum:.9g} after “{self.worst_context}” (tolerance {tolerance:g}).{after}"
-            )
+            bad = f"After {self.off:,} of {contexts} probabilities do not sum to 1: to {self.worst_sum:.9g} {worst} "
+            bad += f"{tolerance}.{after}"
             if self.worst < _ROUNDED:
                 bad += " Rounded probabilities, as in some ARPA files, sum like that: --sum-tolerance 1e-5 allows it."
-        return judge(
-            LEVEL,
-            "sums",
-            bad=bad,
-            skipped=skipped,
-            good=f"Probabilities sum to 1 after {sampled(checked, events, 'context')}; the worst is off by "
-            f"{self.worst:.2g}, after “{self.worst_context}” (tolerance {tolerance:g}).{after}",
-            details={
-                "contexts": checked,
-                "off": self.off,
-                "worst": self.worst,
-                "worst_sum": self.worst_sum,
-                "worst_context": self.worst_context,
-                "unreachable": self.unreachable,
-                "undefined": self.undefined,
-                "tolerance": tolerance,
-            },
-        )
+        good = f"Probabilities sum to 1 after {sampled(self.contexts, events, 'context')}; the worst is off by "
+        good += f"{self.worst:.2g}, {worst} {tolerance}.{after}"
+        skipped = "" if self.contexts else f"No context is left.{after}"
+        return judge(LEVEL, SUMS, bad=bad, skipped=skipped, good=good, details=numbers_of(self))
 
 
-@dataclass
 class _Agreement:
     """Events for which `score` and `log_distribution` differ, and where they differ most."""
 
-    subject: Subject
-    events: int = 0
-    apart: int = 0
-    largest: float = 0.0
-    largest_event: str = ""
+    def __init__(self, subject: Subject) -> None:
+        self._subject, self._where = subject, ""
+        self.events = self.apart = 0
+        self.largest, self.tolerance = 0.0, subject.agreement_tolerance
 
     def add(self, contexts: Contexts, index: int, position: int, logprob: NDArray[np.float64]) -> None:
         rows = contexts.rows[index]
@@ -122,25 +97,18 @@ class _Agreement:
         scored, expected = float(rows.logprob[position]), float(logprob[token])
         difference = 0.0 if scored == expected else abs(scored - expected)
         self.events += 1
-        self.apart += not difference <= self.subject.agreement_tolerance
+        self.apart += not difference <= self.tolerance
         if not difference <= self.largest:
             self.largest = math.inf if math.isnan(difference) else difference
-            where = f"segment {rows.segment + 1}, event {position + 1}, {self.subject.vocabulary.token(token)!r}"
+            where = f"segment {rows.segment + 1}, event {position + 1}, {self._subject.vocabulary.token(token)!r}"
             numbers = f"score says {in_nine_digits(scored)}, log_distribution {in_nine_digits(expected)} nats"
-            self.largest_event = f"{where}: {numbers}"
+            self._where = f"{where}: {numbers}"
 
     def check(self, events: int) -> Check:
-        tolerance = self.subject.agreement_tolerance
-        within = f"within {self.largest:.2g} nats (tolerance {tolerance:g})"
-        apart = f"{self.apart:,} of {counted(self.events, 'event')}"
-        worst = f"most in {self.largest_event} (tolerance {tolerance:g})"
-        return judge(
-            LEVEL,
-            "agreement",
-            bad=f"score differs from log_distribution at {apart}, {worst}." if self.apart else "",
-            good=f"score and log_distribution agree on {sampled(self.events, events, 'event')}, {within}.",
-            details={"events": self.events, "apart": self.apart, "largest": self.largest, "tolerance": tolerance},
-        )
+        apart, tolerance = f"{self.apart:,} of {counted(self.events, 'event')}", f"(tolerance {self.tolerance:g})"
+        bad = f"score differs from log_distribution at {apart}, most in {self._where} {tolerance}." if self.apart else ""
+        good = f"score and log_distribution agree on {sampled(self.events, events, 'event')}, within {self.largest:.2g} nats"
+        return judge(LEVEL, AGREEMENT, bad=bad, good=f"{good} {tolerance}.", details=numbers_of(self))
 
 
 def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | None, seed: int) -> list[Check]:
@@ -151,11 +119,15 @@ def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | N
         contexts: the events to draw from, as `score` scored them.
         wanted: how many events to draw; None takes all.
         seed: of the draw.
+
+    Raises:
+        UsageError: `log_distribution` returns an array of another length.
+        ProbabilityError: the model gives a probability above one.
     """
     numbers = sampled_events(len(contexts), wanted, seed)
     if not numbers:
         reason = "the text has no event to take a context from"
-        return [judge(LEVEL, name, skipped=reason) for name in ("sums", "agreement")]
+        return [judge(LEVEL, name, skipped=reason) for name in (SUMS, AGREEMENT)]
     sums, agreement = _Sums(subject), _Agreement(subject)
     impossible = [np.flatnonzero(rows.logprob == -np.inf)[:1] for rows in contexts.rows]
     for done, number in enumerate(numbers):

@@ -163,6 +163,10 @@ class Audit:
 
         Args:
             level: one of `LEVELS`.
+
+        Example:
+            >>> Audit("mine", (judge("coverage", "spans", bad="a gap"),)).verdict("coverage")
+            'FAIL'
         """
         verdicts = {check.verdict for check in self.checks if check.level == level}
         return FAIL if FAIL in verdicts else PASS if PASS in verdicts else NOT_CHECKED
@@ -197,6 +201,11 @@ class Audit:
         return "\n".join(lines)
 
 
+def numbers_of(record: object) -> dict[str, Any]:
+    """Return the public attributes of what a check counted, as its details."""
+    return {name: value for name, value in vars(record).items() if not name.startswith("_")}
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """Return a number with its noun.
 
@@ -221,6 +230,11 @@ def by_level(checks: Sequence[Check], reasons: Mapping[str, str]) -> tuple[Check
     Args:
         checks: in any order.
         reasons: of each level, why nothing of it was checked.
+
+    Example:
+        >>> checks = by_level([judge("coverage", "spans")], dict.fromkeys(LEVELS, NOT_ASKED_FOR))
+        >>> [check.verdict for check in checks]
+        ['PASS', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED']
     """
     in_order: list[Check] = []
     for level in LEVELS:

@@ -92,14 +92,21 @@ class Subject:
             raise UsageError(f"{self.label}: a tolerance is a difference in nats, 0 or more, not {self.stated_tolerance}")
         self.unk, self.bos, self.eos = (self.vocabulary.id(token) for token in ("<unk>", "<s>", "</s>"))
         parameters = inspect.signature(model.score).parameters.values()
-        self._any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
-        self._takes = {p.name for p in parameters}
+        any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+        self._accepted = {"spans", "threads"} if any_name else {p.name for p in parameters}
 
     def score(self, blocks: Iterable[Segments], threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Return the score table of blocks of text, with spans, batch by batch."""
+        """Return the score table of blocks of text, with spans, batch by batch.
+
+        Args:
+            blocks: segments of the text.
+            threads: number of threads, where `score` takes it.
+
+        Raises:
+            ProbabilityError: the model gives a probability above one.
+        """
         options: dict[str, Any] = {"spans": True, "threads": threads or self.threads}
-        accepted = {name: value for name, value in options.items() if self._any or name in self._takes}
-        return iter(self.model.score(blocks, **accepted))
+        return iter(self.model.score(blocks, **{name: options[name] for name in options.keys() & self._accepted}))
 
     def score_texts(self, texts: Sequence[bytes], size: int | None = None, threads: int = 1) -> list[Rows | None]:
         """Return the rows of each text; None for a text without any.
@@ -108,6 +115,9 @@ class Subject:
             texts: UTF-8, one a segment.
             size: segments in a block; all in one block if not given.
             threads: of `score`.
+
+        Raises:
+            ProbabilityError: the model gives a probability above one.
         """
         scored: list[Rows | None] = [None] * len(texts)
         for rows in iter_segments(self.score(blocks_of(texts, size), threads)):
@@ -123,6 +133,7 @@ class Subject:
 
         Raises:
             UsageError: the model gives something of another length.
+            ProbabilityError: the model gives a probability above one.
         """
         logprob = np.asarray(self.model.log_distribution(context), np.float64)
         if logprob.shape != (len(self.vocabulary),):
@@ -148,7 +159,16 @@ class Subject:
 
 
 def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segments]:
-    """Yield texts as blocks of lines, `size` lines each; all in one block if not given."""
+    """Yield texts as blocks of lines.
+
+    Args:
+        texts: UTF-8 bytes, one a line.
+        size: lines in a block; all in one block if not given.
+
+    Example:
+        >>> [len(block) for block in blocks_of([b"the cat", b"sat", b""], 2)]
+        [2, 1]
+    """
     size = size or max(1, len(texts))
     for first in range(0, len(texts), size):
         part = texts[first : first + size]

@@ -77,16 +77,9 @@ def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: 
     """
     subject = Subject(model, threads)
     stored, own = run.origin.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
-    same = judge(
-        LEVEL,
-        "model",
-        skipped="" if stored and own else "the run, or the model, has no fingerprint",
-        bad=f"The run was made by a model with fingerprint {stored[:6]}; this one has {own[:6]}."
-        if stored and own and stored != own
-        else "",
-        good=f"The run was made by this model: its fingerprint is {own[:6]}.",
-        details={"run": stored, "model": own},
-    )
+    bad = f"The run was made by a model with fingerprint {stored[:6]}; this one has {own[:6]}."
+    good = f"The run was made by this model: its fingerprint is {own[:6]}."
+    same = _same_fingerprints("model", {"run": stored, "model": own}, "the run, or the model, has no fingerprint", bad, good)
     rows = 0
     for before, now in zip_longest(iter_segments(run.batches()), iter_segments(subject.score(corpus))):
         difference = _row_difference(before, now, subject)
@@ -112,13 +105,10 @@ def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subjec
 
 def _seal(run: Run) -> Check:
     """Check whether a run folder is as it was written."""
-    return judge(
-        LEVEL,
-        "seal",
-        skipped="a bare score table has none" if run.evaluation is None else "",
-        bad=f"{run.broken_seal}." if run.broken_seal else "",
-        good="Neither the numbers nor the table were changed after they were written.",
-    )
+    skipped = "a bare score table has none" if run.evaluation is None else ""
+    bad = f"{run.broken_seal}." if run.broken_seal else ""
+    good = "Neither the numbers nor the table were changed after they were written."
+    return judge(LEVEL, "seal", bad=bad, skipped=skipped, good=good)
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
@@ -153,15 +143,16 @@ def _first_tokens(first_tokens: FirstTokens) -> Check:
 
 def _same_text(run: Run, corpus: Corpus) -> Check:
     own, scored = corpus.report.sha256, run.text_sha256
-    other = f"The text has fingerprint {own[:6]}, but the run scored one with {scored[:6]}."
-    return judge(
-        LEVEL,
-        "text",
-        skipped="" if scored else "the table does not say which text it scored",
-        bad=other if scored and own != scored else "",
-        good=f"The text is the one that was scored: its fingerprint is {own[:6]}.",
-        details={"text": own, "run": scored},
-    )
+    bad = f"The text has fingerprint {own[:6]}, but the run scored one with {scored[:6]}."
+    good = f"The text is the one that was scored: its fingerprint is {own[:6]}."
+    return _same_fingerprints("text", {"text": own, "run": scored}, "the table does not say which text it scored", bad, good)
+
+
+def _same_fingerprints(name: str, fingerprints: dict[str, str], unknown: str, bad: str, good: str) -> Check:
+    """Return a check that both fingerprints are known, and the same."""
+    skipped = "" if all(fingerprints.values()) else unknown
+    differ = len(set(fingerprints.values())) > 1 and not skipped
+    return judge(LEVEL, name, bad=bad if differ else "", skipped=skipped, good=good, details=fingerprints)
 
 
 def _claims(run: Run, coverage: Coverage, *, text: bool) -> Check:
@@ -177,14 +168,10 @@ def _claims(run: Run, coverage: Coverage, *, text: bool) -> Check:
             stated = "not there" if claimed is None else f"{claimed:,.12g}"
             wrong.append(f"{name} is {stated}, but comes to {value:,.12g}")
     more = f" (and {len(wrong) - _SHOWN} more)" if wrong[_SHOWN:] else ""
-    return judge(
-        LEVEL,
-        "claims",
-        bad=f"evaluation.json does not say what the table says: {'; '.join(wrong[:_SHOWN])}{more}." if wrong else "",
-        good=f"{counted(len(computed), 'number')} of evaluation.json come out the same when added up again: perplexity "
-        f"{computed['perplexity']:,.12g} from {coverage.events:,} events.",
-        details={"recomputed": computed, "wrong": len(wrong)},
-    )
+    bad = f"evaluation.json does not say what the table says: {'; '.join(wrong[:_SHOWN])}{more}." if wrong else ""
+    good = f"{counted(len(computed), 'number')} of evaluation.json come out the same when added up again: perplexity "
+    good += f"{computed['perplexity']:,.12g} from {coverage.events:,} events."
+    return judge(LEVEL, "claims", bad=bad, good=good, details={"recomputed": computed, "wrong": len(wrong)})
 
 
 def _recomputed(coverage: Coverage, text: bool) -> Iterator[tuple[str, float]]:

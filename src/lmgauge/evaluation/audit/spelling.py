@@ -83,7 +83,11 @@ def _byte_alphabet() -> dict[str, int]:
 
 
 def read_byte_level(rows: Rows) -> list[bool]:
-    """Read byte-level subwords: each character of a piece is a byte."""
+    """Read byte-level subwords: each character of a piece is a byte.
+
+    Args:
+        rows: of a segment, [n].
+    """
     alphabet = _byte_alphabet()
 
     def spelled(token: str) -> bytes | None:
@@ -94,7 +98,11 @@ def read_byte_level(rows: Rows) -> list[bool]:
 
 
 def read_metaspace(rows: Rows) -> list[bool]:
-    """Read subwords with U+2581 for a space, which the text need not have at its beginning."""
+    """Read subwords with U+2581 for a space, which the text need not have at its beginning.
+
+    Args:
+        rows: of a segment, [n].
+    """
 
     def spelled(token: str) -> bytes:
         value = byte_named(token)

@@ -47,11 +47,11 @@ class Verdict:
 
 
 def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, ...]:
-    """What has to agree for numbers to be comparable, and whether it does.
+    """Return what has to agree for numbers to be comparable, and whether it does.
 
     Args:
         runs: two or more; the first is what the others are compared with.
-        facts: of the first and each other run.
+        facts: of the first and each other run: sums of events and where their spans end, in bytes.
     """
     totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
     origins = [run.origin for run in runs]
@@ -116,7 +116,12 @@ def bounds_of(origin: Origin, tally: Tally) -> list[BoundReason]:
 
 
 def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...], str]:
-    """The verdict for every metric, and which part of the text can be compared at all.
+    """Return the verdict for every metric, and which part of the text can be compared at all.
+
+    Args:
+        first: a run.
+        second: another.
+        facts: what their tables state: events, and the bytes that their spans cover.
 
     Returns:
         The verdicts, and `WHOLE`, `EXACT_PART`, `SHARED_EVENTS` or `NOTHING`.

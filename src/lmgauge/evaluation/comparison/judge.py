@@ -53,7 +53,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
     """Return the comparison of two runs.
 
     Args:
-        sums: what was collected of them; nothing where they cannot be compared.
+        sums: what was collected of them, nats and bytes; nothing where they cannot be compared.
         verdicts: for each metric whether it may be compared.
         settings: draws of the test, and threads.
         level: confidence with which a difference must hold to be found, 0 to 1.

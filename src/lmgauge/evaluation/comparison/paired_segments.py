@@ -70,9 +70,12 @@ class Paired:
 
         Args:
             leading: of `spreads`, the one whose interval is shown first.
-            resamples: of the signs.
+            resamples: draws of the signs.
             seed: of the signs.
             threads: how many; the value does not depend on it.
+
+        Returns:
+            0 to 1; of documents [units] where they are known, else of segments.
         """
         if leading.unit == UNKNOWN or self.documents is None:
             return leading.p_value

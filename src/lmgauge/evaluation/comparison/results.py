@@ -96,10 +96,13 @@ class Comparison:
         return None if self.p_value_holm is None or self.doubts else self.p_value_holm < SIGNIFICANT
 
     def verdict(self, metric: str) -> Verdict:
-        """The verdict on one metric.
+        """Return the verdict on one metric.
+
+        Args:
+            metric: perplexity, or bits per byte, character or word (`bits_per_byte`, ...).
 
         Raises:
-            UsageError: no such metric.
+            UsageError: the metric is not known.
         """
         for verdict in self.verdicts:
             if verdict.metric == metric:

@@ -68,7 +68,11 @@ class Baselines:
         self._segments = 0
 
     def add(self, block: Segments) -> None:
-        """Adds a block; blocks come in order."""
+        """Add a block of the text.
+
+        Args:
+            block: the next segments; their bytes are compressed and their words counted.
+        """
         data = _bytes_of(block)
         jobs: list[Callable[[], None]] = [lambda: self._count(block, data)]
         jobs += [self._job(name, data) for name in self._compressors]
@@ -114,13 +118,19 @@ class Baselines:
 
 
 def order_0_nats(counts: NDArray[np.int64]) -> float:
-    """Code length of a sequence under the estimator of Krichevsky and Trofimov: (n_i + 1/2) / (n + m/2) before each symbol.
+    """Return the code length of a sequence under the estimator of Krichevsky and Trofimov (1981).
+
+    Each symbol costs -ln of (n_i + 1/2) / (n + m/2), with the counts of the symbols before it.
 
     Args:
         counts: int64 [m], how often each symbol occurs.
 
     Returns:
-        Nats, >= 0; the order of the symbols does not matter.
+        Nats, 0 or more; the order of the symbols does not matter.
+
+    Example:
+        >>> round(math.exp(-order_0_nats(np.array([1, 1]))), 4)
+        0.125
     """
     size = len(counts)
     total = int(counts.sum())
@@ -130,15 +140,19 @@ def order_0_nats(counts: NDArray[np.int64]) -> float:
 
 
 def unigram_nats(counts: Counter[bytes]) -> float:
-    """Code length of a sequence of strings: a known one with n_i / (n + 1), a new one with 1 / (n + 1) and its spelling.
+    """Return the code length of strings: a known one costs n_i / (n + 1), a new one 1 / (n + 1) and its spelling.
 
-    New strings are spelled by an adaptive order-0 model of bytes and an end mark.
+    New strings are spelled by an adaptive order-0 model of bytes and an end mark (Ewens 1972).
 
     Args:
         counts: how often each string occurs.
 
     Returns:
         Nats; the order of the strings does not matter.
+
+    Example:
+        >>> unigram_nats(Counter({b"a": 2})) < unigram_nats(Counter({b"a": 1, b"b": 1}))
+        True
     """
     if not counts:
         return 0.0
@@ -156,7 +170,7 @@ _LETTER_FIRST = re.compile(rb"(?:\A|[\n\0])(?=[^ \t\v\f\r\n\0])")
 
 
 def words_and_gaps(block: Segments, data: bytes) -> tuple[list[bytes], list[bytes]]:
-    """A text as strings that give it back: each line is a gap (maybe empty), a word, a gap, a word, ..., a gap with its end.
+    """Divide a text into strings that give it back: each line is a gap (maybe empty), a word, ..., a gap with its end.
 
     Args:
         block: segments.
@@ -164,6 +178,11 @@ def words_and_gaps(block: Segments, data: bytes) -> tuple[list[bytes], list[byte
 
     Returns:
         Words, and gaps; where segments are not lines, a NUL stands for the end of each.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> words_and_gaps(next(iter(Corpus.from_strings(["a  b c"]))), b"")
+        ([b'a', b'b', b'c'], [b'  ', b' ', b'\\x00', b''])
     """
     if not block.terminator:
         data = b"".join(block.text(i) + b"\0" for i in range(len(block)))

@@ -12,7 +12,7 @@ Braverman, Chen, Kakade, Narasimhan, Zhang & Zhang (2020), "Calibration, entropy
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -144,21 +144,23 @@ def calibrate(
     model: LanguageModel,
     events: int,
     *,
+    tables: Iterable[ScoreBatch] | None = None,
     contexts: int | None = DEFAULT_CONTEXTS,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Calibration:
-    """Holds a model's distributions against what came.
+    """Compare a model's distributions with the tokens that came.
 
     Args:
-        run: what the model made of a text.
+        run: the scores that the model gave a text.
         model: the model.
         events: rows of the run's table.
+        tables: the rows, whole segments at a time; read from the run if None.
         contexts: how many to draw, without replacement; all if None.
         seed: of the draw.
         threads: distributions computed at a time, where the model is made for that; no number depends on it.
-        progress: told how many contexts are done.
+        progress: called with the number of contexts that are done.
 
     Raises:
         InputError: the run is not of this model, or has no events.
@@ -179,7 +181,7 @@ def calibrate(
 
     # Only models that may score blocks at a time are asked from several threads.
     at_a_time = thread_count(threads) if model.blocks_are_independent else 1
-    for event, sums in map_in_order(work, _events(run, model, chosen), at_a_time):
+    for event, sums in map_in_order(work, _events(run, model, tables, chosen), at_a_time):
         collected.add(sums, event.segment, event.document)
         progress(collected.contexts)
     if not collected.contexts:
@@ -196,12 +198,14 @@ class _Event:
     document: int | None
 
 
-def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Event]:
+def _events(run: Run, model: LanguageModel, tables: Iterable[ScoreBatch] | None, chosen: Ints | None) -> Iterator[_Event]:
     """The events drawn, each with the ids before it."""
     bos, runs_on = model.vocabulary.id("<s>"), policy_of(model).runs_on
     before = np.array([bos], np.uint32)
     seen = 0
-    for _, (batch,) in lockstep([run.batches()], None, [run.name]):
+    if tables is None:
+        tables = (batch for _, (batch,) in lockstep([run.batches()], None, [run.name]))
+    for batch in tables:
         ids = model_ids(batch, model, run)
         rows = np.arange(len(batch)) if chosen is None else chosen[(chosen >= seen) & (chosen < seen + len(batch))] - seen
         segment_of = batch.row_segments()
@@ -215,7 +219,15 @@ def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Ev
 
 
 def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.uint32]:
-    """uint32 [n], the ids that a model has for the tokens of a table.
+    """Return the ids that a model has for the tokens of a table.
+
+    Args:
+        batch: rows of the table.
+        model: the model.
+        run: the run that the table is of, for messages.
+
+    Returns:
+        uint32 [n].
 
     Raises:
         InputError: the model does not know a token.
@@ -266,11 +278,16 @@ def _look(model: LanguageModel, event: _Event, run: Run) -> ForecastSums:
 
 
 def forecast_sums(logprob: Floats, token: int) -> ForecastSums:
-    """A distribution held against the token that came.
+    """Compare a distribution with the token that came.
 
     Args:
         logprob: float64 [vocabulary], nats.
-        token: its id.
+        token: id of the token.
+
+    Example:
+        >>> sums = forecast_sums(np.log([0.75, 0.25]), 0)
+        >>> sums.right, round(sums.brier, 6)
+        (True, 0.125)
     """
     decades, tenths = np.zeros((DECADES, 3)), np.zeros((TENTHS, 3))
     impossible, entropy, squares = 0, 0.0, 0.0
@@ -317,7 +334,18 @@ def _powers(logprob: Floats) -> Floats:
 
 
 def tenth_of(p: Floats) -> Ints:
-    """int64 [n], which of ten equal bins, closed above, a probability is in."""
+    """Return which of ten equal bins, closed above, each probability is in.
+
+    Args:
+        p: float64 [n], 0 to 1.
+
+    Returns:
+        int64 [n], 0 to 9.
+
+    Example:
+        >>> tenth_of(np.array([0.1, 0.11, 1.0])).tolist()
+        [0, 1, 9]
+    """
     tenths: Ints = (np.ceil(p * (TENTHS * (1 - _ROUNDING))).astype(np.int64) - 1).clip(0, TENTHS - 1)
     return tenths
 
@@ -335,6 +363,7 @@ class _Collector:
         self._documents: list[int] = []
 
     def add(self, sums: ForecastSums, segment: int, document: int | None) -> None:
+        """Add one context."""
         self.contexts += 1
         for whole, part in ((self._decades, sums.decades), (self._tenths, sums.tenths)):
             whole[:, :3] += part
@@ -347,6 +376,7 @@ class _Collector:
         self._columns.append((sums.confidence, sums.right, sums.brier, sums.entropy, sums.surprisal))
 
     def finish(self, events: int, vocabulary: int, seed: int | None) -> Calibration:
+        """Return the calibration of all contexts that were added."""
         columns = (np.array(column, np.float64) for column in zip(*self._columns, strict=True))
         confidence, right, brier, entropy, surprisal = columns
         bins, error = confidence_bins(confidence, right > 0)

@@ -59,7 +59,11 @@ class TokenCosts:
         self._found: dict[str, tuple[int, float, int]] = {}
 
     def add(self, table: ScoreBatch) -> None:
-        """Adds the rows of a batch."""
+        """Add the rows of a batch.
+
+        Args:
+            table: events with their log-probabilities, nats.
+        """
         ids, size = table.token_ids, len(table.strings.tokens)
         zero = np.isinf(table.logprob)
         events = np.bincount(ids, minlength=size)
@@ -77,7 +81,11 @@ class TokenCosts:
         return any(self._found)
 
     def most(self, kept: int) -> tuple[TokenCost, ...]:
-        """The tokens that cost most in all, first; ties by token."""
+        """Return the tokens that cost most bits in all, the most expensive first; ties by token.
+
+        Args:
+            kept: how many tokens.
+        """
         if not self.named:
             return ()
         dearest = sorted(self._found.items(), key=lambda item: (-item[1][1], item[0]))[:kept]
@@ -97,7 +105,13 @@ class UnseenWords:
         self.forgotten = 0
 
     def add(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
-        """Adds the unseen words of a block; each row of the table is a range."""
+        """Add the unseen words of a block.
+
+        Args:
+            block: segments of the text.
+            table: their events.
+            ranges: one for each event, in bytes of its segment.
+        """
         rows = np.flatnonzero(table.kind == OOV)
         begins = block.starts[ranges.segment[rows]]
         starts = begins + ranges.starts[rows]
@@ -119,6 +133,10 @@ class UnseenWords:
         return len(self._found)
 
     def most(self, kept: int) -> tuple[UnseenWord, ...]:
-        """The most frequent words; ties by cost, then by word."""
+        """Return the most frequent words; ties by bits, then by word.
+
+        Args:
+            kept: how many words.
+        """
         found = sorted(self._found.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:kept]
         return tuple(UnseenWord(word.decode("utf-8", "replace"), *costs) for word, costs in found)

@@ -59,22 +59,31 @@ class InformationCurve:
 
 
 def default_sample_tokens(vocabulary: int) -> int:
-    """How many tokens to sample from a model with so large a vocabulary: what takes seconds, not minutes."""
+    """Return how many tokens to sample from a model: what takes seconds, not minutes.
+
+    Args:
+        vocabulary: tokens that the model has.
+
+    Example:
+        >>> default_sample_tokens(100_000)
+        10000
+    """
     return max(_FEWEST_SAMPLED, min(_MOST_SAMPLED, _ENTRIES_LOOKED_AT // max(1, vocabulary)))
 
 
 def stretches_of(events: int, wanted: int) -> list[tuple[int, int]]:
-    """Which rows to look at: all, or stretches of equal length spread evenly over the table.
+    """Return which rows to look at: all, or spans of equal length spread evenly over the table.
 
     Args:
         events: rows of the table.
         wanted: how many rows.
 
     Returns:
-        First and last (not included) row of each stretch.
+        First and last (not included) row of each span.
 
-    >>> stretches_of(10, 20)
-    [(0, 10)]
+    Example:
+        >>> stretches_of(10, 20)
+        [(0, 10)]
     """
     if wanted >= events:
         return [(0, events)] if events else []
@@ -97,7 +106,12 @@ class TokenStretches:
         self._seen = 0
 
     def add(self, ids: NDArray[np.uint32], strings: list[str]) -> None:
-        """Adds rows: ids, uint32 [n], into `strings`."""
+        """Add rows of the table.
+
+        Args:
+            ids: uint32 [n], of tokens in `strings`.
+            strings: all token strings.
+        """
         begin, end = self._seen, self._seen + len(ids)
         self._seen = end
         for (first, last), parts in zip(self._stretches, self._parts, strict=True):
@@ -107,7 +121,18 @@ class TokenStretches:
                 parts.append(self.numbers([strings[i] for i in distinct.tolist()])[inverse])
 
     def numbers(self, tokens: list[str]) -> Ints:
-        """int64 [n], the numbers of token strings; new ones get new numbers."""
+        """Return the numbers of token strings; new strings get new numbers.
+
+        Args:
+            tokens: the strings.
+
+        Returns:
+            int64 [n].
+
+        Example:
+            >>> TokenStretches([]).numbers(["a", "b", "a"]).tolist()
+            [0, 1, 0]
+        """
         return np.array([self._numbers.setdefault(token, len(self._numbers)) for token in tokens], np.int64)
 
     def finish(self) -> list[Ints]:
@@ -116,16 +141,16 @@ class TokenStretches:
 
 
 def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int = 12345) -> InformationCurve | None:
-    """The curve of a text, and of sampled text beside it.
+    """Return the curve of a text, and of sampled text beside it.
 
     Args:
-        text: int64, the tokens of each stretch of the text.
+        text: int64 [tokens] of each span of the text.
         sampled: the same of sampled text, with the same numbers for the same tokens; cut to the size of the text or the
-            other way round, so that both estimates err alike.
+            other way round, so that both estimates have the same bias.
         seed: of the random order.
 
     Returns:
-        None for fewer than `FEWEST_TOKENS`, of which nothing can be told.
+        Bits at each distance; None for fewer than `FEWEST_TOKENS`, which are too few to estimate it.
     """
     if sampled is not None:
         text, sampled = _alike(text, sampled)

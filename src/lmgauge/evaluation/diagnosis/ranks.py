@@ -42,7 +42,11 @@ class RankSums:
         self._sums: dict[str, list[float]] = {"reciprocal": [], "entropy": [], "surprisal": []}
 
     def add(self, batch: ScoreBatch) -> None:
-        """Adds the rows of a batch."""
+        """Add the rows of a batch.
+
+        Args:
+            batch: events, with the columns `rank` and `entropy` (nats) or without.
+        """
         if not len(batch):
             return
         self._events += len(batch)

@@ -89,7 +89,11 @@ class Diagnosis:
 
 
 def finite_bits(evaluation: Evaluation) -> float:
-    """Bits of all events but those of probability zero; 0 where there are no others."""
+    """Return the bits of all events but those of probability zero; 0 where there are no others.
+
+    Args:
+        evaluation: of the whole text.
+    """
     if evaluation.perplexity_without_zeros is None:
         return 0.0
     nats = math.log(evaluation.perplexity_without_zeros)
@@ -97,7 +101,14 @@ def finite_bits(evaluation: Evaluation) -> float:
 
 
 def share_of_bits(slices: Slices) -> list[float | None]:
-    """Of each slice its share of all bits; None where bits are infinite."""
+    """Return the share of all bits that each slice has; None where bits are infinite.
+
+    Args:
+        slices: of one model.
+
+    Returns:
+        [slices], 0 to 1.
+    """
     total = math.fsum(row.bits[0] for row in slices.rows)
     if not total or math.isinf(total):
         return [None] * len(slices.rows)
@@ -105,7 +116,11 @@ def share_of_bits(slices: Slices) -> list[float | None]:
 
 
 def slice_rows(slices: Slices) -> list[dict[str, Any]]:
-    """The slices of one model as plain rows."""
+    """Return the slices of one model as plain rows, bits and perplexity included.
+
+    Args:
+        slices: one way to divide the text.
+    """
     return [_plain(row, share, slices.unit) for row, share in zip(slices.rows, share_of_bits(slices), strict=True)]
 
 
@@ -126,11 +141,19 @@ def _plain(row: Slice, share: float | None, unit: str) -> dict[str, Any]:
 
 
 def slice_perplexity(row: Slice) -> float:
-    """Perplexity of a model on a slice whose ranges are events."""
+    """Return the perplexity of a model on a slice whose ranges are events.
+
+    Args:
+        row: the slice, with its bits.
+    """
     return perplexity_from_bits(row.bits[0] / row.ranges)
 
 
 def finite_perplexity(row: Slice) -> float | None:
-    """The same without the events of probability zero; None where there are no others."""
+    """Return the perplexity without the events of probability zero; None where there are no others.
+
+    Args:
+        row: the slice, with its bits.
+    """
     events = row.ranges - row.zeros[0]
     return perplexity_from_bits(row.finite_bits[0] / events) if events else None

@@ -59,7 +59,7 @@ class Distribution:
 
 
 def normalised(logprob: Floats, name: str) -> Distribution | None:
-    """A distribution divided by its sum; None where nothing has a probability above zero.
+    """Return a distribution divided by its sum; None where nothing has a probability above zero.
 
     Args:
         logprob: float64 [vocabulary], nats.
@@ -67,6 +67,10 @@ def normalised(logprob: Floats, name: str) -> Distribution | None:
 
     Raises:
         InputError: a value is NaN, or infinitely probable.
+
+    Example:
+        >>> normalised(np.log([1.0, 3.0]), "m").p.round(6).tolist()
+        [0.25, 0.75]
     """
     p = np.exp(logprob)
     mass = float(p.sum())
@@ -76,9 +80,19 @@ def normalised(logprob: Floats, name: str) -> Distribution | None:
 
 
 def distances(a: Distribution, b: Distribution) -> tuple[float, float, float, float]:
-    """KL(a || b), KL(b || a) and Jensen-Shannon divergence in nats, and total variation, of two distributions.
+    """Return how far two distributions are apart (Kullback & Leibler 1951; Lin 1991).
 
-    A KL divergence is inf where the second distribution rules out what the first holds possible.
+    Args:
+        a, b: over the same vocabulary, float64 [vocabulary].
+
+    Returns:
+        KL(a || b), KL(b || a) and the Jensen-Shannon divergence in nats, and the total variation. A KL divergence is inf
+        where the second distribution rules out what the first holds possible.
+
+    Example:
+        >>> a = b = normalised(np.log([0.5, 0.5]), "m")
+        >>> distances(a, b)
+        (0.0, 0.0, 0.0, 0.0)
     """
     log_a, log_b, p_a, p_b = a.logprob, b.logprob, a.p, b.p
     if np.array_equal(log_a, log_b):
@@ -101,11 +115,15 @@ def distances(a: Distribution, b: Distribution) -> tuple[float, float, float, fl
 
 
 def most_probable(logprob: Floats, k: int) -> list[int]:
-    """Ids of the k most probable tokens, the most probable first, ties by id; fewer where fewer are possible.
+    """Return the ids of the most probable tokens, the most probable first, ties by id.
 
     Args:
-        logprob: float64 [vocabulary].
-        k: how many.
+        logprob: float64 [vocabulary], nats.
+        k: how many; fewer come where fewer are possible.
+
+    Example:
+        >>> most_probable(np.log([0.2, 0.5, 0.3]), 2)
+        [1, 2]
     """
     size = len(logprob)
     bound = -np.inf if k >= size else np.partition(logprob, size - k)[size - k]
@@ -129,7 +147,16 @@ class ModelPair:
         self._whole = [whole if policy_of(model).runs_on else None for model in (a, b)]
 
     def compare(self, segments: Sequence[SegmentEvents], threads: int, progress: Callable[[int, int], None]) -> Floats:
-        """float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability."""
+        """Return the divergences of the two models at each event of segments.
+
+        Args:
+            segments: drawn from the text.
+            threads: how many; no value depends on it.
+            progress: called with the events that are done, and all.
+
+        Returns:
+            float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability.
+        """
         total, done = sum(len(segment.ids) for segment in segments), 0
         rows = np.empty((total, FIRST_OVERLAP + len(self._ranks)))
         # Only models that may score blocks at a time are asked from several threads.

@@ -64,7 +64,15 @@ class Figure:
     interval: Interval | None
 
     def mapped(self, function: Callable[[float], float]) -> Figure:
-        """The figure under an increasing function."""
+        """Return the figure under an increasing function, such as one from nats to bits.
+
+        Args:
+            function: of a value.
+
+        Example:
+            >>> Figure(2.0, None).mapped(lambda value: 10 * value).value
+            20.0
+        """
         return Figure(
             None if self.value is None else function(self.value),
             None if self.interval is None else self.interval.mapped(function),

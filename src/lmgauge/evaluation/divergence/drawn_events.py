@@ -57,7 +57,12 @@ class Drawn:
         return np.array(numbers, np.int64) if len(numbers) == len(self.chosen) else None
 
     def batch(self, which: int, strings: TokenStrings) -> ScoreBatch:
-        """The rows that one of the models gave the segments."""
+        """Return the rows that one of the models gave the segments.
+
+        Args:
+            which: 0 or 1.
+            strings: token strings by id.
+        """
         none = np.zeros(0, np.uint32), np.zeros(0, np.uint8), np.zeros(0, np.float64)
         return ScoreBatch(
             segments=np.array([segment.index for segment in self.chosen], np.int64),
@@ -71,10 +76,20 @@ class Drawn:
 
 
 def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None, seed: int, threads: int | None) -> Drawn:
-    """Segments at random until they have so many events (all if None), in reading order.
+    """Draw segments at random until they have a number of events, and return them in reading order.
 
-    Every segment gets a random number; those with the lowest are kept. The numbers depend on the seed and the order of the
+    Every segment gets a random number; those with the lowest are drawn. The numbers depend on the seed and the order of the
     segments alone, so that the sample does not depend on blocks or threads.
+
+    Args:
+        a, b: the models, which must divide the text into the same events.
+        corpus: the text.
+        events: how many events at least; all if None.
+        seed: of the draw.
+        threads: how many; the sample does not depend on it.
+
+    Raises:
+        InputError: the text has no event, or the models divide it into different ones.
     """
     generator = np.random.default_rng(seed)
     heap: list[tuple[float, int, SegmentEvents]] = []  # negated: the highest number first

@@ -53,14 +53,27 @@ class ExampleHeap:
         self._seen = 0
 
     def add_ranges(self, block: Segments, ranges: Ranges, values: Floats, bits: Sequence[Floats]) -> None:
-        """Adds ranges of a block, with a value and the bits of each model for each."""
+        """Add ranges of a block.
+
+        Args:
+            block: the segments.
+            ranges: in bytes of their segments.
+            values: float64 [ranges], by which they stand out, bits.
+            bits: of each model, float64 [ranges].
+        """
         for i in self._candidates(values):
             segment = int(ranges.segment[i])
             start, end = int(ranges.starts[i]), int(ranges.ends[i])
             self._push(_example(block, segment, start, end, float(values[i]), tuple(float(b[i]) for b in bits)))
 
     def add_segments(self, block: Segments, values: Floats, bits: Sequence[Floats]) -> None:
-        """Adds whole segments of a block, with a value and the bits of each model for each."""
+        """Add whole segments of a block.
+
+        Args:
+            block: the segments.
+            values: float64 [segments], by which they stand out, bits.
+            bits: of each model, float64 [segments].
+        """
         for i in self._candidates(values):
             whole = block.text(i)
             text = whole[:_LONGEST].decode("utf-8", "ignore") + ("…" if len(whole) > _LONGEST else "")

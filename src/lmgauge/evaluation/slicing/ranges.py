@@ -118,7 +118,14 @@ def _boundaries(table: ScoreBatch) -> Ints:
 
 
 def extents(table: ScoreBatch) -> Ints:
-    """int64 [segments], the byte where the last span of each ends; 0 without rows."""
+    """Return the byte where the last span of each segment ends.
+
+    Args:
+        table: with byte spans.
+
+    Returns:
+        int64 [segments]; 0 without rows.
+    """
     scored = table.segment_events > 0
     extents = np.zeros(len(scored), np.int64)
     extents[scored] = table.ends[np.cumsum(table.segment_events)[scored] - 1]
@@ -126,7 +133,12 @@ def extents(table: ScoreBatch) -> Ints:
 
 
 def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Ranges:
-    """Each segment a range, for tables without spans; nothing finer is known of them."""
+    """Return each segment as a range, for tables without byte spans: nothing finer is known of them.
+
+    Args:
+        tables: of the same segments.
+        block: the segments; None without the text.
+    """
     count = len(tables[0].segments)
     nothing = np.zeros(count, np.int64)
     ends = nothing if block is None else block.ends - block.starts + 1
@@ -134,7 +146,11 @@ def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Rang
 
 
 def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
-    """Each row a range, for tables of different texts whose segments have as many events; spans are those of the first."""
+    """Return each row as a range, for tables of different texts whose segments have as many events.
+
+    Args:
+        tables: of such texts; byte spans are those of the first.
+    """
     first = tables[0]
     segment = np.repeat(np.arange(len(first.segments), dtype=np.int64), first.segment_events)
     begins = np.cumsum(first.segment_events) - first.segment_events
@@ -144,7 +160,15 @@ def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
 
 
 def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
-    """Sums of consecutive rows, so many at a time."""
+    """Return the sums of consecutive rows.
+
+    Args:
+        table: log-probabilities, nats.
+        events: int64 [n], how many rows belong to each sum.
+
+    Raises:
+        InputError: a log-probability is not that of an event.
+    """
     count = len(events)
     sums = ExactSums.room(count)
     nothing = np.zeros(0, np.uint8)
@@ -159,7 +183,16 @@ def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
 
 
 def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
-    """int64 [n], how many of the rows of each range are of a kind."""
+    """Return how many of the rows of each range are of a kind.
+
+    Args:
+        table: the events.
+        events: int64 [n], rows of each range.
+        kind: index into `KINDS`.
+
+    Returns:
+        int64 [n].
+    """
     of_kind = np.concatenate(([0], np.cumsum(table.kind == kind)))
     bounds = np.concatenate(([0], np.cumsum(events)))
     counts: Ints = of_kind[bounds[1:]] - of_kind[bounds[:-1]]
@@ -170,10 +203,14 @@ _BRACKETED = re.compile("(<+)(?:unk|/?s)(>+)")
 
 
 def unescaped(token: str) -> str:
-    """What of the text a token stands for: one that looks reserved has a bracket more on each side than there.
+    """Return the text that a token stands for: one that looks reserved has a bracket more on each side than there.
 
-    >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
-    ('<unk>', '<unk>', '<<unk>')
+    Args:
+        token: as the model sees it.
+
+    Example:
+        >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
+        ('<unk>', '<unk>', '<<unk>')
     """
     found = _BRACKETED.fullmatch(token)
     return token[1:-1] if found and len(found[1]) == len(found[2]) > 1 else token

@@ -46,12 +46,31 @@ def _class_of(character: str) -> int:
 
 
 def segment_groups(block: Segments) -> Codes:
-    """int64 [segments], code of the group of each; 0 where the text has no groups."""
+    """Return the code of the group of each segment, 0 where the text has no groups.
+
+    Args:
+        block: the segments.
+
+    Returns:
+        int64 [segments].
+    """
     return np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
 
 
 def byte_classes(block: Segments) -> NDArray[np.uint8]:
-    """uint8 [bytes of the block], the class of the character (or the URL) that each byte belongs to."""
+    """Return the class of the character (or the URL) that each byte belongs to.
+
+    Args:
+        block: the segments.
+
+    Returns:
+        uint8 [bytes of the block], index into `CLASSES`.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> [CLASSES[code] for code in byte_classes(next(iter(Corpus.from_strings(["a1 "]))))[:3]]
+        ['word', 'number', 'whitespace and line end']
+    """
     text = block.data.tobytes()
     points = np.frombuffer(text.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
     of_point = np.zeros(int(points.max(initial=0)) + 1, np.uint8)
@@ -129,11 +148,18 @@ FREQUENCY_BANDS = ("never", "once", "2 to 9", "10 to 99", "100 to 999", "1,000 t
 
 
 def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
-    """int64 [ranges], index into `FREQUENCY_BANDS`.
+    """Return the band of training frequency of each range.
 
     Args:
         block_counts: int64 [words of the block], how often each occurs in the training text.
         words: int64 [ranges], as `range_words` numbers them.
+
+    Returns:
+        int64 [ranges], index into `FREQUENCY_BANDS`.
+
+    Example:
+        >>> [FREQUENCY_BANDS[code] for code in frequency_bands(np.array([0, 12]), np.array([1, 0, -1]))]
+        ['10 to 99', 'never', 'no word']
     """
     bands = np.searchsorted([0, 1, 9, 99, 999, 9999], block_counts, side="left")
     codes: Codes = np.full(len(words), len(FREQUENCY_BANDS) - 1, np.int64)
@@ -146,7 +172,15 @@ POSITION_STARTS = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
 
 
 def band_labels(starts: Sequence[int]) -> tuple[str, ...]:
-    """Names of the bands that begin at these numbers, the last without end."""
+    """Return the names of the bands that begin at these numbers, the last without end.
+
+    Args:
+        starts: the first number of each band, rising.
+
+    Example:
+        >>> band_labels([1, 2, 5])
+        ('1', '2 to 4', '5 and on')
+    """
     labels = []
     for low, following in zip(starts, [*starts[1:], None], strict=True):
         if following is None:
@@ -157,7 +191,18 @@ def band_labels(starts: Sequence[int]) -> tuple[str, ...]:
 
 
 def position_bands(position: Codes) -> Codes:
-    """int64 [n], which of the bands of `POSITION_STARTS` a position (from 0) falls into."""
+    """Return which of the bands of `POSITION_STARTS` each position falls into.
+
+    Args:
+        position: int64 [n], from 0.
+
+    Returns:
+        int64 [n].
+
+    Example:
+        >>> position_bands(np.array([0, 3, 600])).tolist()
+        [0, 2, 10]
+    """
     bands: Codes = np.searchsorted(np.array(POSITION_STARTS), position + 1, side="right") - 1
     return bands
 

@@ -134,7 +134,11 @@ class SliceSums:
             self._counts = np.pad(self._counts, ((0, more), (0, 0)))
 
     def finish(self, unit: str) -> Slices:
-        """The table; `unit` says what sizes count."""
+        """Return the slices with their bits, and how sure each difference is.
+
+        Args:
+            unit: what sizes count: byte or event.
+        """
         rows = [self._row(code) for code in range(len(self._counts)) if self._counts[code, 1]]
         adjusted = holm([row.p_value for row in rows])
         return Slices(

@@ -16,8 +16,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-from lmgauge.threads import run_ranges
+from lmgauge.threads import run_ranges, thread_count
 
 # Share of a table that is filled. Fuller tables are smaller, but a search for a missing key looks at more entries.
 LOAD = 0.6
@@ -98,3 +99,24 @@ def over_slots(table: Table, threads: int, kernel: Callable[..., None], *argumen
         arguments: handed on.
     """
     run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)
+
+
+def check_table(table: Table, parents: int = 2**32, words: int = 2**32) -> tuple[int, int, int | None]:
+    """Check every entry of a model's table, which a file may have damaged.
+
+    Args:
+        table: uint64 [slots, 2].
+        parents: slots of parents are below it.
+        words: ids of words are below it.
+
+    Returns:
+        A 64-bit checksum, the largest distance of an entry from its home slot, and the first bad slot or None.
+
+    Example:
+        >>> check_table(new_table(3))
+        (0, 0, None)
+    """
+    results = run_ranges(lambda a, b: _native.check_table(table, a, b, parents, words), len(table), thread_count())
+    bad = [result[3] for result in results if result[3] >= 0]
+    checksum = int(sum(result[0] for result in results) % 2**64)
+    return checksum, max(result[2] for result in results), bad[0] if bad else None

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
+from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables, context_window
@@ -28,7 +28,7 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
-from lmgauge.threads import map_in_order, run_ranges, thread_count
+from lmgauge.threads import map_in_order, thread_count
 
 
 class NgramModel(ScoresStrings):
@@ -82,12 +82,7 @@ class NgramModel(ScoresStrings):
     @cached_property
     def checksums(self) -> list[int]:
         """A 64-bit checksum of each table of order 2, 3, ..."""
-        return [self._checksum(k) for k in range(2, self.order + 1)]
-
-    def _checksum(self, k: int) -> int:
-        table = self.tables.tables[k - 2]
-        results = run_ranges(lambda a, b: _native.check_table(table, a, b, 2**32, 2**32), len(table), thread_count())
-        return int(sum(result[0] for result in results) % 2**64)
+        return [check_table(table)[0] for table in self.tables.tables]
 
     @cached_property
     def fingerprint(self) -> str:

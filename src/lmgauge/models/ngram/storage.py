@@ -11,23 +11,20 @@ import hashlib
 import json
 import mmap
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
 from lmgauge.errors import LmgaugeError, ModelFileError
 from lmgauge.files import writing_directory
 from lmgauge.models.ngram.config import check_config
-from lmgauge.models.ngram.hash_table import Table
+from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, read_config
 from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
-from lmgauge.threads import run_ranges, thread_count
 
 FORMAT_VERSION = 1
 _FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
@@ -205,10 +202,6 @@ def _check_vocabulary(path: Path, offsets: NDArray[Any], data: NDArray[Any]) -> 
         raise ModelFileError(f"{path}: the vocabulary is damaged")
 
 
-def _check_range(table: Table, parents: int, words: int, begin: int, end: int) -> tuple[int, int, int, int]:
-    return _native.check_table(table, begin, end, parents, words)
-
-
 def _check_tables(path: Path, tables: NgramTables, words: int, expected: list[int]) -> list[int]:
     unigrams = tables.unigrams
     finite = unigrams.shape == (words, 2) and unigrams.dtype == np.float32 and bool(np.all(np.isfinite(unigrams)))
@@ -219,11 +212,9 @@ def _check_tables(path: Path, tables: NgramTables, words: int, expected: list[in
     for k, (table, longest, checksum) in enumerate(zip(tables.tables, tables.longest, expected, strict=True), 2):
         if table.ndim != 2 or table.shape[1] != 2 or table.dtype != np.uint64 or len(table) % 4:
             raise ModelFileError(f"{path}: the table of order {k} has the wrong shape; the model is damaged")
-        results = run_ranges(partial(_check_range, table, parents, words), len(table), thread_count())
-        total = sum(result[0] for result in results) % 2**64
-        bad = [result[3] for result in results if result[3] >= 0]
-        if bad or total != checksum or max(result[2] for result in results) > longest or longest >= len(table):
-            where = f", at slot {bad[0]}" if bad else ""
+        total, farthest, bad = check_table(table, parents, words)
+        if bad is not None or total != checksum or farthest > longest or longest >= len(table):
+            where = "" if bad is None else f", at slot {bad}"
             raise ModelFileError(f"{path}: the table of order {k} is damaged{where}; copy or train the model again")
         checksums.append(total)
         parents = len(table)

@@ -69,7 +69,7 @@ class NeuralTraining:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it by name, as JSON values."""
+        """Return all of it by name, as JSON values."""
         return asdict(self) | {"path": str(self.path)}
 
 
@@ -142,7 +142,7 @@ def run_training(
 
 @contextmanager
 def _afterwards_as_before(device: torch.device, threads: int, processes: Processes) -> Iterator[None]:
-    """Connects the processes; leaves torch's random generators, threads, device and process group as they were."""
+    """Connect the processes; leaves torch's random generators, threads, device and process group as they were."""
     with ExitStack() as stack:
         if device.type == "cuda":
             stack.enter_context(torch.cuda.device(device))
@@ -155,7 +155,7 @@ def _afterwards_as_before(device: torch.device, threads: int, processes: Process
 
 
 def _threads(given: int | None, settings: NeuralTrainingSettings) -> int:
-    """How many threads to train with.
+    """Return how many threads to train with.
 
     The steps of a narrow recurrent network are small. Two threads are less than twice as fast on two free cores (200 units:
     29 ms an update, with one 64), and far slower where another program has one of them (1,069 ms, with one 58).
@@ -174,7 +174,7 @@ def _begin(
     device: torch.device,
     processes: Processes,
 ) -> Loop:
-    """A run before its first update."""
+    """Return a run before its first update."""
     source = make_source(text.ids, settings, processes.rank, processes.world_size)
     torch.manual_seed(settings.seed)
     model = build_model(settings, vocabulary_size).to(device)
@@ -185,17 +185,17 @@ def _begin(
 
 
 def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
-    """Refuses before hours are spent what could not be written after them."""
+    """Refuse before hours are spent what could not be written after them."""
     if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or is_trained_here(output))):
-        raise InputError(f"{output}: exists and is no neural model of lmgauge's; choose another name")
+        raise InputError(f"{output}: exists and is not a neural model written by lmgauge; choose another name")
     _try_to_write(output)
     stopped = folder.newest() is not None
     if stopped and not resume:
         raise UsageError(
-            f"{folder.path}: holds a training that was stopped; --resume goes on with it, deleting the folder begins anew"
+            f"{folder.path}: holds a training that was stopped; --resume resumes it, deleting the folder starts anew"
         )
     if resume and not stopped and is_trained_here(output):
-        raise UsageError(f"{output}: is a finished model, there is nothing to go on with; without --resume it is replaced")
+        raise UsageError(f"{output}: is a finished model, so there is nothing to resume; without --resume it is replaced")
 
 
 def _try_to_write(output: Path) -> None:
@@ -208,7 +208,15 @@ def _try_to_write(output: Path) -> None:
 
 
 def is_trained_here(path: Path) -> bool:
-    """Whether a folder is a neural model that lmgauge trained."""
+    """Return True if a folder is a neural model that lmgauge trained.
+
+    Args:
+        path: the folder.
+
+    Example:
+        >>> is_trained_here(Path("nothing/here"))
+        False
+    """
     try:
         return isinstance(read_config(path).get(CONFIG_KEY), dict)
     except ModelFileError:
@@ -233,7 +241,7 @@ def _read(
 
 @contextmanager
 def _figures(directory: str | os.PathLike[str] | None, watch: Watch, processes: Processes) -> Iterator[Watch]:
-    """What to tell where the run is: only the first process does, and TensorBoard too where a folder was given."""
+    """Yield what to tell where the run is: only the first process does, and TensorBoard too where a folder was given."""
     if processes.rank:
         yield lambda event: None
     elif directory is None:
@@ -255,7 +263,7 @@ def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary
     notes = list(text.notes)
     if fixed_vocabulary(tokenizer) is None and not vocabulary.closed and not text.unknown:
         notes.append(
-            "the training text has no <unk>: what the model gives to unseen words was never learnt; --min-count 2 makes "
+            "the training text has no <unk>: what the model gives to unseen words was never learned; --min-count 2 makes "
             "rare words unknown"
         )
     if loop.valid is not None and loop.rate.best_epoch + 1 < loop.epoch:
@@ -283,7 +291,7 @@ def _finish(
     reserved: str,
     notes: tuple[str, ...],
 ) -> NeuralTraining:
-    """Writes the model that a run has come to; of several processes the first does."""
+    """Write the model that a run has come to; of several processes the first does."""
     result = _result(loop, output, text, vocabulary, tokenizer)
     result = replace(result, notes=(*notes, *result.notes))
     if loop.processes.rank == 0:
@@ -299,7 +307,7 @@ def _finish(
 def _describe(
     model: Any, result: NeuralTraining, tokenizer: Tokenizer, vocabulary: Vocabulary, text: TrainingText, reserved: str
 ) -> None:
-    """Puts into the model's config.json what it was trained on and how."""
+    """Put into the model's config.json what it was trained on and how."""
     settings = result.settings
     said = {
         "format_version": FORMAT_VERSION,
@@ -328,7 +336,7 @@ def _describe(
 
 def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path) -> None:
     if not finite(model):
-        raise TrainingFailedError(f"{output}: not written, as parameters of the model are no finite numbers")
+        raise TrainingFailedError(f"{output}: not written, as parameters of the model are not finite")
     with quiet(), writing_directory(output, is_ours=is_trained_here) as folder:
         model.save_pretrained(folder)
         write_tokenizer(tokenizer, vocabulary, folder)

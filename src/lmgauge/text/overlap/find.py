@@ -74,7 +74,7 @@ def find_overlap(
         follower.read(original, block)
         duplicates.add(block.text, equal)
         if near:
-            near.add(block, alike, duplicates.found)
+            near.add(block, alike, duplicates.matches)
         done += original.byte_count()
         segments += len(original)
         tokens += len(block.ids) - len(original)
@@ -82,7 +82,7 @@ def find_overlap(
     if not tokens:
         raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
     pairs = near.finish() if near else []
-    matches = _Matches(whole, suffixes, follower.finish(), duplicates.found, pairs, settings)
+    matches = _Matches(whole, suffixes, follower.finish(), duplicates.matches, pairs, settings)
     unspaced = settings.overlap_unit == "word" and has_no_spaces(whole)
     notes = [
         *(f"training text: {line}" for line in train.report.notes()),

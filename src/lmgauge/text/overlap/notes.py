@@ -31,6 +31,10 @@ def comparison_notes(settings: OverlapSettings, *, unspaced: bool, ngrams: int) 
         settings: of the comparison.
         unspaced: True if words were compared where spaces do not separate them.
         ngrams: number of n-grams in the test.
+
+    Example:
+        >>> list(comparison_notes(OverlapSettings(near=0), unspaced=False, ngrams=0))
+        ['no run of 13 words fits in the test: the search was for whole duplicates only']
     """
     if unspaced:
         yield "most of the text has no spaces between words: --overlap-unit character compares it"

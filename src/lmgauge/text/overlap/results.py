@@ -1,4 +1,4 @@
-"""What `find_overlap` found: counts and shares, the passages with both places, and what each segment of the test holds."""
+"""Result of `find_overlap`: counts and shares, passages with both places, and figures for each segment of the test."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class GroupOverlap:
 
 @dataclass(frozen=True)
 class Overlap:
-    """What of a test text is in a training text.
+    """The parts of a test text that are in a training text.
 
     Attributes:
         unit, n, fold: what n-grams are made of, how many tokens they have, and whether case and punctuation were ignored.
@@ -120,8 +120,8 @@ class Overlap:
         whole_duplicates, duplicate_bytes: segments with a token that are, byte for byte, a training segment (with `fold`:
             once both are folded); and their bytes.
         near: Jaccard index from which on segments are near duplicates.
-        near_duplicates: segments that are, and are no whole duplicates; None if they were not looked for.
-        near_note: why not; empty if they were.
+        near_duplicates: segments that are, without whole duplicates; None if the search was skipped.
+        near_note: why it was skipped; empty if it was not.
         tokens, contaminated_tokens: of the test, and those inside an n-gram that the training text has.
         bytes, contaminated_bytes: of the test, line ends included, and those inside such n-grams or whole duplicates; white
             space counts where the words on both its sides do. A text that is all in the training text gives all its bytes.
@@ -182,7 +182,7 @@ class Overlap:
 
     @property
     def long_contaminated_bytes(self) -> int:
-        """Contaminated bytes without those of whole duplicates shorter than 20 bytes that no n-gram is in.
+        """Contaminated bytes, without whole duplicates shorter than 20 bytes that no n-gram is in.
 
         Headings, names of speakers and the like stand in every text of their kind: that is not contamination.
         """
@@ -201,7 +201,7 @@ class Overlap:
 
     @property
     def segment_excluded(self) -> NDArray[np.bool_]:
-        """bool [segments]: contaminated, or a near duplicate; what a clean test would not have."""
+        """bool [segments]: contaminated, or a near duplicate; a clean test leaves it out."""
         return self.segment_contaminated | self.segment_near
 
     @property

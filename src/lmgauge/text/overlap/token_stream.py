@@ -109,8 +109,8 @@ class StreamEncoder:
         encoded = encode(text, self.tokenizer, self.vocabulary, bos=False, reserved="escape", spans=True)
         ids, spans = encoded.ids, encoded.span_ends
         if len(self._skipped):
-            kept = ~self._skipped[np.minimum(ids, len(self._skipped) - 1)] | (ids >= len(self._skipped))
-            ids, spans = ids[kept], spans[kept]
+            tokens = ~self._skipped[np.minimum(ids, len(self._skipped) - 1)] | (ids >= len(self._skipped))
+            ids, spans = ids[tokens], spans[tokens]
         return EncodedBlock(text, ids, spans, self.unit)
 
 

@@ -10,7 +10,7 @@ from lmgauge.numerics.perplexity import SequenceScore
 from lmgauge.numerics.units import LN_2, scientific_from_nats
 
 if TYPE_CHECKING:
-    from lmgauge.api.calc import DistributionFigures
+    from lmgauge.information.calculation import DistributionFigures
 
 IN_BITS = ("entropy_p", "entropy_q", "cross_entropy", "kl_divergence", "jensen_shannon_divergence")
 """Figures of distributions that are bits."""
