@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "_kernels": set(),
     "numerics": FOR_ALL | {KERNELS},
     "information": FOR_ALL | {"lmgauge.numerics"},
-    "text": FOR_ALL | {KERNELS},
+    "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
     "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.numerics"},
     "models": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
     "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores"},

@@ -341,7 +341,7 @@ def test_doctored_arrays_are_an_error(saved: Path, change: Any) -> None:
     ("text", "message"),
     [
         ("", "cannot be read"),
-        ("[1]", "no JSON object"),
+        ("[1]", "not a JSON object"),
         ("{", "cannot be read"),
         ("[" * 100_000, "cannot be read"),
         ('{"model_type": "gpt5"}', "'gpt5' is not known here; known are"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tasks.share import Share
+from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
 from lmgauge.report import (
@@ -26,7 +26,6 @@ from lmgauge.report import (
 )
 from lmgauge.report.blocks import Document
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
-from lmgauge.tasks.comparison import Groups, compare_systems
 from lmgauge.tasks.correlation import correlate
 
 HOSTILE = "x\x1b[31m\x07\x9b1m\u202e\n\t[bold]y[/bold] »z«"
@@ -55,22 +54,22 @@ def results(runs: list[Path]) -> dict[str, Any]:
     folder = runs[0].parent
     test, train = folder / "te\x1b[1mst.txt", folder / "train.txt"
     models = [folder / "modified-kneser-ney2", folder / "witten-bell2"]
-    compared = lmgauge.compare(runs[:3], train=train)
-    items = tuple(replace(item, first=HOSTILE, second=LONG) for item in compared)
+    pairs = lmgauge.compare(runs[:3], train=train)
+    items = tuple(replace(item, first=HOSTILE, second=LONG) for item in pairs)
     diagnosed = lmgauge.diagnose(runs[0], train=train, model=models[0], sample_tokens=200)
     counts = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)
-    groups = Groups.of_segments(np.arange(60) % 2, [HOSTILE, LONG], [counts, counts - 1])
+    groups = grouped(np.arange(60) % 2, [HOSTILE, LONG], [counts, counts - 1])
     alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
     points: Any = [[10.0, 20.0, 40.0, 80.0], [4.0, 3.0, 2.5, 1.0]]
     return {
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
-        "comparison": replace(compared, runs=(HOSTILE, LONG, LONG), items=items),
+        "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
         "overlap": lmgauge.overlap(train, [test, train], n=2),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
-        "tasks": compare_systems(Share(), [HOSTILE, LONG], [counts, counts - 1], 1, groups=groups, test="bootstrap"),
+        "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }

@@ -30,7 +30,7 @@ class Denominators:
         )
 
     def without_line_ends(self) -> Denominators:
-        """The same for a model that does not predict where lines end: no bits may be spread over what was never scored."""
+        """Return the counts for a model that does not predict where lines end: what is not scored is not counted."""
         ends = self.line_ends
         return Denominators(self.segments, self.words, self.characters - ends, self.bytes - ends)
 

@@ -244,7 +244,7 @@ def evaluate(
     watch: Watch | None = None,
     progress: Progress = lambda done: None,
 ) -> Evaluations:
-    """Evaluates models on a text, read once for all of them.
+    """Evaluate models on a text, read once for all of them.
 
     Args:
         models: what to evaluate.
@@ -292,7 +292,7 @@ _Scored = tuple[Segments, dict[int, Denominators], list[ScoreBatch], list[BlockS
 def _score_blocks(
     models: Sequence[LanguageModel], corpus: Corpus, by_group: bool, spans: bool, threads: int
 ) -> Iterator[_Scored]:
-    """Blocks in order with what each model makes of them; all that can be is done in the threads."""
+    """Yield blocks in order, with the scores of each model and their sums; independent work runs in threads."""
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> _Scored:
         documents = block.documents

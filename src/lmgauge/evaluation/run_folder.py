@@ -32,7 +32,7 @@ SCORES_FILE = "scores.parquet"
 
 
 def environment() -> dict[str, str]:
-    """What the numbers were made with."""
+    """Return the versions and the platform that the numbers were made with."""
     import numpy
 
     computing = {name: str(sys.modules[name].__version__) for name in ("torch", "transformers") if name in sys.modules}
@@ -164,7 +164,7 @@ class ScoresJournal(Protocol):
     scores: int
 
     def close(self) -> None:
-        """Closes the file, which stays."""
+        """Close the file, which stays."""
         ...
 
 
@@ -173,7 +173,7 @@ class KeepsJournal(Protocol):
     """A model slow enough that a killed run should not begin anew."""
 
     def keep_journal(self, path: Path) -> ScoresJournal | None:
-        """Keeps scores in a file, and takes from it what is known already; None where that cannot be."""
+        """Keep scores in a file, and take from it what is known already; None where that is not possible."""
         ...
 
 
@@ -214,7 +214,7 @@ class RunFolders:
         return self
 
     def keep_journal(self, models: Sequence[object]) -> None:
-        """Lets models that can keep their scores as soon as they are known, and take those of a run that was killed."""
+        """Let models that can keep their scores as soon as they are known, and take those of a run that was killed."""
         if not any(isinstance(model, KeepsJournal) for model in models):
             return
         self._lock()
@@ -223,7 +223,7 @@ class RunFolders:
                 self._kept.append(work)
 
     def _lock(self) -> None:
-        """Two runs to one folder would take each other's half-written files for those of a killed run.
+        """Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
 
         Raises:
             UsageError: another run writes there.

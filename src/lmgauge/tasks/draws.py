@@ -134,7 +134,7 @@ class Plan:
 
     @property
     def trials(self) -> int | None:
-        """The number of swaps that are tried."""
+        """How many swaps are tried."""
         if not self.tosses:
             return None
         if self.exact:
@@ -156,14 +156,14 @@ class Plan:
 
     @property
     def units(self) -> Interval | None:
-        """The units that are taken as independent, as an interval without ends; None if nothing is drawn."""
+        """What is taken as independent, as an interval without ends; None if nothing is drawn."""
         if not self.draws:
             return None
         unit = DOCUMENTS if self.data.by_document and self.rows < self.data.count else SEGMENTS
         return Interval(-math.inf, math.inf, 0.95, BOOTSTRAP_METHOD, unit, self.rows)
 
     def choices(self) -> dict[str, str]:
-        """Return the keys of the signature, in sacreBLEU's order; documents last."""
+        """Keys of the signature, in sacreBLEU's order; documents last."""
         keys = {
             "bs": self.resamples,
             "ar": "exact" if self.exact else self.trials,

@@ -150,7 +150,7 @@ def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -
 
 
 def find_problem(data: bytes) -> tuple[int, int]:
-    """Return the offset of the first NUL or ill-formed UTF-8 byte (-1 if there is none), and the number of code points.
+    r"""Return the offset of the first NUL or ill-formed UTF-8 byte (-1 if there is none), and the number of code points.
 
     The number of code points is only meaningful when there is no problem.
 

@@ -240,7 +240,7 @@ def _kind(value: object) -> str:
 
 
 def utf8(text: str) -> bytes:
-    """Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other.
+    r"""Return a string as UTF-8 bytes; a lone surrogate becomes ill-formed UTF-8, to be handled like any other.
 
     >>> utf8("ü")
     b'\xc3\xbc'

@@ -89,7 +89,7 @@ def test_distributions_are_divided_by_their_sum() -> None:
     assert np.exp(scaled.logprob).tolist() == pytest.approx([5 / 12, 7 / 12])
     assert normalised(np.full(3, -np.inf), "a") is None
     for bad in (np.nan, np.inf):
-        with pytest.raises(InputError, match="theirs: log_distribution holds a value"):
+        with pytest.raises(InputError, match="theirs: log_distribution returned a value"):
             normalised(np.array([-1.0, bad]), "theirs")
 
 

@@ -64,7 +64,7 @@ class _Table:
         self._ends.append(extents(rows) if len(rows.ends) else np.zeros(len(rows.segments), np.int64))
 
     def ends(self) -> NDArray[np.int64]:
-        """int64 [segments], the byte where each ends."""
+        """Return int64 [segments], the byte where each ends."""
         return np.concatenate(self._ends)
 
 

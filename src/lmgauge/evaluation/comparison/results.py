@@ -136,7 +136,7 @@ class Comparisons(ResultList[Comparison]):
         return any(agreement.what == "text" and "unknown" in agreement.values for agreement in self.agreements)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, full precision."""
+        """Return everything as plain values, full precision."""
         found = asdict(self)
         for item, comparison in zip(found["items"], self.items, strict=True):
             item["significant"] = comparison.significant

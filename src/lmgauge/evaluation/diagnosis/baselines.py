@@ -97,7 +97,7 @@ class Baselines:
         self._segments += len(block)
 
     def finish(self) -> tuple[Baseline, ...]:
-        """All baselines, the cheapest first; none of an empty text."""
+        """Return all baselines, the cheapest first; none of an empty text."""
         size = int(self._bytes.sum())
         if not size:
             return ()
@@ -199,7 +199,7 @@ def _bytes_of(block: Segments) -> bytes:
 
 
 def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
-    """What is to be had here, by name: in words, and at work."""
+    """Return the compressors that are installed, by name: a description, and the compressor itself."""
     import bz2  # here, as every command would pay for them
     import lzma
 
@@ -221,7 +221,7 @@ def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
 
 
 def baselines(corpus: Iterable[Segments], *, size: int | None = None, threads: int | None = None) -> tuple[Baseline, ...]:
-    """All baselines of a text, the cheapest first.
+    """Return all baselines of a text, the cheapest first.
 
     Args:
         corpus: the text, as blocks.

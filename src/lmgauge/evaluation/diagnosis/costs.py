@@ -129,7 +129,7 @@ class UnseenWords:
             self._found = often
 
     def __len__(self) -> int:
-        """How many different words are held."""
+        """Return how many different words are held."""
         return len(self._found)
 
     def most(self, kept: int) -> tuple[UnseenWord, ...]:

@@ -59,7 +59,7 @@ Progress = Callable[[str], None]
 SECTIONS = DIAGNOSIS_SECTIONS
 _KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
 _LONGEST_NGRAM = 16
-# Texts of one kind share fewer runs of so many words by chance.
+# Texts of one kind share fewer runs of this many words by chance.
 _LONG_RUN, _MUCH_SEEN = 5, 0.5
 
 
@@ -228,7 +228,7 @@ class _Reading:
         return "byte" if block is not None and self.spans else "event"
 
     def _cuts(self, block: Segments | None, table: ScoreBatch, ranges: Ranges) -> Iterator[tuple[str, Sequence[str], Ints]]:
-        """Ways to cut the text: their name, their slices, and which slice each event is in."""
+        """Yield ways to divide the text: their name, their slices, and which slice each event is in."""
         if block is not None:
             names = self.corpus.group_names if self.corpus and self.corpus.group_names else ["all"]
             yield "group", names, segment_groups(block)[ranges.segment]
@@ -341,13 +341,13 @@ def _with_stored_figures(run: Run, evaluation: Evaluation) -> Evaluation:
 
 
 def _event_ranges(table: ScoreBatch) -> Ranges:
-    """Each row a range; the last of a segment ends one byte behind it, where the line end is."""
+    """Return each row a range; the last of a segment ends one byte behind it, where the line end is."""
     ranges = ranges_by_event([table])
     return replace(ranges, ends=ranges.ends + _ends_behind(table)) if len(table.ends) else ranges
 
 
 def _ends_behind(table: ScoreBatch) -> Ints:
-    """int64 [n], 1 for the last row of each segment."""
+    """Return int64 [n], 1 for the last row of each segment."""
     behind = np.zeros(len(table), np.int64)
     behind[np.cumsum(table.segment_events)[table.segment_events > 0] - 1] = 1
     return behind

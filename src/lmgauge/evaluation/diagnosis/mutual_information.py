@@ -136,7 +136,7 @@ class TokenStretches:
         return np.array([self._numbers.setdefault(token, len(self._numbers)) for token in tokens], np.int64)
 
     def finish(self) -> list[Ints]:
-        """The tokens of each stretch."""
+        """Return the tokens of each stretch."""
         return [np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in self._parts]
 
 
@@ -186,7 +186,7 @@ def _alike(text: list[Ints], sampled: list[Ints]) -> tuple[list[Ints], list[Ints
 
 
 def _classes_of(ids: Ints, tokens: int, largest: int) -> Ints:
-    """For each number of a token its class: the most frequent have one of their own, ties by number; the rest share 0."""
+    """Return the class of each token number: the most frequent have one of their own, ties by number; the rest share 0."""
     counts = np.bincount(ids, minlength=largest + 1)
     most = max(_FEWEST_CLASSES, math.isqrt(tokens // _PER_CELL))
     classes = np.zeros(len(counts), np.int64)
@@ -197,7 +197,7 @@ def _classes_of(ids: Ints, tokens: int, largest: int) -> Ints:
 
 
 def _bits_beyond_order(classes: Ints, distances: list[int], lengths: Ints, generator: np.random.Generator) -> Floats:
-    """What tokens tell of each other at each distance, less what they do in random order, float64 [distances]."""
+    """Return the bits that tokens tell of each other at each distance, less those in random order, float64 [distances]."""
     bits, shuffled = (
         mutual_information_by_distance(ids, distances, unit="bits", segment_lengths=lengths)
         for ids in (classes, generator.permutation(classes))

@@ -57,7 +57,7 @@ class Diagnosis:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, full precision; infinities stay floats."""
+        """Return everything as plain values, full precision; infinities stay floats."""
         found = asdict(self)
         found["slices"] = [{"name": slices.name, "unit": slices.unit, "rows": slice_rows(slices)} for slices in self.slices]
         for name in ("worst_tokens", "impossible_tokens", "worst_segments"):

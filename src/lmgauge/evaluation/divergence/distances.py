@@ -75,7 +75,7 @@ def normalised(logprob: Floats, name: str) -> Distribution | None:
     p = np.exp(logprob)
     mass = float(p.sum())
     if not math.isfinite(mass):
-        raise InputError(f"{name}: log_distribution holds a value that is no log-probability; look at it with lmgauge audit")
+        raise InputError(f"{name}: log_distribution returned a value that is not a log-probability; see lmgauge audit")
     return Distribution(logprob - math.log(mass), p / mass, mass) if mass else None
 
 
@@ -187,7 +187,7 @@ class ModelPair:
             yield self._distribution(0, of_a[first_a + position]), self._distribution(1, of_b[first_b + position])
 
     def _contexts(self, which: int, segment: SegmentEvents) -> tuple[EventContexts, int]:
-        """Contexts that hold those of a segment's events, and the number of its first event among them."""
+        """Return contexts that hold those of a segment's events, and the number of its first event among them."""
         whole = self._whole[which]
         if whole is not None:
             return whole, segment.before
@@ -198,7 +198,7 @@ class ModelPair:
         return normalised(model.log_distribution(context), model.label)
 
     def worst(self, segments: Sequence[SegmentEvents], kl: Floats) -> WorstContext | None:
-        """Where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
+        """Return where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
         if np.isnan(kl).all():
             return None
         event = int(np.nanargmax(kl))

@@ -52,7 +52,7 @@ class Drawn:
     text: NDArray[np.uint32] | None
 
     def documents(self) -> NDArray[np.int64] | None:
-        """int64 [segments], the document of each; None where documents are not known."""
+        """Return int64 [segments], the document of each; None where documents are not known."""
         numbers = [segment.document for segment in self.chosen if segment.document is not None]
         return np.array(numbers, np.int64) if len(numbers) == len(self.chosen) else None
 

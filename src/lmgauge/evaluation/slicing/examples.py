@@ -81,7 +81,7 @@ class ExampleHeap:
             self._push(Example(block.source, block.line(i), block.first + i, "", text, "", costs, float(values[i])))
 
     def _candidates(self, values: Floats) -> list[int]:
-        """The few that may enter, in order of the text."""
+        """Return the few that may enter, in order of the text."""
         if not self._kept or not len(values):
             return []
         kept = min(self._kept, len(values))
@@ -105,11 +105,11 @@ class ExampleHeap:
                 heapq.heapreplace(heap, item)
 
     def worst(self) -> tuple[Example, ...]:
-        """Those with the largest values above 0, largest first."""
+        """Return those with the largest values above 0, largest first."""
         return tuple(example for _, _, example in sorted(self._high, key=lambda item: (-item[0], -item[1])))
 
     def best(self) -> tuple[Example, ...]:
-        """Those with the smallest values below 0, smallest first."""
+        """Return those with the smallest values below 0, smallest first."""
         return tuple(example for _, _, example in sorted(self._low, key=lambda item: (-item[0], -item[1])))
 
 

@@ -46,7 +46,7 @@ class Ranges:
 
 
 def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Ranges:
-    """The ranges between the boundaries that all tables of the same segments share.
+    """Return the ranges between the boundaries that all tables of the same segments share.
 
     The end of a segment is a boundary of every table, also of one that has no row there: no row is in no range.
 
@@ -86,7 +86,7 @@ def _distinct(rising: Ints) -> Ints:
 
 
 def _with_line_ends(boundaries: Ints, chosen: NDArray[np.bool_]) -> Ints:
-    """The boundaries, and the line ends of these segments."""
+    """Return the boundaries, and the line ends of these segments."""
     more = np.flatnonzero(chosen)
     return np.union1d(boundaries, more * _STRIDE + _LINE_END) if len(more) else boundaries
 
@@ -96,8 +96,10 @@ _LINE_END = _STRIDE - 1
 
 
 def _boundaries(table: ScoreBatch) -> Ints:
-    """Of each row where it ends: its segment's number and the byte, in one number that rises. The last of a segment ends
-    where the line end does, whether or not the table has an event for it."""
+    """Return where each row ends, its segment's number and the byte in one number that rises.
+
+    The last row of a segment ends where the line end does, whether or not the table has an event for it.
+    """
     if len(table.ends) != len(table):
         raise InputError("the score table has no byte spans: add the columns 'start' and 'end'")
     segment = np.repeat(np.arange(len(table.segments), dtype=np.int64), table.segment_events)
@@ -217,7 +219,7 @@ def unescaped(token: str) -> str:
 
 
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:
-    """Rows of words whose span is not the word and one space before it: they lose what they cannot spell.
+    """Return rows of words whose span is not the word and one space before it: they lose what they cannot spell.
 
     The first word of a segment has no space before it, `</s>` nothing but the line end.
 

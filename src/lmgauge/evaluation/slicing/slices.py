@@ -86,8 +86,10 @@ def byte_classes(block: Segments) -> NDArray[np.uint8]:
 
 
 def range_classes(block: Segments, ranges: Ranges) -> Codes:
-    """int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of, white space only if there is
-    nothing else; ties go to the class named first."""
+    """Return int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of.
+
+    White space only if there is nothing else; ties go to the class named first.
+    """
     classes = byte_classes(block)
     starts, ends = _bytes_of(block, ranges)
     # Bytes of each class before every place of the text, looked up at both ends of each range.
@@ -102,14 +104,14 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
 
 
 def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
-    """Where ranges are in the block's bytes; line ends are left out."""
+    """Return where ranges are in the block's bytes; line ends are left out."""
     begin = block.starts[ranges.segment]
     end = np.minimum(begin + ranges.ends, block.ends[ranges.segment])
     return begin + np.minimum(ranges.starts, end - begin), end
 
 
 def _letters(block: Segments) -> NDArray[np.bool_]:
-    """Which bytes of the block are inside a segment and no white space."""
+    """Return which bytes of the block are inside a segment and no white space."""
     marks = np.zeros(len(block.data) + 1, np.int64)
     np.add.at(marks, block.starts, 1)
     np.add.at(marks, block.ends, -1)
@@ -118,7 +120,7 @@ def _letters(block: Segments) -> NDArray[np.bool_]:
 
 
 def _word_starts(block: Segments) -> NDArray[np.bool_]:
-    """Which bytes of the block are the first of a white-space word."""
+    """Return which bytes of the block are the first of a white-space word."""
     letter = _letters(block)
     begins = letter.copy()
     begins[1:] &= ~letter[:-1]
@@ -128,8 +130,10 @@ def _word_starts(block: Segments) -> NDArray[np.bool_]:
 
 
 def range_words(block: Segments, ranges: Ranges) -> Codes:
-    """int64 [ranges], the number within the block of the white-space word that a range ends in or behind; -1 where the
-    range has no byte of a word."""
+    """Return int64 [ranges], the number within the block of the white-space word that a range ends in or behind.
+
+    It is -1 where the range has no byte of a word.
+    """
     begins = _word_starts(block)
     letter = _letters(block)
     word_of_byte = np.cumsum(begins) - 1
@@ -208,7 +212,7 @@ def position_bands(position: Codes) -> Codes:
 
 
 def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
-    """int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range, line ends included.
+    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range, line ends included.
 
     Without the text bytes are those of the spans, the rest is 0.
     """
