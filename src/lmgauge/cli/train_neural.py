@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from lmgauge.choices import ARPA_ENDINGS
+from lmgauge.choices import ARPA_ENDINGS, DEFAULT_SEED
 from lmgauge.cli.command import options_given, under
 from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
@@ -81,7 +81,7 @@ def _run_options() -> list[Callable[[Any], Any]]:
             help="Precision of matrix products; bfloat16 is faster where the processor has it; elsewhere it becomes "
             "float32.  [default: float32]",
         ),
-        click.option("--seed", type=click.IntRange(min=0), help="Same seed, same model.  [default: 12345]"),
+        click.option("--seed", type=click.IntRange(min=0), help=f"Same seed, same model.  [default: {DEFAULT_SEED}]"),
     ]
 
 
