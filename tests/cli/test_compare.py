@@ -239,8 +239,8 @@ def other_table(folder: Path) -> None:
 SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "edited": (spoil_number, r"evaluation\.json: was changed after it was written"),
     "other table": (other_table, r"scores\.parquet: is not the table"),
-    "no table": (lambda f: (f / "scores.parquet").unlink(), "has no scores.parquet"),
-    "no evaluation": (lambda f: (f / "evaluation.json").unlink(), "has no evaluation.json"),
+    "no table": (lambda f: (f / "scores.parquet").unlink(), "scores.parquet is missing"),
+    "no evaluation": (lambda f: (f / "evaluation.json").unlink(), "evaluation.json is missing"),
     "no folder": (lambda f: shutil.rmtree(f), "no such run; make one with `lmgauge eval"),
     "empty evaluation": (lambda f: (f / "evaluation.json").write_text(""), "cannot be read as an evaluation"),
     "cut table": (

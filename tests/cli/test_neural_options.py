@@ -218,7 +218,7 @@ def test_interrupted_then_killed_then_done(folder: Path, tmp_path: Path) -> None
     assert not run.exists()
 
     resumed = ok("eval", "--json", "--threads", 1, *options, "-o", run)
-    told = int(resumed.stderr.split(" events")[0].replace(",", ""))
+    told = int(resumed.stderr.removeprefix("lmgauge: ").split(" events")[0].replace(",", ""))
     assert "events had been scored before the last run was interrupted" in resumed.stderr
     (whole,) = evaluate(*options, "--threads", 1)
     (found,) = json.loads(resumed.stdout)

@@ -122,7 +122,8 @@ _READING = (
 
 _COMPARISON = (
     click.option(
-        "--test",
+        "--significance",
+        "test",
         type=click.Choice([*SIGNIFICANCE_TESTS, "none"]),
         default="randomization",
         show_default=True,
@@ -155,7 +156,7 @@ def task_options(command: Function) -> Function:
     @wraps(command)
     def gathered(files: Files, reading: Reading, comparison: ComparisonSettings, printing: Printing, **own: Any) -> None:
         if comparison.test is None and comparison.resamples is not None:
-            raise click.UsageError("--test none draws nothing: leave out --resamples")
+            raise click.UsageError("--significance none draws nothing: leave out --resamples")
         command(task=TaskOptions(files, reading, comparison, printing), **own)
 
     declared: Function = gathered

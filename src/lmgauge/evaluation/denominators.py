@@ -12,7 +12,7 @@ from lmgauge.text.segments import Segments, count_text
 
 @dataclass(frozen=True)
 class Denominators:
-    """What the source text counts: never taken from token pieces. Line ends count as one byte and one character each."""
+    """Counts of the source text, never of token pieces; a line end is one byte and one character."""
 
     segments: int
     words: int

@@ -73,7 +73,7 @@ def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: boo
 
 
 class Evaluator:
-    """Collects the sums of one model, block by block, and turns them into numbers: for the whole and for groups."""
+    """The accumulator of one model: collects sums block by block and turns them into numbers, also of groups."""
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin

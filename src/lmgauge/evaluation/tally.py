@@ -30,7 +30,7 @@ class ZeroEvent:
 
 @dataclass
 class Tally:
-    """Sums over the rows added so far.
+    """An accumulator: exact sums over the rows added so far, whatever their batches.
 
     Attributes:
         exact: per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats.

@@ -79,7 +79,7 @@ class IndependentRows:
 
     @property
     def count(self) -> int:
-        """How many segments there are in all rows."""
+        """The number of segments in all rows."""
         return len(self.statistics[0]) if self.segments is None else self.segments
 
 
@@ -109,27 +109,27 @@ class Plan:
 
     @property
     def rows(self) -> int:
-        """How many rows of statistics there are."""
+        """The number of rows of statistics."""
         return len(self.data.statistics[0])
 
     @property
     def compares(self) -> bool:
-        """Whether there is more than one system."""
+        """True if there is more than one system."""
         return len(self.data.statistics) > 1
 
     @property
     def draws(self) -> bool:
-        """Whether there is anything to draw, or to leave out."""
+        """True if there is anything to draw, or to leave out."""
         return self.settings.test is not None and self.rows > 1
 
     @property
     def tosses(self) -> bool:
-        """Whether systems are compared with the first by swaps."""
+        """True if systems are compared with the first by swaps."""
         return self.draws and self.settings.test == RANDOMIZATION_TEST and self.compares
 
     @property
     def exact(self) -> bool:
-        """Whether all swaps are counted, and none is drawn."""
+        """True if all swaps are counted, and none is drawn."""
         return self.tosses and self.data.by_document and self.rows <= _ALL_SWAPS
 
     @property
@@ -143,7 +143,7 @@ class Plan:
 
     @property
     def resamples(self) -> int | None:
-        """How many resamples of segments are drawn."""
+        """The number of resamples of segments."""
         if not self.draws or self.data.by_document:
             return None
         asked = None if self.settings.test == RANDOMIZATION_TEST else self.settings.resamples

@@ -125,22 +125,7 @@ def _differences(
             continue
         first, second = (0.0 - part / size for part in nats)  # never -0.0
         a, b = (nats_to_scale(value, figure.scale) for value in (first, second))
-        if math.isfinite(first) and math.isfinite(second):
-            difference = difference_to_scale(second - first, figure.scale)
-        else:
-            difference = _quotient(a, b) if figure.scale == "perplexity" else _gap(a, b)
-        interval = intervals.get(figure)
         to_difference = partial(difference_to_scale, scale=figure.scale)
+        difference = to_difference(0.0 if first == second else second - first)  # two infinite figures are not apart
+        interval = intervals.get(figure)
         yield Difference(figure.name, a, b, difference, None if interval is None else interval.mapped(to_difference))
-
-
-def _quotient(first: float, second: float) -> float:
-    if math.isinf(first):
-        return 1.0 if math.isinf(second) else 0.0
-    return math.inf
-
-
-def _gap(first: float, second: float) -> float:
-    if math.isinf(first):
-        return 0.0 if math.isinf(second) else -math.inf
-    return math.inf

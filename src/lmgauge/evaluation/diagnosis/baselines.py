@@ -14,7 +14,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -218,21 +218,3 @@ def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
     parameters = zstandard.ZstdCompressor(level=19)
     found["zstd -19"] = ("LZ77 and finite-state entropy codes", parameters.compressobj())
     return found
-
-
-def baselines(corpus: Iterable[Segments], *, size: int | None = None, threads: int | None = None) -> tuple[Baseline, ...]:
-    """Return all baselines of a text, the cheapest first.
-
-    Args:
-        corpus: the text, as blocks.
-        size: bytes of it, if known.
-        threads: how many; no number depends on it.
-
-    >>> from lmgauge.text.documents import Corpus
-    >>> [b.bits_per_byte for b in baselines(Corpus.from_strings(["abab"])) if b.name == "uniform"]
-    [8.0]
-    """
-    collector = Baselines(size, threads)
-    for block in corpus:
-        collector.add(block)
-    return collector.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -65,9 +66,9 @@ class NetworkModel(ScoresStrings):
         return self.tokens.tokenizer
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """Hexadecimal digest of all that determines the probabilities."""
-        raise NotImplementedError
 
     @property
     def progress(self) -> Progress:
