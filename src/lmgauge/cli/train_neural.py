@@ -225,7 +225,7 @@ def train_and_tell(
             )
     except (KeyboardInterrupt, SystemExit):
         if shows:
-            say(f"lmgauge: stopped; the same command with --resume resumes from {output}.training", err=True)
+            say(f"lmgauge: stopped; the same command with --resume continues from {output}.training", err=True)
         raise
     if shows:
         _tell(result, as_json)
