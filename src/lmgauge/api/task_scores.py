@@ -38,7 +38,7 @@ from lmgauge.tasks.settings import (
     TerOptions,
 )
 from lmgauge.tasks.texts import Integers, References, Texts
-from lmgauge.text.labels import BY_NAMES
+from lmgauge.text.labels import BY_NAMES, Names
 
 GivenReferences = Sequence[str | Sequence[str | None]]
 Path = str | os.PathLike[str]
@@ -188,13 +188,11 @@ def score_systems(
     for kind, values in (("sources", originals), ("groups", groups)):
         if values is not None and len(values) != len(against):
             raise InputError(f"{len(values):,} {kind} for {len(against):,} segments: give one for each")
-    group_codes: dict[str, int] = {}
-    codes = None
-    if groups is not None:
-        codes = np.array([group_codes.setdefault(str(name), len(group_codes)) for name in groups], dtype=np.int32)
+    of_groups = Names()
+    codes = None if groups is None else of_groups.numbers(map(str, groups))
     numbers = None if documents is None else document_codes(documents, len(against))
     block = Block(against, tuple(outputs), codes, numbers, originals)
-    segments = ParallelTexts(list(outputs_of), [block], list(group_codes), UNKNOWN if documents is None else BY_NAMES)
+    segments = ParallelTexts(list(outputs_of), [block], of_groups.known, UNKNOWN if documents is None else BY_NAMES)
     return score_parallel(metric, segments, settings or ComparisonSettings())
 
 
