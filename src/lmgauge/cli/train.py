@@ -116,11 +116,13 @@ _SIZE = (
     click.option(
         "--order",
         type=click.IntRange(1, 64),
+        default=3,
         help="Length of the longest n-grams; ffnn: of the context, plus one.  [default: 3; ffnn: 5]",
     ),
     click.option(
         "--context",
         type=click.Choice(NGRAM_CONTEXTS),
+        default="sentence",
         help="Each line is a context of its own, or the whole text is one.  [default: sentence; neural: stream]",
     ),
     click.option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.choices import ARPA_ENDINGS
-from lmgauge.cli.command import names_of, refuse_given
+from lmgauge.cli.command import names_of, options_given, refuse_given
 from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
 from lmgauge.files import refuse_replacing
@@ -174,7 +174,7 @@ def train_network(
         files: what is read and written.
         reading: how the texts are read.
         run: how the run proceeds.
-        changes: what differs from the preset; None where it does not.
+        changes: what differs from the preset, where the user gave it.
 
     Raises:
         click.UsageError: the output is named like an ARPA file.
@@ -198,7 +198,8 @@ def train_network(
     refuse_replacing(
         {"-o": output}, [source.path for text in (corpus, valid) if text is not None for source in text.sources]
     )
-    settings = preset_settings(kind, files.preset, **changes)  # type: ignore[arg-type]  # click has checked it
+    chosen = {name: value for name, value in changes.items() if name in options_given()}  # not the defaults of n-grams
+    settings = preset_settings(kind, files.preset, **chosen)  # type: ignore[arg-type]  # click has checked it
     shows = Processes.from_environment().rank == 0
     try:
         with training_display(live=shows) as display:
