@@ -249,8 +249,8 @@ class Loop:
 
     def _validate(self, ids: NDArray[np.int64]) -> float:
         """Perplexity of the validation text; what rank 0 finds, as the last bits may be others in other processes."""
-        found = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
-        nats, events = self.processes.of_first(found).tolist()
+        sums = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
+        nats, events = self.processes.of_first(sums).tolist()
         return perplexity_of(nats, events)
 
     def _end_epoch(self, updates: int) -> None:

@@ -130,11 +130,11 @@ class OutputLayer:
 
     def _target_logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return float32 [n], each target's logit."""
-        found = (hidden.float() * self.weight[targets].float()).sum(1)
+        logits = (hidden.float() * self.weight[targets].float()).sum(1)
         if self.bias is not None:
-            found += self.bias[targets]
+            logits += self.bias[targets]
         # A column of its own: what adjusts logits takes [n, vocabulary].
-        return self.adjust(found[:, None])[:, 0]
+        return self.adjust(logits[:, None])[:, 0]
 
 
 @contextmanager
