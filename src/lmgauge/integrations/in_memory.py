@@ -74,7 +74,7 @@ class NamedTexts:
                 raise UsageError(f"text {name!r} can be read only once, but is read at each evaluation: save it in a file")
 
     def evaluate(self, network: PreTrainedModel) -> bool:
-        """Evaluate a network, as `checked_network` gives it, on all texts; training goes on as if nothing had happened.
+        """Evaluate a network, as `checked_network` gives it, on all texts; training continues unchanged.
 
         Returns:
             Whether the weights are other than those evaluated last; if not, nothing is computed again.
@@ -107,7 +107,7 @@ class NamedTexts:
 
 
 def checked_network(module: Any) -> PreTrainedModel:
-    """The network to evaluate, out of what frameworks put around it: compilation, and adapters that sit in its layers.
+    """Return the network to evaluate, without what frameworks put around it: compilation, adapters that sit in its layers.
 
     Raises:
         UsageError: it is not a causal network of the transformers library, or is steered from outside its layers.

@@ -169,7 +169,7 @@ def _settings(path: Path) -> Iterator[tuple[bytes, bytes]]:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             magic, version, _, count = _HEAD.unpack_from(data, 0)
             if magic != MAGIC or version not in _VERSIONS or count > _MOST_SETTINGS:
-                raise ModelFileError(f"{path}: not a GGUF file of version 2 or 3, or damaged")
+                raise ValueError("not a GGUF file of version 2 or 3, or damaged")
             at = _HEAD.size
             for _ in range(count):
                 end = _after_string(data, at)

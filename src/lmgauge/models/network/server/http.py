@@ -291,7 +291,7 @@ def _one_line(text: str) -> str:
 
 
 def _set_timeout(connected: socket.socket | None) -> None:
-    """Computing takes longer than being reached."""
+    """Allow a reply more time than a connection."""
     if connected is not None:
         connected.settimeout(_READ_SECONDS)
 

@@ -148,7 +148,7 @@ class Server:
         raise refusal
 
     def _check_places(self) -> None:
-        """That a token's log-probability is of that token: the last tokens of two texts have the same alternatives.
+        """Check that a token's log-probability is of that token: the last tokens of two texts have the same alternatives.
 
         Raises:
             ServerError: they do not, so that scores are of some other place.

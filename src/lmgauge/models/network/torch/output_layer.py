@@ -73,7 +73,7 @@ class OutputLayer:
         return self._target_logits(hidden, targets).double() - (largest.double() + total.log())
 
     def _sums(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-        """A shift (float32 [n]) and the sum of exponentials of logits less it (float64 [n]), not finite if that overflows.
+        """Return a shift, float32 [n], and the sum of exponentials of logits less it, float64 [n], inf or NaN on overflow.
 
         The shift is the largest logit of the first tile: the others are most often as large, and looking for theirs would
         cost a pass over memory for each. Where it is small, nothing is subtracted at all, which spares another.
