@@ -122,6 +122,10 @@ def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -
 
     Args, Raises: as in `clean_lines`.
 
+    Example:
+        >>> clean_record(b"a\\r\\nb", Place("x"), "fail", TextReport()).data
+        b'a\\nb'
+
     Returns:
         The record, or None if it is to be skipped.
     """

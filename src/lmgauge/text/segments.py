@@ -56,7 +56,17 @@ class Segments:
         return len(self.starts)
 
     def text(self, i: int) -> bytes:
-        """Return segment `i` (counted from 0 in this object) as UTF-8, without its terminator."""
+        """Return a segment as UTF-8 bytes, without its terminator.
+
+        Args:
+            i: the segment, counted from 0 in this object.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
+            >>> block.text(1), block.line(1)
+            (b'sat', 2)
+        """
         return self.data[self.starts[i] : self.ends[i]].tobytes()
 
     def byte_count(self) -> int:
@@ -77,6 +87,12 @@ class Segments:
 
         Returns:
             UTF-8 bytes, each line with its newline.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
+            >>> block.as_lines(np.array([False, True]), records=True)
+            b'{"text": "sat"}\\n'
         """
         if not records:
             return self.data[np.repeat(chosen, self.ends - self.starts + self.terminator)].tobytes()
@@ -186,7 +202,18 @@ def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def is_character_start(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which bytes of valid UTF-8 begin a code point, that is, are not 0b10xxxxxx (RFC 3629, section 3)."""
+    """Return which bytes of valid UTF-8 begin a code point, that is, are not 0b10xxxxxx (RFC 3629, section 3).
+
+    Args:
+        data: uint8 [bytes].
+
+    Returns:
+        bool [bytes].
+
+    Example:
+        >>> is_character_start(np.frombuffer("für".encode(), np.uint8))
+        array([ True,  True, False,  True])
+    """
     starts: NDArray[np.bool_] = (data & 0xC0) != 0x80
     return starts
 

@@ -98,7 +98,7 @@ class StreamEncoder:
                 self._skipped[spaces[spaces != EOS]] = True
 
     def finish(self) -> int:
-        """The vocabulary is complete: from now on tokens that it does not have are `UNK`. Returns its size."""
+        """Close the vocabulary, so that from now on tokens that it does not have are `UNK`, and return its size."""
         if isinstance(self.vocabulary, VocabularyBuilder):
             self.vocabulary = self.vocabulary.finish()
         return len(self.vocabulary)
