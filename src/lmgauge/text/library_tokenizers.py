@@ -269,5 +269,4 @@ def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int6
     # Positions in `data` only grow from segment to segment, so one running maximum serves all of them, as long as
     # none lies before its own segment.
     highest = np.maximum.accumulate(np.maximum(byte_ends, segments.starts[owner]))
-    result: NDArray[np.int64] = highest - segments.starts[owner]
-    return result
+    return highest - segments.starts[owner]

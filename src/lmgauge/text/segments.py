@@ -77,6 +77,10 @@ class Segments:
         """Return the line (record) number of segment `i` in `source`, counted from 1."""
         return self.first_line + i if self.line_numbers is None else int(self.line_numbers[i])
 
+    def lines(self) -> NDArray[np.int64]:
+        """Return the line (record) number of each segment in `source`, int64 [segments]."""
+        return np.arange(len(self)) + self.first_line if self.line_numbers is None else self.line_numbers
+
     def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
         """Return some segments as the lines of a file.
 
@@ -101,9 +105,7 @@ class Segments:
 
     def identifiers(self) -> list[str]:
         """Return the id of each segment, "file:line" where its source gave none."""
-        if self.ids is not None:
-            return self.ids
-        return [f"{self.source}:{self.line(i)}" for i in range(len(self))]
+        return [f"{self.source}:{line}" for line in self.lines().tolist()] if self.ids is None else self.ids
 
 
 @dataclass(slots=True)

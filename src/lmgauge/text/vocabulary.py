@@ -153,8 +153,7 @@ class Vocabulary:
         encoded = token.encode(errors="surrogatepass")
         if not encoded:
             return -1
-        found: int = _native.find_token(self.arrays, np.frombuffer(encoded, np.uint8))
-        return found
+        return _native.find_token(self.arrays, np.frombuffer(encoded, np.uint8))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -185,8 +185,7 @@ class _Matches:
         def covered_before(places: NDArray[np.int64]) -> NDArray[np.int64]:
             span = np.searchsorted(begins, places, side="right")
             over = np.maximum(ends[np.maximum(span - 1, 0)] - places, 0)
-            covered: NDArray[np.int64] = np.where(span > 0, up_to[span] - over, 0)
-            return covered
+            return np.where(span > 0, up_to[span] - over, 0)
 
         return covered_before(test.ends + test.terminators) - covered_before(test.starts)
 

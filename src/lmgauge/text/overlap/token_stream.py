@@ -47,8 +47,7 @@ class EncodedBlock:
         if self.text.terminator:
             words: NDArray[np.uint32] = self.ids[self.ids != EOS]
             return words
-        stream: NDArray[np.uint32] = np.where(self.ids == EOS, np.uint32(UNK), self.ids)
-        return stream
+        return np.where(self.ids == EOS, np.uint32(UNK), self.ids)
 
     def places(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where tokens begin.
