@@ -33,11 +33,7 @@ _NO_SEGMENTS = np.zeros(0, np.int64)
 
 
 def find_overlap(
-    train: Corpus,
-    test: Corpus,
-    settings: OverlapSettings | None = None,
-    *,
-    threads: int | None = None,
+    train: Corpus, test: Corpus, settings: OverlapSettings | None = None, *, threads: int | None = None
 ) -> Overlap:
     """Find what of a test text is in a training text.
 
