@@ -24,8 +24,6 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
-from lmgauge.version import __version__
-
 _LINES = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
 _HOMES = {line.split()[3]: line.split()[1] for line in _LINES if line.startswith("from ")}
 _NAMESPACES = [name for name, home in _HOMES.items() if home == "lmgauge"]
