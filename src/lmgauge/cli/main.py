@@ -42,9 +42,9 @@ SECTIONS = {
         ),
     },
     "Tasks": {
-        "bleu": ("lmgauge.cli.bleu:bleu", "Score translations with BLEU, as sacreBLEU does."),
-        "chrf": ("lmgauge.cli.chrf:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
-        "ter": ("lmgauge.cli.ter:ter", "Measure the translation edit rate, as sacreBLEU does."),
+        "bleu": ("lmgauge.cli.translation:bleu", "Score translations with BLEU, as sacreBLEU does."),
+        "chrf": ("lmgauge.cli.translation:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
+        "ter": ("lmgauge.cli.translation:ter", "Measure the translation edit rate, as sacreBLEU does."),
         "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
         "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),

@@ -38,7 +38,7 @@ def sample(
         count: how many segments.
         seed: same seed, same text.
         temperature: log-probabilities are divided by it; 0 takes the most probable token each time.
-        top_k: only the so many most probable tokens are drawn from (ties by id).
+        top_k: draw only from this number of most probable tokens (ties by id).
         max_tokens: a segment ends here at the latest.
         prompt: text each segment begins with.
         allow_unk: whether `<unk>` may be drawn; otherwise its mass is shared among the others.
@@ -138,9 +138,9 @@ def _draw(logprob: NDArray[np.float64], generator: np.random.Generator, temperat
         return int(np.argmax(logprob))
     weights = np.exp((logprob - best) / temperature)
     if top_k is not None and top_k < len(weights):
-        kept = np.argsort(-weights, kind="stable")[:top_k]
+        likeliest = np.argsort(-weights, kind="stable")[:top_k]
         chosen = np.zeros_like(weights)
-        chosen[kept] = weights[kept]
+        chosen[likeliest] = weights[likeliest]
         weights = chosen
     cumulative = np.cumsum(weights)
     return int(np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right"))

@@ -58,7 +58,7 @@ class MixtureFit:
         events: of the held-out text, `</s>` included.
         skipped: of these, to which no component of positive weight gives any probability: they tell nothing of the weights.
         held_out_sha256: digest of the held-out text.
-        given: whether the weights were given and only measured.
+        measured: True if the weights were chosen by the user and only measured.
     """
 
     weights: tuple[float, ...]
@@ -70,7 +70,7 @@ class MixtureFit:
     events: int
     skipped: int
     held_out_sha256: str = ""
-    given: bool = False
+    measured: bool = False
 
     @property
     def perplexity(self) -> float:
@@ -83,11 +83,11 @@ class MixtureFit:
         return self.perplexities[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; infinities, which JSON does not have, as the string "inf"."""
+        """Return plain values; infinities, which JSON does not have, as the string "inf"; `measured` is called "given"."""
         content = asdict(self) | {"perplexity": self.perplexity}
         content["perplexities"] = list(self.perplexities)
         content["component_perplexities"] = list(self.component_perplexities)
-        return {key: _plain(value) for key, value in content.items()}
+        return {"given" if key == "measured" else key: _plain(value) for key, value in content.items()}
 
     def __str__(self) -> str:
         weights = ", ".join(f"{weight:.4f}" for weight in self.weights)
@@ -127,7 +127,7 @@ def estimate_weights(
         models: at least two over the same tokens.
         held_out: text that no component was trained on.
         tolerance: EM ends when no weights could gain as many nats per event (or a step gains less than rounding loses).
-        max_iterations: it ends after so many steps at the latest.
+        max_iterations: the largest number of steps.
         threads: how many; the weights do not depend on it.
         names: what to call the models in messages; their labels if not given.
         progress: is called with a few words when a stage begins.
@@ -171,7 +171,7 @@ def measure_weights(
     start = check_weights(weights, len(models))
     logprob = _log_probabilities(models, held_out, threads, names, progress)
     fit = fit_weights(logprob, start=start, max_iterations=0)
-    return replace(fit, held_out_sha256=held_out.report.sha256, given=True)
+    return replace(fit, held_out_sha256=held_out.report.sha256, measured=True)
 
 
 def fit_weights(

@@ -252,7 +252,7 @@ class _Stream:
 
 
 def _in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Yield blocks in groups of at least so many events that batches fill."""
+    """Yield blocks in groups with enough events to fill batches."""
     group: list[BlockEvents] = []
     for events in blocks:
         group.append(events)

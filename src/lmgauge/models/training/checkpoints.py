@@ -36,7 +36,7 @@ class Checkpoint:
 
     Attributes:
         note: position, learning rate, history and settings, as JSON values.
-        tensors: parameters and the optimiser's state by name.
+        tensors: parameters and the optimizer's state by name.
         own: of this process: carried state and random generators by name.
     """
 
@@ -67,8 +67,8 @@ class CheckpointFolder:
 
     def newest(self) -> Path | None:
         """Return the checkpoint to resume from; None if there is none yet."""
-        found = [(int(name[len(_PREFIX) :]), self.path / name) for name in self._names()]
-        return max(found)[1] if found else None
+        checkpoints = [(int(name[len(_PREFIX) :]), self.path / name) for name in self._names()]
+        return max(checkpoints)[1] if checkpoints else None
 
     def _names(self) -> list[str]:
         try:
@@ -200,13 +200,13 @@ def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's state by name: number of the parameter and name of the quantity."""
+    """Return the optimizer's state by name: number of the parameter and name of the quantity."""
     state = optimizer.state_dict()["state"]
     return {f"{number}.{name}": value for number, values in state.items() for name, value in values.items()}
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put the optimiser's state back."""
+    """Put the optimizer's state back."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         number, _, quantity = name.partition(".")

@@ -44,7 +44,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _to_gradient(logits: Tensor, bias: Tensor | None, targets: Tensor, of_bias: Tensor | None) -> Tensor:
-    """Turns logits [rows, vocabulary] into the gradient of their summed loss, in place; returns that loss, float64.
+    """Turn logits [rows, vocabulary] into the gradient of their summed loss, in place; return that loss, float64.
 
     The gradient by the bias is added to `of_bias`.
     """

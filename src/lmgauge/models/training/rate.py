@@ -1,4 +1,4 @@
-"""Optimisers and learning rates: the schedules of the papers, and when to stop."""
+"""Optimizers and learning rates: the schedules of the papers, and when to stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BETAS = (0.9, 0.99)
 
 
 def make_optimizer(model: nn.Module, settings: NeuralTrainingSettings) -> torch.optim.Optimizer:
-    """Return the optimiser of a model's parameters; weight decay acts on matrices, not on biases and gains."""
+    """Return the optimizer of a model's parameters; weight decay acts on matrices, not on biases and gains."""
     parameters = list(model.parameters())
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=settings.learning_rate, fused=True)

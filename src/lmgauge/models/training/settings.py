@@ -223,7 +223,7 @@ class RunSettings:
     Attributes:
         tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
         min_count: tokens that occur less often become `<unk>`.
-        vocab_size: only so many of the most frequent tokens stay.
+        vocab_size: only this number of the most frequent tokens stays.
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
         resume: resume a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.

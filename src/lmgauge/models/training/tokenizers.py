@@ -45,12 +45,12 @@ def make_training_tokenizer(
     name = f"{kind}-{size}-{TOKENIZER_FILE}"
     wanted = _size(kind, size)
     # Without a checkpoint it is that of a run which was killed early, perhaps on another text.
-    kept = folder.kept(name) if folder.newest() is not None else None
-    if kept is None and processes.rank == 0:
+    content = folder.kept(name) if folder.newest() is not None else None
+    if content is None and processes.rank == 0:
         progress(f"training a tokenizer with {size} subwords")
-        kept = train_subwords(kind, wanted, texts)
-        folder.keep(name, kept)
-    return HuggingFaceTokenizer(processes.bytes_of_first(kept or b""), name)
+        content = train_subwords(kind, wanted, texts)
+        folder.keep(name, content)
+    return HuggingFaceTokenizer(processes.bytes_of_first(content or b""), name)
 
 
 def _size(kind: str, text: str) -> int:
@@ -68,7 +68,7 @@ def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
 
     Args:
         kind: bpe (Sennrich et al. 2016) or unigram (Kudo 2018).
-        size: how many, `<unk>`, `<s>` and `</s>` with ids 0, 1 and 2 included; fewer if the text does not give so many.
+        size: how many, `<unk>`, `<s>` and `</s>` with ids 0, 1 and 2 included; fewer if the text has fewer.
         texts: the text, read once.
 
     Returns:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmgauge.models.network.engine import Job
+from lmgauge.models.network.engine import Job, free_bytes
 
 # More does not make a processor faster: its products are at full speed, and less stays in its caches.
 _CPU_TOKENS = 2048
@@ -103,8 +102,4 @@ def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
 def _free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) << 10
-    except (OSError, ValueError, StopIteration):
-        return _FALLBACK_FREE_BYTES  # another system
+    return free_bytes() or _FALLBACK_FREE_BYTES

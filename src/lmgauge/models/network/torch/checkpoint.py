@@ -127,8 +127,8 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
 def positions_of(network: PreTrainedModel) -> int | None:
     """Return how many tokens a network has positions for; None if it has no limit."""
     config = network.config.get_text_config()
-    found = (getattr(config, name, None) for name in _POSITIONS)
-    return next((int(n) for n in found if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
+    limits = (getattr(config, name, None) for name in _POSITIONS)
+    return next((int(n) for n in limits if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
 
 
 def _hub_answers() -> bool:

@@ -73,7 +73,7 @@ class OutputLayer:
         return self._target_logits(hidden, targets).double() - (largest.double() + total.log())
 
     def _sums(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-        """A shift (float32 [n]) and the sum of exponentials of logits less it (float64 [n]), not finite if that overflows.
+        """Return a shift, float32 [n], and the sum of exponentials of logits less it, float64 [n], inf or NaN on overflow.
 
         The shift is the largest logit of the first tile: the others are most often as large, and looking for theirs would
         cost a pass over memory for each. Where it is small, nothing is subtracted at all, which spares another.
@@ -130,11 +130,11 @@ class OutputLayer:
 
     def _target_logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return float32 [n], each target's logit."""
-        found = (hidden.float() * self.weight[targets].float()).sum(1)
+        logits = (hidden.float() * self.weight[targets].float()).sum(1)
         if self.bias is not None:
-            found += self.bias[targets]
+            logits += self.bias[targets]
         # A column of its own: what adjusts logits takes [n, vocabulary].
-        return self.adjust(found[:, None])[:, 0]
+        return self.adjust(logits[:, None])[:, 0]
 
 
 @contextmanager
