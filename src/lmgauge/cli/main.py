@@ -206,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         code = _output_failed(error)
     except SystemExit as error:
-        # click meets a reader that has gone (`| head`) with exit code 1 and a wrapped standard output; to us that is not an error.
+        # click meets a closed pipe (`| head`) with exit code 1 and a wrapped standard output; to us that is not an error.
         if type(sys.stdout).__name__ != "_PacifyFlushWrapper":
             _leave_threads(error.code)
             raise
