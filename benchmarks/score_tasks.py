@@ -83,10 +83,11 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
     if kind.startswith("paired"):
         systems = {system: texts[system] for system in task_texts.SYSTEMS}
         test = kind.split()[1]
+        settings = lmgauge.tasks.ComparisonSettings(test=test, threads=1)  # type: ignore[arg-type]
 
         def compare() -> list[float]:
             found = lmgauge.tasks.score_systems(
-                metrics["BLEU"], hypotheses=systems, references=references, test=test, threads=1
+                metrics["BLEU"], hypotheses=systems, references=references, settings=settings
             )
             means = [item.mean for item in found if test == "bootstrap" and item.mean is not None]
             return (

@@ -16,7 +16,9 @@ from lmgauge.tasks.tokenizers import TOKENIZERS
 from tests.reference.ngram import KINDS as REFERENCE_KINDS
 
 SOURCE = Path(choices.__file__).parent
-LISTS = {name: tuple(values) for name, values in vars(choices).items() if name.isupper()}
+LISTS = {
+    name: tuple(values) for name, values in vars(choices).items() if name.isupper() and isinstance(values, tuple | dict)
+}
 
 
 def typed(path: Path) -> Iterator[tuple[int, set[str]]]:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
-    *("choices", "context_policy", "contexts", "errors", "files", "json_text"),
+    *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text"),
     *("progress", "readable", "result_list", "scoring", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
@@ -47,7 +47,7 @@ ALLOWED: dict[str, set[str]] = {
     "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
-    "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
+    "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
     "api": FOR_ALL | EVERY_ROOM,
     "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "__main__": {"lmgauge.cli"},
@@ -70,7 +70,7 @@ LIBRARIES: dict[str, set[str]] = {
     "information": {"numpy"},
     "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
-    "models": {"numpy", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
+    "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
@@ -118,7 +118,7 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def room(module: str) -> str:
-    """The room a module belongs to: `lmgauge.models.ngram.arpa` -> `models`."""
+    """The room a module belongs to: `lmgauge.models.ngram.arpa_reader` -> `models`."""
     first = module.split(".")[1] if "." in module else ""
     return first if first in ALLOWED else ""
 

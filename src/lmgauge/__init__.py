@@ -20,18 +20,21 @@ from lmgauge.version import __version__
 if TYPE_CHECKING:
     from lmgauge import information, tasks
     from lmgauge.api.audit import audit, audit_run
+    from lmgauge.api.calc import calc
     from lmgauge.api.compare import compare, compare_recipes
     from lmgauge.api.diagnose import diagnose
     from lmgauge.api.divergence import divergence
     from lmgauge.api.evaluate import evaluate, evaluate_scores
+    from lmgauge.api.info import Info, info
     from lmgauge.api.mix import mix
     from lmgauge.api.outputs import Outputs
     from lmgauge.api.overlap import overlap
     from lmgauge.api.sample import sample
     from lmgauge.api.sentences import perplexity, score_text
+    from lmgauge.api.split import SplitText, split
     from lmgauge.api.train import train, train_neural
     from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
-    from lmgauge.evaluation.audit import Audit
+    from lmgauge.evaluation.audit.results import Audit
     from lmgauge.evaluation.comparison.results import Comparison, Comparisons
     from lmgauge.evaluation.diagnosis.results import Diagnosis
     from lmgauge.evaluation.divergence.divergence import Divergence
@@ -39,8 +42,10 @@ if TYPE_CHECKING:
     from lmgauge.models.custom import CustomModel
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.architectures import register_architectures
     from lmgauge.models.network.torch.model import NeuralModel
-    from lmgauge.models.ngram.arpa import read_arpa, write_arpa
+    from lmgauge.models.ngram.arpa_reader import read_arpa
+    from lmgauge.models.ngram.arpa_writer import write_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.models.registry import load_model
@@ -52,7 +57,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 _HOMES = {
-    "Audit": "lmgauge.evaluation.audit",
+    "Audit": "lmgauge.evaluation.audit.results",
     "CheckFailedError": "lmgauge.errors",
     "Comparison": "lmgauge.evaluation.comparison.results",
     "Comparisons": "lmgauge.evaluation.comparison.results",
@@ -62,6 +67,7 @@ _HOMES = {
     "Divergence": "lmgauge.evaluation.divergence.divergence",
     "Evaluation": "lmgauge.evaluation.results",
     "Evaluations": "lmgauge.evaluation.results",
+    "Info": "lmgauge.api.info",
     "InputError": "lmgauge.errors",
     "LanguageModel": "lmgauge.models.protocol",
     "LmgaugeError": "lmgauge.errors",
@@ -77,27 +83,32 @@ _HOMES = {
     "ScoredText": "lmgauge.models.scored_text",
     "ScoredTexts": "lmgauge.models.scored_text",
     "ScoringOptions": "lmgauge.models.network.options",
+    "SplitText": "lmgauge.api.split",
     "UsageError": "lmgauge.errors",
     "Vocabulary": "lmgauge.text.vocabulary",
     "audit": "lmgauge.api.audit",
     "audit_run": "lmgauge.api.audit",
+    "calc": "lmgauge.api.calc",
     "compare": "lmgauge.api.compare",
     "compare_recipes": "lmgauge.api.compare",
     "diagnose": "lmgauge.api.diagnose",
     "divergence": "lmgauge.api.divergence",
     "evaluate": "lmgauge.api.evaluate",
     "evaluate_scores": "lmgauge.api.evaluate",
+    "info": "lmgauge.api.info",
     "load_model": "lmgauge.models.registry",
     "mix": "lmgauge.api.mix",
     "overlap": "lmgauge.api.overlap",
     "perplexity": "lmgauge.api.sentences",
-    "read_arpa": "lmgauge.models.ngram.arpa",
+    "read_arpa": "lmgauge.models.ngram.arpa_reader",
     "read_scores": "lmgauge.scores",
+    "register_architectures": "lmgauge.models.network.torch.architectures",
     "sample": "lmgauge.api.sample",
     "score_text": "lmgauge.api.sentences",
+    "split": "lmgauge.api.split",
     "train": "lmgauge.api.train",
     "train_neural": "lmgauge.api.train",
-    "write_arpa": "lmgauge.models.ngram.arpa",
+    "write_arpa": "lmgauge.models.ngram.arpa_writer",
 }
 
 _NAMESPACES = ("information", "tasks")
@@ -114,6 +125,7 @@ __all__ = [
     "Divergence",
     "Evaluation",
     "Evaluations",
+    "Info",
     "InputError",
     "LanguageModel",
     "LmgaugeError",
@@ -129,17 +141,20 @@ __all__ = [
     "ScoredText",
     "ScoredTexts",
     "ScoringOptions",
+    "SplitText",
     "UsageError",
     "Vocabulary",
     "__version__",
     "audit",
     "audit_run",
+    "calc",
     "compare",
     "compare_recipes",
     "diagnose",
     "divergence",
     "evaluate",
     "evaluate_scores",
+    "info",
     "information",
     "load_model",
     "mix",
@@ -147,8 +162,10 @@ __all__ = [
     "perplexity",
     "read_arpa",
     "read_scores",
+    "register_architectures",
     "sample",
     "score_text",
+    "split",
     "tasks",
     "train",
     "train_neural",

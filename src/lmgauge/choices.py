@@ -1,11 +1,13 @@
 """The lists that options are chosen from: each stands here once, for the library and for the command line.
 
-Nothing of ours is imported, so that the help page of a command needs no more than this.
+Nothing of ours but the light table of figures is imported, so that the help page of a command needs no more than this.
 """
 
 from __future__ import annotations
 
 from typing import Literal, get_args
+
+from lmgauge.figures import COMPARED
 
 DEFAULT_SEED = 12345
 """Of everything that is drawn."""
@@ -19,6 +21,8 @@ ErrorPolicy = Literal["fail", "replace", "skip"]
 ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
+SplitBy = Literal["group", "document"]
+SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)
 OverlapUnit = Literal["word", "character"]
 OVERLAP_UNITS: tuple[OverlapUnit, ...] = get_args(OverlapUnit)
 
@@ -62,7 +66,7 @@ ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
-COMPARED_METRICS = ("perplexity", "bits_per_byte", "bits_per_character", "bits_per_word")
+COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
 AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
 

@@ -31,6 +31,10 @@ class ModelFileError(LmgaugeError, ValueError):
     """Raised when a model directory or an ARPA file is damaged, truncated or not of the kind asked for."""
 
 
+class ProbabilityError(ModelFileError):
+    """Raised when a model gives an event a probability above one; an audit reports it as a failed check."""
+
+
 class MissingExtraError(LmgaugeError, ImportError):
     """Raised when a feature needs an optional library that is not installed."""
 

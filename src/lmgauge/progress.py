@@ -41,6 +41,11 @@ def say_progress(stage: str) -> None:
     _LISTENER.get()(stage)
 
 
+def listener() -> Listener:
+    """Return who listens here, for threads to speak to: they do not inherit it."""
+    return _LISTENER.get()
+
+
 class Speed:
     """Tokens a second since the beginning, for people who wait."""
 

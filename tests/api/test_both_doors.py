@@ -13,8 +13,7 @@ from tests.cli.commands import ok
 
 import lmgauge
 from lmgauge import Corpus, Outputs, ScoringOptions, UsageError
-from lmgauge.evaluation.run_folder import run_settings
-from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE
+from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, run_settings
 from lmgauge.json_text import to_json
 
 KN, LAPLACE = "modified-kneser-ney", "laplace"

@@ -51,7 +51,6 @@ def test_defaults_are_those_of_the_command_line() -> None:
     [
         ("compare", ["a", "b"], {"resamples", "seed", "threads", "examples"}),
         ("diagnose", ["run"], {"contexts", "exhaustive", "sample_tokens", "examples", "seed", "threads"}),
-        ("overlap", ["a", "b"], {"n", "near", "fold", "threads"}),
         ("audit", ["-m", "a", "b"], {"exhaustive", "contexts", "compression_bytes", "seed", "max_overlap", "threads"}),
         ("divergence", ["a", "b"], {"events", "top_k", "seed", "threads"}),
     ],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ from lmgauge.tasks import (
     TER,
     WER,
     ChrF,
+    ComparisonSettings,
+    CorrelationSettings,
+    Reading,
     align_files,
     correlate_tables,
     score_files,
@@ -26,11 +30,13 @@ from lmgauge.tasks import (
     score_segments,
     score_systems,
 )
+from lmgauge.tasks.settings import BleuOptions, ChrfOptions, NormalizationOptions, TerOptions
 
 REFERENCES = ["the cat sits on the mat", "it is raining today", "nothing to see here , move on", "a dog barks"]
 GOOD = ["the cat sat on the mat", "it is raining today", "nothing to see here , move on", "a dog barks"]
 BAD = ["a cat was on a mat", "rain", "see nothing here , move", "the dog"]
 TWO = [[text, text.replace("the", "a")] for text in REFERENCES]
+NOTHING = ComparisonSettings(test=None)
 FUNCTIONS = [
     (lmgauge.tasks.bleu, BLEU, {"order": 2, "tokenizer": "none"}),
     (lmgauge.tasks.chrf, ChrF, {"word_order": 2, "beta": 1}),
@@ -71,7 +77,7 @@ def test_numbers_by_hand() -> None:
 @EACH
 def test_functions_are_the_metric_with_these_options(function: Any, metric: Any, options: dict[str, Any]) -> None:
     found = function(hypotheses=BAD, references=TWO, **options)
-    (item,) = score_systems(metric(**options), hypotheses=BAD, references=TWO, test=None)
+    (item,) = score_systems(metric(**options), hypotheses=BAD, references=TWO, settings=NOTHING)
     assert found == item.score
     assert item.system == "system"
     assert found == function(hypotheses=tuple(BAD), references=[tuple(pair) for pair in TWO], threads=2, **options)
@@ -120,12 +126,22 @@ def test_systems_are_held_against_the_first() -> None:
 
 def test_groups_are_scored_too() -> None:
     names = ["x", "y", "x", "y"]
-    (found,) = score_systems(WER(), hypotheses=BAD, references=REFERENCES, groups=names, test=None)
+    (found,) = score_systems(WER(), hypotheses=BAD, references=REFERENCES, groups=names, settings=NOTHING)
     assert list(found.groups) == ["x", "y"]
     for name, score in found.groups.items():
         part = [[text for text, group in zip(side, names, strict=True) if group == name] for side in (BAD, REFERENCES)]
         assert score == lmgauge.tasks.wer(hypotheses=part[0], references=part[1])
     assert sum(score.errors for score in found.groups.values()) == found.score.errors
+
+
+def test_keywords_are_the_fields_of_the_metric() -> None:
+    for _, metric, _ in FUNCTIONS:
+        made = {BLEU: BleuOptions, ChrF: ChrfOptions, TER: TerOptions}.get(metric, NormalizationOptions)
+        assert get_type_hints(made) == {field.name: get_type_hints(metric)[field.name] for field in fields(metric)}
+    with pytest.raises(TypeError, match="ordr"):
+        lmgauge.tasks.bleu(hypotheses=BAD, references=REFERENCES, ordr=3)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="choose from randomization, bootstrap"):
+        ComparisonSettings(test="t-test")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -137,9 +153,9 @@ def test_groups_are_scored_too() -> None:
         ({"hypotheses": {"a": GOOD, "b": [""] * 4}}, InputError, "all 4 hypotheses of b are blank"),
         ({"hypotheses": [], "references": []}, InputError, "no segment to score"),
         ({"groups": ["a"]}, InputError, "1 groups for 4 segments"),
-        ({"test": "t-test"}, UsageError, "choose from randomization, bootstrap"),
-        ({"test": "bootstrap", "resamples": 39}, UsageError, "at least 40"),
-        ({"seed": -1}, UsageError, "seed"),
+        ({"settings": ComparisonSettings(test="bootstrap", resamples=39)}, UsageError, "at least 40"),
+        ({"settings": ComparisonSettings(seed=-1)}, UsageError, "seed"),
+        ({"sources": BAD}, UsageError, "BLEU does not use source texts"),
     ],
 )
 def test_systems_that_cannot_be_scored(options: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -157,26 +173,29 @@ def test_files_are_scored_as_lists(files: dict[str, Path], metric: Any) -> None:
     lists = score_systems(metric, hypotheses={"good": GOOD, "bad": BAD}, references=REFERENCES)
     assert found == lists
     assert told == [4]
-    (one,) = score_files(metric, references=[files["ref"]], hypotheses=files["bad"], test=None, threads=1)
+    (one,) = score_files(
+        metric, references=[files["ref"]], hypotheses=files["bad"], settings=ComparisonSettings(test=None, threads=1)
+    )
     assert one.score.to_dict() == {**lists[1].score.to_dict(), "signature": one.score.signature}
 
 
 def test_several_references_in_files_records_and_folders(files: dict[str, Path], tmp_path: Path) -> None:
-    (wanted,) = score_systems(BLEU(), hypotheses={"bad": BAD}, references=TWO, test=None)
+    (wanted,) = score_systems(BLEU(), hypotheses={"bad": BAD}, references=TWO, settings=NOTHING)
     second = written(tmp_path / "second.txt", [pair[1] for pair in TWO])
     rows = written(tmp_path / "ref.jsonl", [json.dumps({"one": a, "two": b}) for a, b in TWO])
     packed = tmp_path / "bad.jsonl.gz"
     packed.write_bytes(gzip.compress("".join(json.dumps({"out": text}) + "\n" for text in BAD).encode()))
-    for references, reading in (([files["ref"], second], {}), (rows, {"reference_fields": ["one", "two"]})):
-        (found,) = score_files(BLEU(), references=references, hypotheses=files["bad"], test=None, **reading)
+    for references, reading in (([files["ref"], second], None), (rows, Reading(reference_fields=("one", "two")))):
+        (found,) = score_files(BLEU(), references=references, hypotheses=files["bad"], reading=reading, settings=NOTHING)
         assert found == wanted
-    reading = {"reference_fields": ("one", "two"), "field": "out"}
-    (found,) = score_files(BLEU(), references=rows, hypotheses=packed, test=None, **reading)
+    reading = Reading(reference_fields=("one", "two"), field="out")
+    (found,) = score_files(BLEU(), references=rows, hypotheses=packed, reading=reading, settings=NOTHING)
     assert found.score == wanted.score
     for folder, lines in (("refs", REFERENCES), ("bad", BAD)):
         written(tmp_path / folder / "a.txt", lines[:2])
         written(tmp_path / folder / "b.txt", lines[2:])
-    (found,) = score_files(WER(), references=tmp_path / "refs", hypotheses=tmp_path / "bad", by="file", test=None)
+    folders = {"references": tmp_path / "refs", "hypotheses": tmp_path / "bad"}
+    (found,) = score_files(WER(), **folders, reading=Reading(group="file"), settings=NOTHING)
     assert (found.system, list(found.groups)) == ("bad", ["a.txt", "b.txt"])
     assert found.score == lmgauge.tasks.wer(hypotheses=BAD, references=REFERENCES)
 
@@ -184,7 +203,7 @@ def test_several_references_in_files_records_and_folders(files: dict[str, Path],
 def test_each_segment_on_its_own(files: dict[str, Path], tmp_path: Path) -> None:
     groups = written(tmp_path / "groups.txt", ["x", "y", "x", "y"])
     hypotheses = [files["good"], files["bad"]]
-    (block,) = score_segments(ChrF(), references=files["ref"], hypotheses=hypotheses, by=groups)
+    (block,) = score_segments(ChrF(), references=files["ref"], hypotheses=hypotheses, reading=Reading(group=str(groups)))
     assert (block.names, block.first, block.groups) == (("good", "bad"), 0, ["x", "y", "x", "y"])
     assert block.references.tolist() == [1, 1, 1, 1]
     for lines, scores, rows in zip((GOOD, BAD), block.scores, block.statistics, strict=True):
@@ -215,11 +234,10 @@ def test_alignments_of_files(files: dict[str, Path], tmp_path: Path) -> None:
         ({"hypotheses": "empty.txt"}, InputError, "empty.txt: the file is empty"),
         ({"hypotheses": "latin.txt"}, InputError, "not valid UTF-8"),
         ({"hypotheses": "blank.txt"}, InputError, "all 4 hypotheses are blank"),
-        ({"by": "short.txt"}, InputError, "short.txt ends first"),
-        ({"id_field": "id"}, UsageError, "plain text has no field 'id'"),
-        ({"format": "docx"}, UsageError, "unknown format 'docx'"),
-        ({"feild": "text"}, UsageError, "unknown reading option.*feild"),
-        ({"test": "t-test"}, UsageError, "choose from randomization, bootstrap"),
+        ({"reading": Reading(group="short.txt")}, InputError, "short.txt ends first"),
+        ({"reading": Reading(id="id")}, UsageError, "plain text has no field 'id'"),
+        ({"reading": Reading(format="docx")}, UsageError, "unknown format 'docx'"),  # type: ignore[arg-type]
+        ({"sources": "bad.txt"}, UsageError, "BLEU does not use source texts"),
     ],
 )
 def test_files_that_cannot_be_scored(
@@ -233,7 +251,7 @@ def test_files_that_cannot_be_scored(
     options = {"references": "ref.txt", "hypotheses": "bad.txt"} | change
     with pytest.raises(error, match=words):
         score_files(BLEU(), **options)
-    if "test" not in change and change != {"hypotheses": "blank.txt"}:  # of a blank one each segment has its score
+    if change != {"hypotheses": "blank.txt"}:  # of a blank one each segment has its score
         with pytest.raises(error, match=words):
             list(score_segments(BLEU(), **options))
 
@@ -247,15 +265,16 @@ def test_labels_in_lists_and_files(tmp_path: Path) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     paths = {"gold": GOLD, "right": RIGHT, "wrong": WRONG}
     names = {name: written(tmp_path / f"{name}.txt", [f" {label} " for label in labels]) for name, labels in paths.items()}
+    settings = ComparisonSettings(resamples=200)
     for average in ("macro", "micro", "weighted"):
-        lists = score_labels(gold=GOLD, predicted={"right": RIGHT, "wrong": WRONG}, average=average, resamples=200)
+        lists = score_labels(gold=GOLD, predicted={"right": RIGHT, "wrong": WRONG}, average=average, settings=settings)
         for item, predicted in zip(lists, (RIGHT, WRONG), strict=True):
             assert item.score.score == pytest.approx(metrics.f1_score(GOLD, predicted, average=average), abs=1e-12)
             assert item.score.report.accuracy == metrics.accuracy_score(GOLD, predicted)
         predicted_files = [names["right"], names["wrong"]]
-        read = score_label_files(gold=names["gold"], predicted=predicted_files, average=average, resamples=200)
+        read = score_label_files(gold=names["gold"], predicted=predicted_files, average=average, settings=settings)
         assert read == lists
-    (only,) = score_labels(gold=GOLD, predicted=WRONG, labels=["a", "b"], test=None)
+    (only,) = score_labels(gold=GOLD, predicted=WRONG, labels=["a", "b"], settings=NOTHING)
     assert only.score.score == pytest.approx(metrics.f1_score(GOLD, WRONG, labels=["a", "b"], average="macro"))
 
 
@@ -299,7 +318,7 @@ def test_tables_are_joined_by_the_names_of_systems(tmp_path: Path) -> None:
     assert (both.spearman, both.kendall, both.log_x) == (-1, -1, True)
     assert "left out, without score: 'other'" in both.notes
     one = written(tmp_path / "one.csv", ["name,ppl,bleu", "a,1,3", "b,2,2", "c,3,1"])
-    again = correlate_tables(one, x="ppl", y="bleu", system="name", log_x=False)
+    again = correlate_tables(one, settings=CorrelationSettings("ppl", "bleu", "name", log_x=False))
     assert (again.spearman, again.x_name, again.y_name, again.log_x) == (-1, "ppl", "bleu", False)
     assert again.pearson == -1
 

@@ -92,6 +92,19 @@ def test_the_share_that_was_compressed(folder: Path) -> None:
     assert 10 <= int(verified[1]) <= 40
 
 
+def test_probabilities_above_one_are_a_failed_check(folder: Path) -> None:
+    """Back-off weights that do not belong to the probabilities: bad input for `eval`, a finding for an audit."""
+    unigrams, bigrams = "-1\t<unk>\t0\n-99\t<s>\t0\n-0.3\ta\t0.6\n-0.5\t</s>\t0\n", "-0.3\ta </s>\n-0.3\t<s> a\n"
+    arpa = f"\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n{unigrams}\n\\2-grams:\n{bigrams}\n\\end\\\n"
+    (folder / "above.arpa").write_text(arpa, encoding="utf-8", newline="\n")
+    (folder / "a.txt").write_text("a a\na\n", encoding="utf-8", newline="\n")
+    assert run("eval", "-m", folder / "above.arpa", folder / "a.txt").exit_code == 2
+    result = run("audit", "-m", folder / "above.arpa", folder / "a.txt")
+    assert result.exit_code == 1, result.output
+    assert re.search(r"sums +FAIL +.*gives an event the probability 1\.995", result.stdout.replace("\n", " "))
+    assert result.stdout.splitlines()[-1].startswith("FAIL at normalization")
+
+
 def test_json(folder: Path) -> None:
     result = run("audit", "-m", folder / "wb3", folder / "test.txt", "--json", "--contexts", 7, "--seed", 3)
     found = json.loads(result.stdout)
@@ -139,13 +152,13 @@ def test_standard_input(folder: Path) -> None:
         (["-m", "none", "{folder}/test.txt"], "none: no such model"),
         (["-m", "{folder}/wb3", "none.txt"], "none.txt"),
         (["-m", "{folder}/wb3", "{folder}/empty.txt"], "nothing to audit"),
-        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", "truth"], "'truth' is no level"),
+        (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", "truth"], "'truth' is not a level"),
         (["-m", "{folder}/wb3", "{folder}/test.txt", "--levels", ","], "choose from coverage"),
         (["-m", "{folder}/wb3", "{folder}/test.txt", "--text", "x"], "--text belongs to a RUN"),
         ([], "name a model with -m"),
         (["a", "b"], "name a model with -m"),
         (["none"], "no such run"),
-        (["{folder}/wb3"], "is no run"),
+        (["{folder}/wb3"], "is not a run folder"),
     ],
 )
 def test_bad_usage_exits_with_2(folder: Path, arguments: list[str], message: str) -> None:

@@ -132,7 +132,127 @@ class TestPerplexity:
         assert "--perplexity goes without other numbers" in result.output
 
     def test_not_a_number(self) -> None:
-        assert run("--perplexity", "many").exit_code == 2
+        assert isinstance(run("--perplexity", "many").exception, InputError)
+
+    def test_losses(self) -> None:
+        wanted = {"perplexity": math.exp(2.783), "cross_entropy": 2.783, "bits_per_event": 2.783 / math.log(2)}
+        assert numbers("--cross-entropy", "2.783") == pytest.approx(wanted, rel=1e-15)
+        assert numbers("--bits-per-event", "6") == {
+            "perplexity": 64.0,
+            "cross_entropy": pytest.approx(6 * math.log(2)),
+            "bits_per_event": 6.0,
+        }
+
+    def test_one_thing_at_a_time(self) -> None:
+        for arguments in (["--perplexity", "2", "--cross-entropy", "1"], ["--p", "1", "--perplexity", "2"]):
+            assert "one thing to compute from" in str(run(*arguments).exception)
+        assert "--cross-entropy goes without other numbers" in run("--cross-entropy", "2", "0.5").output
+        assert "--p goes without other numbers, their units and tokens" in run("--p", "1", "--tokens", "a").output
+        assert "--q needs --p" in run("--q", "1").output
+
+
+class TestWaysToWriteNumbers:
+    def test_fractions_and_percentages(self) -> None:
+        assert numbers("1/2", "25%", " 0.125") == numbers("0.5", "0.25", "0.125")
+        assert numbers("1/3") == numbers(repr(1 / 3))
+        assert numbers("12.5 %".replace(" ", ""), "0.5/2") == numbers("0.125", "0.25")
+        assert numbers("--bits", "-3/2") == numbers("--bits", "-1.5")
+        assert numbers(stdin="1/2 25%\n12.5%") == numbers("0.5", "0.25", "0.125")
+
+    def test_zero_is_zero_however_it_is_written(self) -> None:
+        for word in ("0", "0.0", "0e5", "0%", "0/3", "-0"):
+            assert numbers(word, "0.5")["zero_probability_events"] == 1
+
+
+class TestTokens:
+    def test_a_table_of_the_sentence(self) -> None:
+        output = run("--tokens", "the cat sat", "1/2", "80%", "0.9").output
+        lines = [line.split() for line in output.splitlines()]
+        assert lines[0] == ["token", "probability", "log-probability,", "nats", "surprisal,", "bits"]
+        assert lines[2:5] == [
+            ["the", "0.5", "-0.693147", "1"],
+            ["cat", "0.8", "-0.223144", "0.321928"],
+            ["sat", "0.9", "-0.105361", "0.152003"],
+        ]
+        assert "perplexity         1.40572110884" in output
+
+    def test_json(self) -> None:
+        fields = numbers("--tokens", "a b", "--bits", "-1", "-2")
+        assert fields["events"] == 2
+        assert fields["tokens"] == [
+            {"token": "a", "probability": 0.5, "log_probability": pytest.approx(-math.log(2)), "bits": 1.0},
+            {"token": "b", "probability": 0.25, "log_probability": pytest.approx(-2 * math.log(2)), "bits": 2.0},
+        ]
+
+    def test_a_token_drives_no_terminal(self) -> None:
+        assert "\x1b" not in run("--tokens", "\x1b[31mred", "0.5").output
+
+
+class TestDistributions:
+    def test_the_identity(self) -> None:
+        lines = [line.split() for line in run("--p", "1/2,1/4,1/4", "--q", "1/4,1/4,50%").output.splitlines()]
+        assert lines[:6] == [
+            ["H(p)", "1.5", "bits"],
+            ["H(q)", "1.5", "bits"],
+            ["H(p,", "q)", "1.75", "bits"],
+            ["KL(p", "||", "q)", "0.25", "bits"],
+            ["Jensen-Shannon", "0.0612781244591", "bits"],
+            ["perplexity", "3.36358566101"],
+        ]
+        assert ["H(p,", "q)", "=", "H(p)", "+", "KL(p", "||", "q)"] in lines
+
+    def test_one_distribution(self) -> None:
+        assert run("--p", "1/2,1/4,1/4").output.splitlines()[:2] == [
+            "H(p)              1.5 bits",
+            "branching factor  2.82842712475",
+        ]
+        assert numbers("--p", "1/4,1/4,1/4,1/4") == {
+            "p": [0.25] * 4,
+            "entropy_p_bits": 2.0,
+            "branching_factor": 4.0,
+            "perplexity": 4.0,
+        }
+
+    def test_what_q_rules_out_is_infinitely_surprising(self) -> None:
+        found = numbers("--p", "1/2,1/2", "--q", "1,0")
+        assert found["kl_divergence_bits"] == found["cross_entropy_bits"] == found["perplexity"] == "inf"
+
+
+class TestSteps:
+    def test_events(self) -> None:
+        assert run("0.5", "0.8", "0.9", "--steps").output.splitlines()[7:] == [
+            "Steps",
+            "joint probability = 0.5 * 0.8 * 0.9 = 0.36",
+            "log-probability = ln 0.5 + ln 0.8 + ln 0.9 = -(0.693147 + 0.223144 + 0.105361) = -1.02165 nats",
+            "cross-entropy = -(-1.02165) / 3 = 0.34055 nats per event",
+            "bits per event = 0.34055 / ln 2 = 0.34055 / 0.693147 = 0.49131 bits",
+            "perplexity = exp(0.34055) = 1.40572",
+            "check: 2^0.49131 = 1.40572",
+            "figures in the steps are rounded to 6 digits; the calculation is not",
+        ]
+
+    def test_log_probabilities_and_zeros(self) -> None:
+        output = run("--bits", "-1", "-inf", "--steps").output
+        assert "log-probability = -(0.693147 + inf) = -inf nats" in output
+        assert "perplexity without events of probability 0 = 2" in output
+
+    def test_distributions(self) -> None:
+        output = run("--p", "1/2,1/2,0", "--q", "1/4,1/2,1/4", "--steps").output
+        for line in (
+            "H(p) = -sum p log2 p = 0.5 * 1 + 0.5 * 1 = 1 bits",
+            "H(p, q) = -sum p log2 q = 0.5 * 2 + 0.5 * 1 = 1.5 bits",
+            "KL(p || q) = sum p log2(p / q) = 0.5 * log2(0.5 / 0.25) + 0.5 * log2(0.5 / 0.5) = 0.5 bits",
+            "H(p) + KL(p || q) = 1 + 0.5 = 1.5 = H(p, q)",
+            "perplexity = 2^H(p, q) = 2^1.5 = 2.82843",
+        ):
+            assert line in output.splitlines()
+
+    def test_many_events_are_not_all_written(self) -> None:
+        output = run(*["0.5"] * 1000, "--steps").output
+        assert "0.5 * 0.5 * 0.5 * 0.5 * ... * 0.5 = 9.33263618503e-302" in output.replace(
+            "9.33264e-302", "9.33263618503e-302"
+        )
+        assert max(map(len, output.splitlines())) < 240
 
 
 class TestStandardInput:
@@ -146,7 +266,7 @@ class TestStandardInput:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("0.5\n0.8 x\n", "<stdin>, line 2: 'x' is not a number: give numbers only"),
+            ("0.5\n0.8 x\n", "<stdin>, line 2: 'x' is not a number: write 0.5, 1/2 or 50%"),
             ("0.5\n\n0,8", "<stdin>, line 3: '0,8' is not a number"),
             (b"\xff\xfe0", "<stdin>, line 1: .* is not a number"),
             ("1_0", "<stdin>, line 1: '1_0' is not a number"),
@@ -173,9 +293,26 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["0.5", "half"], "argument 2, 'half', is not a number"),
-            (["-1x"], "argument 1, '-1x', is not a number"),
-            (["0.5", ""], "argument 2, '', is not a number"),
+            (["0.5", "half"], "value 2: 'half' is not a number: write 0.5, 1/2 or 50%"),
+            (["-1x"], "value 1: '-1x' is not a number"),
+            (["0.5", ""], "value 2: '' is not a number"),
+            (["0.5", "-"], "value 2: '-' is not a number"),
+            (["0.5", "1/0"], "value 2: '1/0' divides by zero"),
+            (["1/2/3"], "value 1: '1/2/3' is not a number"),
+            (["1/"], "value 1: '1/' is not a number"),
+            (["1e400"], "value 1: '1e400' is beyond the range of float64"),
+            (["0.5", "1e-400"], "value 2: '1e-400' is beyond the range of float64"),
+            (["150%"], r"value 1 of 1 is 1\.5, above 1"),
+            (["--nats", "50%"], "value 1: '50%' is not a number: write 2.5 or 5/2"),
+            (["--tokens", "the cat", "0.5"], "tokens: 2, numbers: 1; give one number for each token"),
+            (["--tokens", "", "0.5"], "tokens: 0, numbers: 1;"),
+            (["--p", "0.5,0.25"], r"p sums to 0\.75, not to 1"),
+            (["--p", "1/2,1/2", "--q", "1/2,1/4,1/4"], "p has 2 outcomes, q has 3"),
+            (["--p", "1/2,half"], "value 2 of p: 'half' is not a number"),
+            (["--p", "1.5,-0.5"], r"p value 1 of 2 is 1\.5, above 1|negative"),
+            (["--cross-entropy", "-1"], r"is -1\.0, negative"),
+            (["--bits-per-event", "nan"], "nan, not a number"),
+            (["--perplexity", "1e999"], "perplexity: '1e999' is beyond the range"),
             (["-1", "-2"], r"value 1 of 2 is -1\.0, below 0: .* name their unit: nats, bits or log10"),
             (["50", "80"], r"value 1 of 2 is 50\.0, above 1: divide percentages"),
             (["--nats", "0.5"], r"value 1 of 1 is 0\.5, above 0"),
@@ -190,7 +327,7 @@ class TestMistakes:
 def test_help_shows_examples() -> None:
     result = run("--help")
     assert result.exit_code == 0
-    for text in ("lmgauge calc 0.5 0.8 0.9", "--perplexity", "--json", "--log10", "standard input"):
+    for text in ("lmgauge calc 0.5 0.8 0.9", "--perplexity", "--json", "--log10", "standard input", "--p 0.5,0.25,0.25"):
         assert text in result.output
 
 

@@ -39,7 +39,7 @@ def sentences(count: int, seed: int) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Texts; two checkpoints with one tokenizer; an n-gram model and a tiny LSTM over the same words."""
-    from lmgauge.models.training.run import train_neural
+    from lmgauge import train_neural
     from lmgauge.text.documents import Corpus
 
     folder = tmp_path_factory.mktemp("cli")

@@ -70,12 +70,12 @@ def test_plain_text_has_no_fields(folder: Path) -> None:
 def test_what_has_no_lower_orders_does_not_back_off(folder: Path, kind: list[str]) -> None:
     for option in ("--back-off", "--interpolate"):
         words = refused("train", *kind, folder / "text.txt", option, "-o", folder / "x")
-        assert f"{option} is for smoothings that go to lower orders; {kind[0]} does not" in words
+        assert f"{option} is for smoothings that use lower orders; {kind[0]} does not" in words
 
 
 def test_good_turing_backs_off(folder: Path) -> None:
     words = refused("train", "good-turing", folder / "text.txt", "--interpolate", "-o", folder / "x")
-    assert "--interpolate does not go with good-turing" in words
+    assert "--interpolate cannot be combined with good-turing" in words
     ok("train", "good-turing", folder / "text.txt", "--back-off", "--order", 2, "-o", folder / "good-turing")
 
 

@@ -57,7 +57,7 @@ def test_several_tests_have_a_row_each(folder: Path) -> None:
         folder / "test.txt",
         "--test",
         folder / "near.txt",
-        "-n",
+        "--ngram",
         9,
         "--near",
         0.5,
@@ -76,7 +76,7 @@ def test_people_see_the_passages_with_both_places(folder: Path) -> None:
     result = ok(folder / "train-a.txt", folder / "test.txt")
     assert "contaminated segments  2 of 5 (40.00 %); 1 blank" in result.stdout
     assert "Passages, 1 of 1" in result.stdout
-    assert f"14 words  {folder / 'test.txt'}:2 = {folder / 'train-a.txt'}:2" in result.stdout.replace("\n", "")
+    assert f"14 words  {folder / 'test.txt'}:2\n    = {folder / 'train-a.txt'}:2\n    {SENTENCE}" in result.stdout
     assert SENTENCE in result.stdout
     assert result.stderr == ""
     assert "assages" not in ok(folder / "train-a.txt", folder / "test.txt", "--passages", 0).stdout.replace("passages", "")
@@ -194,7 +194,7 @@ def test_what_cannot_be_is_said_in_a_line(folder: Path, tmp_path: Path) -> None:
         ([tmp_path / "invalid.txt", test], "invalid.txt, line 2"),
         ([train, tmp_path / "invalid.txt"], "invalid.txt, line 2"),
         ([train, test, "--run", tmp_path / "none"], "no such run"),
-        ([train, test, "-n", "0"], "-n"),
+        ([train, test, "--ngram", "0"], "--ngram"),
         ([train, test, "--near", "2"], "--near"),
         ([train, test, "--max-overlap", "5"], "--max-overlap"),
     ):

@@ -253,13 +253,13 @@ def test_groups_add_up(texts: dict[str, Path], tmp_path: Path) -> None:
     count = len(texts["ref"].read_text(encoding="utf-8").split("\n")) - 1
     labels = tmp_path / "documents"
     labels.write_text("".join(f"{'news' if i % 3 else 'chat'}\n" for i in range(count)), encoding="utf-8")
-    found = ours("wer", texts["ref"], texts["a"], "--by", labels)["systems"][0]
+    found = ours("wer", texts["ref"], texts["a"], "--group", labels)["systems"][0]
     assert list(found["groups"]) == ["chat", "news"]
     for name in ("hits", "substitutions", "deletions", "insertions"):
         assert sum(group[name] for group in found["groups"].values()) == found[name]
-    table = ok("wer", texts["ref"], texts["a"], "--by", labels).stdout.partition("by group")[2]
+    table = ok("wer", texts["ref"], texts["a"], "--group", labels).stdout.partition("by group")[2]
     assert table.split("\n")[1].split()[:4] == ["group", "WER", "%", "subs"]
-    both = ok("wer", texts["ref"], texts["a"], texts["b"], "--by", labels).stdout.partition("by group")[2]
+    both = ok("wer", texts["ref"], texts["a"], texts["b"], "--group", labels).stdout.partition("by group")[2]
     assert both.split("\n")[1].split() == ["group", "a", "b"]
 
 

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmgauge.api import models as api
+import lmgauge
+from lmgauge import NgramModel
 from lmgauge.cli.main import cli
 from lmgauge.errors import InputError
 from lmgauge.evaluation.clean_subset import SplitEvaluation, split_by_segments
@@ -28,12 +29,12 @@ def text(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(data: Path) -> api.NgramModel:
-    return api.train("kneser-ney", order=2, texts=data / "tinyshakespeare.txt")
+def model(data: Path) -> NgramModel:
+    return lmgauge.train("kneser-ney", order=2, texts=data / "tinyshakespeare.txt")
 
 
 @pytest.fixture(scope="module")
-def run(text: Path, model: api.NgramModel) -> Run:
+def run(text: Path, model: NgramModel) -> Run:
     folder = text.parent
     model.save(folder / "kn2")
     result = CliRunner().invoke(cli, ["eval", "-m", str(folder / "kn2"), str(text), "-o", str(folder / "run")])
@@ -44,7 +45,7 @@ def run(text: Path, model: api.NgramModel) -> Run:
 @settings(max_examples=25)
 @given(contaminated=st.lists(st.booleans(), min_size=60, max_size=60), block_bytes=st.sampled_from([50, 1 << 20]))
 def test_parts_add_up_and_are_what_scoring_them_alone_gives(
-    text: Path, model: api.NgramModel, run: Run, contaminated: list[bool], block_bytes: int
+    text: Path, model: NgramModel, run: Run, contaminated: list[bool], block_bytes: int
 ) -> None:
     split = split_by_segments(run, np.array(contaminated), Corpus.from_files(text, block_bytes=block_bytes))
     lines = text.read_text(encoding="utf-8").splitlines()
@@ -60,7 +61,7 @@ def test_parts_add_up_and_are_what_scoring_them_alone_gives(
             continue
         path = text.with_name(f"{flag}.txt")
         path.write_text("".join(f"{line}\n" for line in own), encoding="utf-8", newline="\n")
-        alone = api.evaluate(model, path)
+        alone = lmgauge.evaluate(model, path)
         for name in ("log_probability", "events", "words", "bytes", "characters", "segments", "oov", "perplexity"):
             assert getattr(part, name) == getattr(alone, name)
         assert part.group == ("contaminated" if flag else "clean")

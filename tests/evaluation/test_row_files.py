@@ -14,6 +14,7 @@ import lmgauge
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.evaluate import evaluate
 from lmgauge.evaluation.row_files import SEGMENT_COLUMNS, segment_rows, token_rows
+from lmgauge.evaluation.tally import Tally
 from lmgauge.text.documents import Corpus
 
 RECORDS = [
@@ -37,8 +38,8 @@ def rows_of(model: Any, corpus: Corpus, context: str = "sentence") -> tuple[Any,
         for name, values in more.items():
             rows.setdefault(name, []).extend(values)
 
-    def watch(_: int, block: Any, batch: Any) -> None:
-        add(segments, segment_rows("m", batch, block, corpus.group_names, ContextPolicy.parse(context)))
+    def watch(_: int, block: Any, batch: Any, tally: Tally) -> None:
+        add(segments, segment_rows("m", batch, tally.per_segment(), block, corpus.group_names, ContextPolicy.parse(context)))
         add(tokens, token_rows("m", batch, block))
 
     (result,) = evaluate([model], corpus, spans=True, watch=watch)

@@ -21,10 +21,9 @@ import lmgauge
 from lmgauge import Corpus, InputError, ScoreBatch, UsageError
 from lmgauge.api.compare import compare
 from lmgauge.evaluation import runs
+from lmgauge.evaluation.run_folder import content_fingerprint, file_sha256
 from lmgauge.evaluation.runs import (
     about,
-    content_fingerprint,
-    file_sha256,
     lockstep,
     open_run,
     remembered,
@@ -193,7 +192,7 @@ def test_an_audit_opens_what_was_changed_and_is_told_so(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["evaluation.json", "scores.parquet"])
 def test_a_missing_file_is_an_error(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(InputError, match=f"is no run, as it has no {name}"):
+    with pytest.raises(InputError, match=f"is not a run folder: {name} is missing"):
         open_run(folder)
 
 

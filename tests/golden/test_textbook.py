@@ -165,6 +165,7 @@ class TestSlipsInPrint:
     def test_the_check_by_powers_of_two(self) -> None:
         # Printed as 2^0.491 = 1.401; 0.491 * ln 2 = 0.340335, and exp(0.340335) = 1.405419.
         assert round(2**0.491, 4) == 1.4054
+        assert round(lmgauge.calc(bits_per_event="0.491").perplexity, 3) == 1.405
 
     def test_truncation(self) -> None:
         figure = score_sequence([0.1, 0.05, 0.02, 0.07, 0.1, 0.08], unit="probability").perplexity
@@ -188,6 +189,30 @@ def test_cross_entropy_is_entropy_plus_divergence() -> None:
     assert entropy(p) == pytest.approx(1.5, rel=1e-15)
     assert cross_entropy(p, q) == pytest.approx(1.75, rel=1e-15)
     assert kl_divergence(p, q) == pytest.approx(0.25, rel=1e-14)
+
+
+def test_losses_and_distributions_by_the_calculator(example: Example) -> None:
+    """The same figures through `lmgauge.calc`, from fractions, from the loss and from the perplexity."""
+    given = [f"{p.numerator}/{p.denominator}" for p in example.probabilities]
+    for result in (
+        lmgauge.calc(given),
+        lmgauge.calc(cross_entropy=repr(example.nats)),
+        lmgauge.calc(perplexity=repr(example.perplexity)),
+    ):
+        assert result.cross_entropy == pytest.approx(example.nats, abs=2 * LAST_DIGIT, rel=0)
+        assert result.perplexity == pytest.approx(example.perplexity, abs=20 * LAST_DIGIT, rel=0)
+        assert result.bits_per_event == pytest.approx(example.bits, abs=2 * LAST_DIGIT, rel=0)
+
+
+def test_cross_entropy_against_the_uniform() -> None:
+    # p = (1/2, 1/4, 1/4), q uniform over three: H(p, q) = log2 3 = 1.584962500721, whatever p is;
+    # KL = log2 3 - H(p) = 1.584962500721 - 1.5 = 0.084962500721. Perplexity 2^log2(3) = 3.
+    result = lmgauge.calc(p=["1/2", "1/4", "1/4"], q=["1/3"] * 3)
+    assert result.distributions is not None
+    assert result.distributions.entropy_p == 1.5
+    assert result.distributions.cross_entropy == pytest.approx(1.584962500721, abs=LAST_DIGIT, rel=0)
+    assert result.distributions.kl_divergence == pytest.approx(0.084962500721, abs=LAST_DIGIT, rel=0)
+    assert result.perplexity == pytest.approx(3.0, rel=1e-14)
 
 
 def test_the_mean_of_sentence_perplexities_is_another_number() -> None:

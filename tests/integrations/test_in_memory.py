@@ -15,6 +15,7 @@ from tests.integrations.tiny import make_lines, weights_of
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import lmgauge
+from lmgauge import train_neural
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.integrations import PerplexityMetric
 from lmgauge.integrations.in_memory import (
@@ -27,7 +28,6 @@ from lmgauge.integrations.in_memory import (
 )
 from lmgauge.models.network.tokens import foreign_tokens
 from lmgauge.models.network.torch.model import NeuralModel
-from lmgauge.models.training.run import train_neural
 from lmgauge.text.documents import Corpus
 
 Texts = dict[str, Path]
@@ -176,7 +176,7 @@ def test_compiled_and_adapted_networks_are_looked_into(network: GPT2LMHeadModel)
     adapted = SimpleNamespace(get_base_model=lambda: network, active_peft_config=settings)
     assert checked_network(adapted) is network
     settings.is_prompt_learning = True
-    with pytest.raises(UsageError, match="learnt prompts"):
+    with pytest.raises(UsageError, match="learned prompts"):
         checked_network(adapted)
     with pytest.raises(UsageError, match="the network is Linear"):
         checked_network(torch.nn.Linear(1, 1))

@@ -34,25 +34,27 @@ from tests.laws.task_texts import (
     total,
 )
 
-from lmgauge import (
+from lmgauge.tasks import (
     BLEU,
     CER,
     TER,
     WER,
     Accumulator,
     ChrF,
+    ComparisonSettings,
+    Reading,
     bleu,
     cer,
     chrf,
     score_files,
+    score_segments,
     score_systems,
     ter,
     wer,
 )
-from lmgauge.api.task_scores import score_segments
-from lmgauge.tasks import sharding as counting
+from lmgauge.tasks.metrics import compiled
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.text.documents import Corpus
+from lmgauge.text.reading_options import ReadingOptions
 
 FUNCTIONS: dict[type, Callable[..., Any]] = {BLEU: bleu, ChrF: chrf, TER: ter, WER: wer, CER: cer}
 ANY_OPTIONS = pytest.mark.parametrize(
@@ -103,7 +105,13 @@ def test_groups_are_texts_of_their_own_and_add_up(metric: Any, pairs: list[Segme
     names = data.draw(st.lists(st.sampled_from(["x", "y", ""]), min_size=len(pairs), max_size=len(pairs)))
     other = [hypothesis for hypothesis, _ in pairs[::-1]]
     given_systems = {"one": of(pairs)["hypotheses"], "two": other}
-    found = score_systems(metric, hypotheses=given_systems, references=of(pairs)["references"], groups=names, test=None)
+    found = score_systems(
+        metric,
+        hypotheses=given_systems,
+        references=of(pairs)["references"],
+        groups=names,
+        settings=ComparisonSettings(test=None),
+    )
     for item, hypotheses in zip(found, given_systems.values(), strict=True):
         table = [(hypothesis, against) for hypothesis, (_, against) in zip(hypotheses, pairs, strict=True)]
         assert item.score == measured(metric, table)
@@ -149,11 +157,11 @@ def test_files_and_lists_give_the_same(
     hypotheses, references = of(pairs)["hypotheses"], of(pairs)["references"]
     systems = {"a": hypotheses, "b": hypotheses[::-1]}
     names = [f"g{i % 2}" for i in range(len(pairs))]
-    drawn: dict[str, Any] = {"test": "bootstrap", "resamples": 40, "threads": 1}
-    lists = score_systems(metric, hypotheses=systems, references=references, groups=names, **drawn)
+    drawn = ComparisonSettings(test="bootstrap", resamples=40, threads=1)
+    lists = score_systems(metric, hypotheses=systems, references=references, groups=names, settings=drawn)
     assert replace(lists[0].score, signature="") == replace(measured(metric, pairs), signature="")
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(Corpus.from_files.__func__.__kwdefaults__, "block_bytes", block)
+        patch.setitem(ReadingOptions.__init__.__kwdefaults__, "block_bytes", block)
         at = Path(folder)
         if all(len(several) == 1 for several in references):
             against = written(at / "ref.txt", [text for (text,) in references], end, packing, last)
@@ -161,8 +169,9 @@ def test_files_and_lists_give_the_same(
             against = written(at / "ref.jsonl", [json.dumps({"text": many}) for many in references], end, packing, last)
         outputs = [written(at / f"{name}.txt", lines, end, packing, last) for name, lines in systems.items()]
         groups = written(at / "groups.txt", names, end, "", last)
-        files = score_files(metric, references=against, hypotheses=outputs, by=groups, **drawn)
-        blocks = list(score_segments(metric, references=against, hypotheses=outputs, by=groups, threads=1))
+        given_files = {"references": against, "hypotheses": outputs, "reading": Reading(group=str(groups))}
+        files = score_files(metric, **given_files, settings=drawn)
+        blocks = list(score_segments(metric, **given_files, threads=1))
     assert replace(files, notes=()) == replace(lists, notes=())
     assert set(lists.notes) <= set(files.notes)
     alone = [score for part in blocks for score in part.scores[0].tolist()]
@@ -198,7 +207,7 @@ def test_rows_depend_on_nothing_around_a_text(metric: Any, pairs: list[Segment],
     hypotheses, references = of(pairs)["hypotheses"], References.of_lists(of(pairs)["references"])
     flat = [text for _, several in pairs for text in several]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "BYTES_PER_THREAD", 1)  # so that few texts are shared among threads too
+        patch.setattr(compiled, "BYTES_PER_THREAD", 1)  # so that few texts are shared among threads too
         found = rows_of(metric, scattered(hypotheses, random), references.with_texts(scattered(flat, random)), threads)
     assert found == rows(metric, pairs)
     if isinstance(metric, BLEU):
@@ -213,7 +222,7 @@ def test_many_segments_among_threads(metric: Any) -> None:
     pairs = [(" ".join(words[k] for k in one), [" ".join(words[k] for k in two)]) for one, two in numbers.tolist()]
     once = rows(metric, pairs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "BYTES_PER_THREAD", 1 << 10)
+        patch.setattr(compiled, "BYTES_PER_THREAD", 1 << 10)
         assert rows(metric, pairs, 3) == once
     assert rows(metric, pairs[1000:1003], None) == once[1000:1003]
 

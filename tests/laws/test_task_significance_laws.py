@@ -12,13 +12,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.laws.task_texts import PLAIN, Segment, few, metrics, of, rows, segment, segments
+from tests.tasks.share import compared as compare
 
 from lmgauge.numerics.grouped_sums import UnitSums
 from lmgauge.numerics.resampling import bootstrap_sums, randomized_sums
 from lmgauge.tasks import BLEU, TER, WER, Accumulator, ChrF, correlate, score_systems
-from lmgauge.tasks.comparison import SystemResult, Systems, compare_systems
-from lmgauge.tasks.parallel import Block
-from lmgauge.tasks.segment_scoring import measure
+from lmgauge.tasks.blocks import Block, ParallelTexts
+from lmgauge.tasks.comparison import SystemResult, Systems
+from lmgauge.tasks.scoring import score_parallel
+from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.texts import References, Texts
 
 DRAWS = 60
@@ -39,8 +41,8 @@ def systems_of(pairs: list[Segment]) -> dict[str, list[str]]:
 
 
 def compared(metric: Any, systems: dict[str, list[str]], pairs: list[Segment], test: str, seed: int) -> Systems:
-    drawn: dict[str, Any] = {"test": test, "resamples": DRAWS, "seed": seed, "threads": 1}
-    return score_systems(metric, hypotheses=systems, references=of(pairs)["references"], **drawn)
+    drawn = ComparisonSettings(test=test, resamples=DRAWS, seed=seed, threads=1)  # type: ignore[arg-type]
+    return score_systems(metric, hypotheses=systems, references=of(pairs)["references"], settings=drawn)
 
 
 def table(metric: Any, hypotheses: list[str], pairs: list[Segment]) -> list[list[int]]:
@@ -173,9 +175,7 @@ def test_an_interval_holds_mean_and_score_of_an_ordinary_text(metric: Any, texts
         metric,
         hypotheses=of(pairs)["hypotheses"],
         references=of(pairs)["references"],
-        test="bootstrap",
-        seed=seed,
-        resamples=200,
+        settings=ComparisonSettings(test="bootstrap", seed=seed, resamples=200),
     )
     assert found.interval.low <= found.mean <= found.interval.high
     assert found.interval.low <= found.score.score <= found.interval.high
@@ -188,8 +188,8 @@ def test_p_values_have_no_unit(metric: Any, pairs: list[Segment], test: str, see
     pairs = [(hypothesis, [f"{text} a" for text in against]) for hypothesis, against in pairs]  # no rate by nothing
     tables = [np.array(table(metric, lines, pairs)) for lines in systems_of(pairs).values()]
     drawn: dict[str, Any] = {"test": test, "resamples": DRAWS, "seed": seed}
-    once = compare_systems(metric, list("abcd"), tables, 1, **drawn)
-    twice = compare_systems(metric, list("abcd"), [scale * table for table in tables], 1, **drawn)
+    once = compare(metric, list("abcd"), tables, **drawn)
+    twice = compare(metric, list("abcd"), [scale * table for table in tables], **drawn)
     assert [item.p_value for item in twice[1:]] == [item.p_value for item in once[1:]]
     assert [item.interval for item in twice] == [item.interval for item in once]
 
@@ -217,7 +217,8 @@ def test_blocks_of_any_size_measure_the_same(metric: Any, pairs: Any, cuts: list
         Block(against.part(begin, end), tuple(texts.part(begin, end) for texts in outputs.values()), None)
         for begin, end in pairwise(bounds)
     ]
-    found = measure(metric, list(outputs), blocks, test=test, resamples=DRAWS, seed=seed, threads=1)
+    settings = ComparisonSettings(test=test, resamples=DRAWS, seed=seed, threads=1)  # type: ignore[arg-type]
+    found = score_parallel(metric, ParallelTexts(list(outputs), blocks), settings)
     whole = compared(metric, systems_of(pairs), pairs, test, seed)
     assert [item.to_dict() for item in found] == [item.to_dict() for item in whole]
     assert found == whole

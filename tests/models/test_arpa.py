@@ -366,8 +366,8 @@ def test_an_empty_order_and_a_missing_beginning_of_sentence(tmp_path: Path) -> N
 # -- damage -------------------------------------------------------------------------------------------------------------
 
 DAMAGE: list[tuple[str, Callable[[str], str], str]] = [
-    ("empty", lambda t: "", "no ARPA file"),
-    ("no data", lambda t: t.replace("\\data\\", "data"), "no ARPA file"),
+    ("empty", lambda t: "", "not an ARPA file"),
+    ("no data", lambda t: t.replace("\\data\\", "data"), "not an ARPA file"),
     ("no header", lambda t: t.split("ngram 1")[0], "header|ends"),
     ("count too small", lambda t: t.replace("ngram 1=6", "ngram 1=5"), r"line \d+"),
     ("count too large", lambda t: t.replace("ngram 1=6", "ngram 1=7"), r"line \d+.*header promises"),
@@ -500,7 +500,7 @@ def test_orders_beyond_reason_are_an_error(tmp_path: Path) -> None:
 def test_pieces_of_any_size_give_the_same_model(
     lines: tuple[list[str], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lmgauge.models.ngram import arpa, arpa_sections
+    from lmgauge.models.ngram import arpa_sections, arpa_writer
 
     model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(lines[0][:60]), order=3)
     path = written(model, tmp_path)
@@ -509,7 +509,7 @@ def test_pieces_of_any_size_give_the_same_model(
         monkeypatch.setattr(arpa_sections, "READ_BYTES", size)
         assert lmgauge.read_arpa(path).fingerprint == expected
     for rows in (1, 7, 100):
-        monkeypatch.setattr(arpa, "_WRITE_ROWS", rows)
+        monkeypatch.setattr(arpa_writer, "_WRITE_ROWS", rows)
         assert written(model, tmp_path, "again.arpa").read_bytes() == path.read_bytes()
 
 

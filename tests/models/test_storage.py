@@ -362,7 +362,7 @@ def test_nothing_there_and_something_else_there(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"config\.json"):
         lmgauge.load_model(tmp_path)
     (tmp_path / "text.txt").write_text("hello\n")
-    with pytest.raises(ModelFileError, match="no ARPA or GGUF model"):
+    with pytest.raises(ModelFileError, match="not an ARPA or GGUF file"):
         lmgauge.load_model(tmp_path / "text.txt")
 
 

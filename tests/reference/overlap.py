@@ -177,7 +177,7 @@ def jaccard(a: set[tuple[str, ...]], b: set[tuple[str, ...]]) -> float:
     return len(a & b) / len(a | b) if a | b else 0.0
 
 
-def seen_in_training(train: Sequence[str], test: Sequence[str], max_order: int) -> tuple[list[int], list[int]]:
+def find_training_coverage(train: Sequence[str], test: Sequence[str], max_order: int) -> tuple[list[int], list[int]]:
     """For each word of the test its count in the training text, and the length of the longest n-gram that ends there."""
     known = [[token.text for token in tokens_of(segment, 0, "word")] for segment in train]
     grams = {tuple(words[i : i + k]) for words in known for k in range(1, max_order + 1) for i in range(len(words) - k + 1)}

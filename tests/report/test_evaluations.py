@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -73,26 +72,7 @@ def test_a_signature_is_one_line_and_said_once(result: Evaluation) -> None:
     assert lines[-1] == result.signature
 
 
-def bound(result: Evaluation, **changes: Any) -> list[str]:
-    """What is said below the table of a result that is a bound."""
-    return list(footnotes([result, replace(result, bits_per_byte_is_bound=True, **changes)]))
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"lossy_segments": 1}, "the tokens do not give back all white space"),
-        ({"lossy_segments": 1, "unit": "subword"}, "the tokenizer alters some of the text, or reads it as special tokens"),
-        (
-            {"lossy_segments": 1, "unit": "subword", "context": "sentence,first=unscored"},
-            "what comes first in a context is not scored",
-        ),
-        (
-            {"oov": 1, "context": "sentence,first=unscored"},
-            "unseen words are one event <unk>, cheaper to predict than they are",
-        ),
-        ({"oov": 1, "oov_policy": "closed"}, "unseen words are impossible"),
-    ],
-)
-def test_the_reason_of_a_bound_is_the_true_one(result: Evaluation, changes: dict[str, Any], reason: str) -> None:
-    assert bound(result, **changes)[0] == f"≥: lower bound, as {reason}."
+def test_the_reasons_of_bounds_are_said_once(result: Evaluation) -> None:
+    bound = replace(result, bits_per_byte_is_bound=True, bound_reasons=["one thing", "another"])
+    notes = list(footnotes([result, bound, replace(bound, group="g")]))
+    assert notes[0] == "≥: lower bound, as one thing and another."

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tasks.share import ErrorShare, Share
+from tests.tasks.share import ErrorShare, Share, compared, grouped
 
 from lmgauge.report.tasks import blocks
 from lmgauge.report.terminal import as_text, show
-from lmgauge.tasks.comparison import Groups, compare_systems
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.texts import References, Texts
 
@@ -21,7 +20,7 @@ NAMES = ("Online-B", "evil\x1b[31m\nname")
 
 def printed(capsys: pytest.CaptureFixture[str], *statistics: np.ndarray, metric: Any = None, **options: Any) -> str:
     options = {"test": "bootstrap"} | options
-    show(blocks(compare_systems(metric or Share(), NAMES[: len(statistics)], statistics, 1, **options)))
+    show(blocks(compared(metric or Share(), NAMES[: len(statistics)], statistics, **options)))
     return capsys.readouterr().out
 
 
@@ -59,7 +58,7 @@ def test_rates_of_errors_are_in_per_cent(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_groups_have_a_table_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    groups = Groups.of_segments(np.arange(60) % 3, ["news", "chat", "x\ty"], [GOOD, BAD])
+    groups = grouped(np.arange(60) % 3, ["news", "chat", "x\ty"], [GOOD, BAD])
     out = printed(capsys, GOOD, BAD, groups=groups).splitlines()
     begin = out.index("share by group")
     assert out[begin + 1].split()[:2] == ["group", "Online-B"]
@@ -77,9 +76,7 @@ def bleu_systems() -> Any:
     metric = BLEU()
     tokens = [metric.prepared(Texts.of_strings(texts)) for texts in (lines, others)]
     prepared = references.with_texts(metric.prepared_references(references.texts))
-    return compare_systems(
-        metric, ["one", "two"], [metric.statistics(text, prepared) for text in tokens], 1, test="bootstrap"
-    )
+    return compared(metric, ["one", "two"], [metric.statistics(text, prepared) for text in tokens], test="bootstrap")
 
 
 @pytest.mark.parametrize(
@@ -103,5 +100,5 @@ def test_narrow_terminals_lose_the_least_telling(width: int, gone: tuple[str, ..
 
 
 def test_digits_are_the_caller_s(capsys: pytest.CaptureFixture[str]) -> None:
-    show(blocks(compare_systems(Share(), ["x"], [GOOD], 1, test=None), width=4))
+    show(blocks(compared(Share(), ["x"], [GOOD], test=None), width=4))
     assert "82.7586" in capsys.readouterr().out

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.tasks.comparison import Groups, IndependentRows, Systems, compare_systems
+from lmgauge.tasks.metrics.protocol import TaskMetric
+from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.texts import References, Texts
 
 
@@ -25,11 +28,8 @@ class ShareScore:
 
 
 @dataclass(frozen=True)
-class Share:
+class Share(TaskMetric):
     lowercase: bool = False
-    percent: ClassVar[bool] = False
-    higher_is_better: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, 100.0)
     reference_columns: ClassVar[slice] = slice(1, 2)
     columns: ClassVar[tuple[str, ...]] = ("hits", "words")
 
@@ -40,10 +40,9 @@ class Share:
     def prepared(self, texts: Texts) -> Texts:
         return texts.mapped(str.lower) if self.lowercase else texts
 
-    def prepared_references(self, texts: Texts) -> Texts:
-        return self.prepared(texts)
-
-    def statistics(self, hypotheses: Texts, references: References, threads: int | None = None) -> NDArray[np.int64]:
+    def statistics(
+        self, hypotheses: Texts, references: References, threads: int | None = None, sources: Texts | None = None
+    ) -> NDArray[np.int64]:
         against, offsets = references.texts.strings(), references.offsets.tolist()
         rows = []
         for i, hypothesis in enumerate(hypotheses.strings()):
@@ -70,7 +69,23 @@ class ErrorShare(Share):
 
     percent: ClassVar[bool] = True
     higher_is_better: ClassVar[bool] = False
-    bounds: ClassVar[tuple[float, float]] = (0.0, math.inf)
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    is_error_rate: ClassVar[bool] = True
 
     def scores(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return 1 - super().scores(sums) / 100
+
+
+def compared(metric: TaskMetric, names: Sequence[str], statistics: Sequence[Any], **options: Any) -> Systems:
+    """`compare_systems` of statistics [segments, columns]: options of the settings, the rows, or its own."""
+    settings = {name: options.pop(name) for name in ("test", "resamples", "seed", "threads") if name in options}
+    own = {name: options.pop(name) for name in ("groups", "notes") if name in options}
+    rows = IndependentRows([np.asarray(part) for part in statistics], **options)
+    return compare_systems(metric, names, rows, 1, settings=ComparisonSettings(**settings), **own)
+
+
+def grouped(codes: NDArray[Any], names: Sequence[str], statistics: Sequence[NDArray[Any]]) -> Groups:
+    """Sums of the segments of each group, whose index into `names` is the code."""
+    return Groups(
+        tuple(names), tuple(np.stack([part[codes == i].sum(axis=0) for i in range(len(names))]) for part in statistics)
+    )

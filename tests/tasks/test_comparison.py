@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.tasks.share import ErrorShare, Share
+from tests.tasks.share import ErrorShare, Share, grouped
+from tests.tasks.share import compared as compare
 
 from lmgauge import MissingExtraError, UsageError
 from lmgauge.tasks.accumulator import Accumulator
-from lmgauge.tasks.comparison import Groups, Systems, compare_systems
+from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.chrf import ChrF
 from lmgauge.tasks.metrics.ter import TER
@@ -59,9 +60,7 @@ def test_scores_intervals_and_p_values_are_sacrebleu_s(
     trials = 1000
     found = PairedTest(named, {theirs: judge}, [references], test_type=kind, n_samples=trials)
     signatures, columns = found()
-    ours = compare_systems(
-        metric, NAMES, [statistics(metric, h, references) for h in hypotheses], 1, test=test, resamples=trials
-    )
+    ours = compare(metric, NAMES, [statistics(metric, h, references) for h in hypotheses], test=test, resamples=trials)
     (name,) = signatures
     assert ours.metric == name
     for item, expected in zip(ours, columns[name], strict=True):
@@ -85,8 +84,8 @@ GOOD, BAD, EQUAL = rows((8, 10), (9, 10), (7, 9)), rows((5, 10), (6, 10), (6, 9)
 
 
 def compared(*statistics: np.ndarray, metric: Any = None, **options: Any) -> Systems:
-    return compare_systems(
-        metric or Share(), [f"s{i}" for i in range(len(statistics))], statistics, 1, **({"test": "bootstrap"} | options)
+    return compare(
+        metric or Share(), [f"s{i}" for i in range(len(statistics))], statistics, **({"test": "bootstrap"} | options)
     )
 
 
@@ -142,10 +141,10 @@ def test_signatures_say_what_was_drawn() -> None:
     assert both.signature == "nrefs:1|bs:1000|ar:99|seed:12345"
     assert (both.resamples, both.trials) == (1000, 99)
     assert compared(GOOD, BAD, test="randomization").trials == 10_000
-    blocks = compared(GOOD, segments=240, segments_per_draw=4)
+    blocks = compared(GOOD, segments=240, segments_per_row=4)
     assert blocks.signature == "nrefs:1|bs:1000|seed:12345|block:4"
     assert blocks.segments == 240
-    assert "4 neighbouring segments" in blocks.notes[0]
+    assert "4 neighboring segments" in blocks.notes[0]
 
 
 def test_few_segments_are_no_test() -> None:
@@ -173,7 +172,7 @@ def test_errors_are_better_when_lower() -> None:
 
 def test_groups_are_scored_from_their_sums() -> None:
     codes = np.arange(60) % 2
-    groups = Groups.of_segments(codes, ["news", "chat"], [GOOD, BAD])
+    groups = grouped(codes, ["news", "chat"], [GOOD, BAD])
     found = compared(GOOD, BAD, groups=groups)
     for item, table in zip(found, (GOOD, BAD), strict=True):
         for code, name in enumerate(("news", "chat")):
@@ -183,7 +182,7 @@ def test_groups_are_scored_from_their_sums() -> None:
 
 
 def test_dicts_rows_and_frames() -> None:
-    found = compared(GOOD, BAD, groups=Groups.of_segments(np.zeros(60, dtype=np.int64), ["all"], [GOOD, BAD]))
+    found = compared(GOOD, BAD, groups=grouped(np.zeros(60, dtype=np.int64), ["all"], [GOOD, BAD]))
     told = found.to_dict()
     assert told["best"] == "s0"
     assert [system["system"] for system in told["systems"]] == ["s0", "s1"]
@@ -200,7 +199,7 @@ def test_dicts_rows_and_frames() -> None:
 
 def test_lists_of_parts_become_columns(outputs: tuple[list[list[str]], list[str]]) -> None:
     hypotheses, references = outputs
-    found = compare_systems(ChrF(), ["x"], [statistics(ChrF(), hypotheses[0], references)], 1, test=None)
+    found = compare(ChrF(), ["x"], [statistics(ChrF(), hypotheses[0], references)], test=None)
     row = found.to_rows()[0]
     assert row["matches_6"] == found[0].score.to_dict()["matches"][5]
     assert not any(isinstance(value, (list, dict)) for value in row.values())
@@ -213,7 +212,7 @@ def test_pandas_may_be_absent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lines_and_html() -> None:
-    found = compare_systems(Share(), ["<b>&", "other"], [GOOD, BAD], 1)
+    found = compare(Share(), ["<b>&", "other"], [GOOD, BAD])
     lines = str(found).splitlines()
     assert lines[0].split() == ["system", "share", "95", "%", "interval", "difference", "p"]
     assert lines[-1] == found.signature
@@ -236,4 +235,4 @@ def test_lines_and_html() -> None:
 )
 def test_contradictions_are_refused(names: list[str], options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        compare_systems(Share(), names, [GOOD, BAD], 1, **options)
+        compare(Share(), names, [GOOD, BAD], **options)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.correlation import correlate, paired_columns, read_table
+from lmgauge.tasks.correlation import correlate, paired_columns
+from lmgauge.tasks.settings import CorrelationSettings
+from lmgauge.tasks.tables import read_table
 
 SYSTEMS = ["kn3", "kn5", "lstm", "transformer", "big"]
 PERPLEXITY = [210.0, 180.0, 90.0, 60.0, 70.0]
@@ -110,7 +112,7 @@ def test_many_systems_are_sampled_with_the_seed() -> None:
     ("systems", "x", "words"),
     [
         (["a", "b"], [1.0], "2 systems, 1 times"),
-        (["a", "a"], [1.0, 2.0], "'a' comes twice"),
+        (["a", "a"], [1.0, 2.0], "'a' occurs twice"),
         (["a", "b"], [1.0, math.nan], "'b' is NaN"),
         (["a", "b"], [1.0, 0.0], "no logarithm"),
     ],
@@ -143,7 +145,7 @@ def test_tables_of_every_kind(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(TABLES[name].encode())
     rows = read_table(str(path))
-    names, x, y, notes = paired_columns(rows, rows, "score", "score")
+    names, x, y, notes = paired_columns(rows, rows, CorrelationSettings("score", "score"))
     assert (names, x, y, notes) == (["a b", "c\u2028d"], [1.5, 2], [1.5, 2], [])
 
 
@@ -151,7 +153,7 @@ def test_tables_of_every_kind(name: str, tmp_path: Path) -> None:
     ("name", "content", "words"),
     [
         ("t.tsv", "system\tscore\na\t1\t2\n", r"t\.tsv:2: 3 fields, but the header has 2"),
-        ("t.csv", "system,system\n", r"t\.csv:1: the column 'system' comes twice"),
+        ("t.csv", "system,system\n", r"t\.csv:1: the column 'system' occurs twice"),
         ("t.csv", "system,\n", r"t\.csv:1: a column has no name"),
         ("t.csv", 'system,score\n"a"b,1\n', r"t\.csv:2: "),
         ("t.csv", "system,score\n", "no rows"),
@@ -173,7 +175,7 @@ def test_broken_tables(name: str, content: str, words: str, tmp_path: Path) -> N
 def test_no_table_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_table(str(tmp_path / "none.tsv"))
-    with pytest.raises(UsageError, match="ending"):
+    with pytest.raises(UsageError, match="suffix"):
         read_table(str(tmp_path / "none.txt"))
     (tmp_path / "t.csv").write_bytes(b"system\n\xff")
     with pytest.raises(InputError, match="not valid UTF-8 at byte 7"):
@@ -183,7 +185,7 @@ def test_no_table_at_all(tmp_path: Path) -> None:
 def test_two_tables_are_joined_by_name() -> None:
     scores = [{"system": name, "score": score} for name, score in zip("abcd", [4, 3, 2, 1], strict=True)]
     perplexities = [{"system": name, "perplexity": value} for name, value in zip("xcba", "9876", strict=True)]
-    names, x, y, notes = paired_columns(perplexities, scores, "perplexity", "score")
+    names, x, y, notes = paired_columns(perplexities, scores, CorrelationSettings())
     assert (names, x, y) == (["a", "b", "c"], [6, 7, 8], [4, 3, 2])
     assert notes == ["left out, without score: 'x'", "left out, without perplexity: 'd'"]
 
@@ -197,10 +199,10 @@ def test_two_tables_are_joined_by_name() -> None:
         ([{"system": "a", "score": None}], "is None, not a number"),
         ([{"system": "a", "score": True}], "is True, not a number"),
         ([{"system": "a", "score": "nan"}], "is 'nan', not a number"),
-        ([{"system": "a", "score": 1}, {"system": "a", "score": 1}], "row 2: system 'a' comes a second time"),
+        ([{"system": "a", "score": 1}, {"system": "a", "score": 1}], "row 2: system 'a' occurs a second time"),
         ([{"system": "b", "score": 1}], "no system is in both tables: perplexity is given for 'a', score for 'b'"),
     ],
 )
 def test_columns_that_do_not_fit(rows: list[dict[str, object]], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        paired_columns([{"system": "a", "perplexity": 1}], rows, "perplexity", "score")
+        paired_columns([{"system": "a", "perplexity": 1}], rows, CorrelationSettings())

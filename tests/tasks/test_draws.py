@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.tasks.share import Share
+from tests.tasks.share import compared as compare
 
 from lmgauge.errors import UsageError
 from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.resampling import randomized_sums
 from lmgauge.numerics.significance import randomization_p_value
 from lmgauge.tasks.alignment import align_all
-from lmgauge.tasks.comparison import Systems, compare_systems
+from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.metrics.bleu import BLEU
 from lmgauge.tasks.metrics.error_rates import WER
 from lmgauge.tasks.texts import Texts
@@ -27,7 +28,7 @@ INSERT = 3
 def by_document(metric: Any, *sums: np.ndarray, segments: int = 1000, **options: Any) -> Systems:
     names = [f"s{i}" for i in range(len(sums))]
     told = {"segments": segments, "documents_by": "files", "by_document": True}
-    return compare_systems(metric, names, sums, 1, **(told | options))
+    return compare(metric, names, sums, **(told | options))
 
 
 def counts(documents: int, seed: int, columns: int = 2) -> list[np.ndarray]:
@@ -111,12 +112,12 @@ def test_what_is_independent_is_said() -> None:
     told = by_document(Share(), first, second).to_dict()
     assert (told["unit"], told["units"]) == ("documents", 40)
     assert told["independence"] == "40 documents (files) are taken as independent"
-    plain = compare_systems(Share(), ["a", "b"], [first, second], 1)
+    plain = compare(Share(), ["a", "b"], [first, second])
     assert (plain.unit, plain.units, plain[0].interval.unit, plain[0].interval.units) == ("segments", 40, "segments", 40)
     assert plain.independence == (
         "40 segments are taken as independent; name the documents with --document, if segments belong together"
     )
-    nothing = compare_systems(Share(), ["a", "b"], [first, second], 1, test=None)
+    nothing = compare(Share(), ["a", "b"], [first, second], test=None)
     assert (nothing.unit, nothing.units, nothing.independence) == (None, None, "")
 
 
@@ -145,7 +146,7 @@ def test_false_alarms_are_as_many_as_said(documents: int) -> None:
         alarms += found.significant
         misses += not interval.low <= 0 <= interval.high
         if run % 4 == 0:
-            naive += compare_systems(WER(), ["a", "b"], segments, 1, resamples=200, seed=run)[1].significant
+            naive += compare(WER(), ["a", "b"], segments, resamples=200, seed=run)[1].significant
     assert 0.02 < alarms / runs < 0.08
     assert 0.02 < misses / runs < 0.09
     assert naive / (runs / 4) > 0.25

@@ -126,7 +126,7 @@ def codes(names: list[str]) -> np.ndarray:
 @pytest.mark.parametrize("metric", [BLEU(), WER()], ids=lambda m: m.name)
 def test_names_and_order_of_documents_change_nothing(metric: Any, documents: int) -> None:
     references, outputs, names = made_up(documents, seed=documents)
-    drawn = {"resamples": 200}
+    drawn = {"settings": lmgauge.tasks.ComparisonSettings(resamples=200)}
     once = lmgauge.tasks.score_systems(metric, hypotheses=outputs, references=references, documents=names, **drawn).to_dict()
     draw = random.Random(5)
     order = draw.sample(range(len(names)), len(names))

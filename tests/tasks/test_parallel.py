@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.parallel import ParallelFiles, Reading
+from lmgauge.tasks.parallel import ParallelFiles
+from lmgauge.tasks.settings import Reading
 
 
 def write(path: Path, lines: list[str]) -> str:
@@ -59,7 +60,7 @@ def test_lists_of_references_of_any_number(tmp_path: Path) -> None:
     reference = write(tmp_path / "ref.jsonl", [json.dumps(row) for row in rows])
     more = write(tmp_path / "more.txt", ["1", "2", "3"])
     hypothesis = write(tmp_path / "h.txt", ["x", "y", "z"])
-    references, hypotheses, groups = everything(ParallelFiles([reference, more], [hypothesis], Reading(by="who")))
+    references, hypotheses, groups = everything(ParallelFiles([reference, more], [hypothesis], Reading(group="who")))
     assert references == [["a", "b", "1"], ["c", "2"], ["d", "e", "f", "3"]]
     assert hypotheses == [["x", "y", "z"]]
     assert groups == ["x", "y", "x"]
@@ -76,18 +77,18 @@ def test_several_columns_are_several_references(tmp_path: Path) -> None:
 def test_groups_from_a_file_of_names(tmp_path: Path) -> None:
     reference, hypothesis = write(tmp_path / "r.txt", ["a", "b", "c"]), write(tmp_path / "h.txt", ["x", "y", "z"])
     labels = write(tmp_path / "docs.txt", ["news", "chat", "news"])
-    _, _, groups = everything(ParallelFiles([reference], [hypothesis], Reading(by=labels)))
+    _, _, groups = everything(ParallelFiles([reference], [hypothesis], Reading(group=labels)))
     assert groups == ["news", "chat", "news"]
     short = write(tmp_path / "short.txt", ["news"])
     with pytest.raises(InputError, match=r"short\.txt ends first, after 1 line; .* has 3 lines"):
-        list(ParallelFiles([reference], [hypothesis], Reading(by=short)))
+        list(ParallelFiles([reference], [hypothesis], Reading(group=short)))
 
 
 def test_records_are_matched_by_id(tmp_path: Path) -> None:
     reference = write(tmp_path / "ref.tsv", ["1\tone", "2\ttwo", "3\tthree"])
     hypothesis = write(tmp_path / "hyp.tsv", ["3\tdrei", "1\teins", "2\tzwei"])
     same = write(tmp_path / "same.tsv", ["1\tun", "2\tdeux", "3\ttrois"])
-    reading = Reading(field="2", id_field="1")
+    reading = Reading(field="2", id="1")
     references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis, same], reading))
     assert references == [["one"], ["two"], ["three"]]
     assert hypotheses == [["eins", "zwei", "drei"], ["un", "deux", "trois"]]
@@ -98,14 +99,14 @@ def test_records_are_matched_by_id(tmp_path: Path) -> None:
     [
         (["1\ta", "2\tb"], r"hyp\.tsv: has no record with the id '3'"),
         (["1\ta", "2\tb", "3\tc", "4\td"], r"ref\.tsv: has no record with the id '4'"),
-        (["1\ta", "2\tb", "2\tc"], "the id '2' comes a second time"),
+        (["1\ta", "2\tb", "2\tc"], "the id '2' occurs a second time"),
     ],
 )
 def test_ids_that_do_not_fit(tmp_path: Path, rows: list[str], message: str) -> None:
     reference = write(tmp_path / "ref.tsv", ["1\tone", "2\ttwo", "3\tthree"])
     hypothesis = write(tmp_path / "hyp.tsv", rows)
     with pytest.raises(InputError, match=message):
-        list(ParallelFiles([reference], [hypothesis], Reading(field="2", id_field="1")))
+        list(ParallelFiles([reference], [hypothesis], Reading(field="2", id="1")))
 
 
 @pytest.mark.parametrize(("text", "name"), [("text", "id"), ("2", "id"), ("text", "1")])
@@ -113,7 +114,7 @@ def test_ids_and_texts_of_one_table_by_name_and_number(tmp_path: Path, text: str
     reference = write(tmp_path / "ref.tsv", ["id\ttext", "1\tone", "2\ttwo"])
     hypothesis = write(tmp_path / "hyp.tsv", ["id\ttext", "2\tzwei", "1\teins"])
     same = write(tmp_path / "same.tsv", ["id\ttext", "1\tun", "2\tdeux"])
-    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis, same], Reading(text, id_field=name)))
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis, same], Reading(field=text, id=name)))
     assert references == [["one"], ["two"]]
     assert hypotheses == [["eins", "zwei"], ["un", "deux"]]
 
@@ -121,7 +122,7 @@ def test_ids_and_texts_of_one_table_by_name_and_number(tmp_path: Path, text: str
 def test_ids_may_be_numbers(tmp_path: Path) -> None:
     reference = write(tmp_path / "ref.jsonl", [json.dumps({"id": i, "text": [f"r{i}", f"s{i}"]}) for i in (1, 2)])
     hypothesis = write(tmp_path / "hyp.jsonl", [json.dumps({"id": i, "text": f"h{i}"}) for i in (2, 1)])
-    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis], Reading(id_field="id")))
+    references, hypotheses, _ = everything(ParallelFiles([reference], [hypothesis], Reading(id="id")))
     assert references == [["r1", "s1"], ["r2", "s2"]]
     assert hypotheses == [["h1", "h2"]]
 
@@ -133,17 +134,17 @@ def test_records_matched_by_id_have_groups(tmp_path: Path, monkeypatch: pytest.M
     write(tmp_path / "few.txt", ["x"])
     reference = write(tmp_path / "ref.tsv", ["id\ttext\twho", "1\tone\tx", "2\ttwo\ty"])
     hypothesis = write(tmp_path / "hyp.tsv", ["id\ttext", "2\tzwei", "1\teins"])
-    _, hypotheses, groups = everything(ParallelFiles([reference], [hypothesis], Reading(id_field="id", by=by)))
+    _, hypotheses, groups = everything(ParallelFiles([reference], [hypothesis], Reading(id="id", group=by)))
     assert (hypotheses, groups) == ([["eins", "zwei"]], ["x", "y"])
     with pytest.raises(InputError, match=r"few\.txt: 1 names of groups for the 2 segments"):
-        list(ParallelFiles([reference], [hypothesis], Reading(id_field="id", by="few.txt")))
+        list(ParallelFiles([reference], [hypothesis], Reading(id="id", group="few.txt")))
 
 
 def test_folders_of_records_matched_by_id_have_groups(tmp_path: Path) -> None:
     for folder, order in (("ref", "12"), ("sys", "21")):
         for name in ("a", "b"):
             write(tmp_path / folder / f"{name}.tsv", ["id\ttext", *(f"{i}\t{folder} {name}{i}" for i in order)])
-    files = ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "sys")], Reading(id_field="id", by="file"))
+    files = ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "sys")], Reading(id="id", group="file"))
     _, hypotheses, groups = everything(files)
     assert hypotheses == [["sys a1", "sys a2", "sys b1", "sys b2"]]
     assert groups == ["a.tsv", "a.tsv", "b.tsv", "b.tsv"]
@@ -153,7 +154,7 @@ def test_folders_are_matched_by_file_name(tmp_path: Path) -> None:
     for folder in ("ref", "sys"):
         write(tmp_path / folder / "b.txt", [f"{folder} b1"])
         write(tmp_path / folder / "a.txt", [f"{folder} a1", f"{folder} a2"])
-    files = ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "sys")], Reading(by="file"))
+    files = ParallelFiles([str(tmp_path / "ref")], [str(tmp_path / "sys")], Reading(group="file"))
     references, hypotheses, groups = everything(files)
     assert files.names == ["sys"]
     assert references == [["ref a1"], ["ref a2"], ["ref b1"]]
@@ -208,7 +209,7 @@ def test_a_byte_order_mark_is_text_unless_it_is_not_to_be(tmp_path: Path) -> Non
 def test_a_group_s_name_has_no_byte_order_mark(tmp_path: Path) -> None:
     one = write(tmp_path / "one.txt", ["a", "b"])
     (tmp_path / "groups").write_bytes(b"\xef\xbb\xbfnews\nnews\n")
-    _, _, groups = everything(ParallelFiles([one], [one], Reading(by=str(tmp_path / "groups"))))
+    _, _, groups = everything(ParallelFiles([one], [one], Reading(group=str(tmp_path / "groups"))))
     assert groups == ["news", "news"]
 
 
@@ -242,16 +243,16 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"is a folder and .* is not"):
         ParallelFiles([one], [str(tmp_path)])
     with pytest.raises(UsageError, match="needs folders"):
-        ParallelFiles([one], [one], Reading(by="file"))
+        ParallelFiles([one], [one], Reading(group="file"))
     with pytest.raises(UsageError, match="standard input"):
-        ParallelFiles(["-"], [one], Reading(by="-"))
+        ParallelFiles(["-"], [one], Reading(group="-"))
     write(tmp_path / "two.txt", ["b"])
     with pytest.raises(UsageError, match="stands for several files"):
         ParallelFiles([str(tmp_path / "*.txt")], [one])
-    with pytest.raises(UsageError, match="shift all behind it"):
+    with pytest.raises(UsageError, match="shift all that it"):
         Reading(errors="skip")
     with pytest.raises(UsageError, match="has no field 'id'"):
-        list(ParallelFiles([one], [one], Reading(id_field="id")))
+        list(ParallelFiles([one], [one], Reading(id="id")))
 
 
 def test_invalid_text_is_named(tmp_path: Path) -> None:
@@ -313,14 +314,14 @@ def test_documents_follow_segments_that_are_matched_by_id(tmp_path: Path) -> Non
     first = records("a.jsonl", [0, 1, 2, 3], doc=documents)
     other = records("b.jsonl", [3, 1, 0, 2], doc=documents)
     outputs = [(first, other), (other, first)]
-    assert [documents_of(ParallelFiles([a], [b], Reading(id_field="id", document="doc"))) for a, b in outputs] == [
+    assert [documents_of(ParallelFiles([a], [b], Reading(id="id", document="doc"))) for a, b in outputs] == [
         [0, 1, 0, 2],
         [0, 1, 2, 2],
     ]
     docids = write(tmp_path / "docids.txt", documents)
-    assert documents_of(ParallelFiles([first], [other], Reading(id_field="id", document=docids))) == [0, 1, 0, 2]
+    assert documents_of(ParallelFiles([first], [other], Reading(id="id", document=docids))) == [0, 1, 0, 2]
     with pytest.raises(InputError, match=r"short.txt: 1 names of documents for the 4 segments"):
-        documents_of(ParallelFiles([first], [other], Reading(id_field="id", document=write(tmp_path / "short.txt", ["x"]))))
+        documents_of(ParallelFiles([first], [other], Reading(id="id", document=write(tmp_path / "short.txt", ["x"]))))
 
 
 def test_each_file_of_folders_is_a_document(tmp_path: Path) -> None:

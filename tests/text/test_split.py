@@ -41,13 +41,13 @@ def test_the_split_is_this_one_for_ever() -> None:
 
 def test_whole_groups_stay_together() -> None:
     corpus = Corpus.from_files(str(DATA / "pud.*.txt"))
-    split = split_corpus(corpus, (0.6, 0.2, 0.2), seed=3, by_group=True)
+    split = split_corpus(corpus, (0.6, 0.2, 0.2), seed=3, by="group")
     groups = np.concatenate([part.groups for part in corpus if part.groups is not None])
     for code in range(8):
         assert len(set(split.assignment[groups == code].tolist())) == 1
     assert min(split.counts().values()) >= 60
     with pytest.raises(UsageError, match="one group only"):
-        split_corpus(Corpus.from_files(NOVEL), by_group=True)
+        split_corpus(Corpus.from_files(NOVEL), by="group")
 
 
 def test_written_parts_are_the_text(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.reference import overlap as twin
 
 from lmgauge.errors import InputError, UsageError
+from lmgauge.progress import listening
 from lmgauge.text.documents import Corpus
-from lmgauge.text.training_coverage import seen_in_training
+from lmgauge.text.training_coverage import find_training_coverage
 
 SEGMENT = st.lists(st.sampled_from(["a", "b", "b", "c", "<unk>", "</s>", " "]), max_size=9).map(" ".join)
 
@@ -29,13 +30,13 @@ def test_knows_what_counting_tuples_knows(
     train: list[str], test: list[str], order: int, block_bytes: int, threads: int
 ) -> None:
     source, text = (Corpus.from_strings(segments, block_bytes=block_bytes) for segments in (train, test))
-    counts, longest = twin.seen_in_training(train, test, order)
+    counts, longest = twin.find_training_coverage(train, test, order)
     empty = [name for name, segments in (("test", test), ("training", train)) if not any(map(str.split, segments))]
     if empty:
         with pytest.raises(InputError, match=f"the {empty[0]} text has no words"):
-            seen_in_training(source, text, max_order=order, threads=threads)
+            find_training_coverage(source, text, max_order=order, threads=threads)
         return
-    seen = seen_in_training(source, text, max_order=order, threads=threads)
+    seen = find_training_coverage(source, text, max_order=order, threads=threads)
     assert seen.counts.tolist() == counts
     assert seen.longest.tolist() == longest
     assert (seen.counts.dtype, seen.longest.dtype) == (np.int64, np.uint8)
@@ -50,7 +51,7 @@ def blocks(corpus: Corpus) -> Iterator[tuple[int, int]]:
 
 def test_the_words_of_a_block_are_at_hand(data: Path) -> None:
     test = Corpus.from_files(data / "pud.en.txt", block_bytes=5000)
-    seen = seen_in_training(Corpus.from_files(data / "pud.en.txt"), test)
+    seen = find_training_coverage(Corpus.from_files(data / "pud.en.txt"), test)
     assert len(list(blocks(test))) > 1
     counts, longest = [], []
     for block in test:
@@ -66,10 +67,11 @@ def test_the_words_of_a_block_are_at_hand(data: Path) -> None:
 
 
 def test_progress_and_orders_out_of_range() -> None:
-    told: list[int] = []
+    stages: list[str] = []
     train = Corpus.from_strings(["a b", "c"], block_bytes=1)
-    seen_in_training(train, Corpus.from_strings(["a"]), progress=told.append, threads=1)
-    assert told == [3, 4]
+    with listening(stages.append):
+        find_training_coverage(train, Corpus.from_strings(["a"]), threads=1)
+    assert stages == ["read 0 MB of training text"] * 2
     for order in (0, 256):
-        with pytest.raises(UsageError, match="no length of n-grams"):
-            seen_in_training(train, Corpus.from_strings(["a"]), max_order=order)
+        with pytest.raises(UsageError, match="max_order must be"):
+            find_training_coverage(train, Corpus.from_strings(["a"]), max_order=order)

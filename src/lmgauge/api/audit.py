@@ -4,76 +4,106 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import replace
+from pathlib import Path
 
-from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.errors import InputError
-from lmgauge.evaluation.audit import DEFAULT_COMPRESSION_BYTES, DEFAULT_CONTEXTS, DEFAULT_MAX_OVERLAP, LEVELS, Audit
-from lmgauge.evaluation.audit import audit as _audit
-from lmgauge.evaluation.audit import audit_run as _audit_run
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, text_of
+from lmgauge.choices import AUDIT_LEVELS, OverlapUnit
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
-from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE
+from lmgauge.evaluation.audit.levels import audit as _audit
+from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.audit.runs import audit_run as _audit_run
+from lmgauge.evaluation.audit.runs import check_model_of_run
+from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.find import find_overlap
 from lmgauge.text.overlap.results import Overlap
+from lmgauge.text.overlap.settings import OverlapSettings
+
+_CHECKS_OF_RUN = ("seal", "text", "table", "claims")
 
 
 def audit(
     model: Model,
-    text: Text,
+    text: Text | None = None,
     *,
+    run: PathLike | None = None,
     train: Text | None = None,
-    levels: Sequence[str] = LEVELS,
-    exhaustive: bool = False,
-    contexts: int = DEFAULT_CONTEXTS,
-    compression_bytes: int = DEFAULT_COMPRESSION_BYTES,
-    seed: int = DEFAULT_SEED,
-    max_overlap: float = DEFAULT_MAX_OVERLAP,
-    overlap_unit: Literal["word", "character"] = "word",
-    sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
+    levels: Sequence[str] = AUDIT_LEVELS,
+    exhaustive: bool = AuditSettings.exhaustive,
+    contexts: int = AuditSettings.contexts,
+    compression_bytes: int = AuditSettings.compression_bytes,
+    seed: int = AuditSettings.seed,
+    max_overlap: float = AuditSettings.max_overlap,
+    overlap_unit: OverlapUnit = "word",
+    sum_tolerance: float = AuditSettings.sum_tolerance,
+    scoring: ScoringOptions | None = None,
     threads: int | None = None,
 ) -> Audit:
-    """Audits a model on a text: coverage, normalization, causality, contamination and compression.
+    """Audit a model on a text: coverage, normalization, causality, contamination and compression.
 
     Args:
         model: a model, the path of one, or any object with `vocabulary`, `tokenizer`, `score` and `log_distribution`.
-        text: a path, several, or a `Corpus`.
+        text: a path, several, or a `Corpus`; with `run` None for the text that the run remembers.
+        run: a stored run of this text: also check whether this model made it, row by row.
         train: training text, for the level contamination.
-        levels: which to look at.
-        exhaustive: every context and all of the text instead of a sample.
-        contexts: how many to sample.
-        compression_bytes: how much of the text to code.
+        levels: which levels to check, of coverage, normalization, causality, contamination, compression; one or several.
+        exhaustive: take every context and all of the text instead of samples.
+        contexts: number of distributions to sum.
+        compression_bytes: bytes of the text to compress and decode.
         seed: of the samples.
-        max_overlap: largest share of the text's bytes that may be in the training text, in long runs or whole segments.
-        overlap_unit: what those runs are made of; characters where words are not set apart by spaces.
-        sum_tolerance: how far from 1 the probabilities after a context may sum.
-        threads: how many; no verdict depends on it.
+        max_overlap: largest share (0 to 1) of the text's bytes that may be in the training text, in long runs or whole
+            segments.
+        overlap_unit: unit of those runs, 13 words or 25 characters; characters for scripts without spaces between words.
+        sum_tolerance: how far from 1 the probabilities after a context may sum; at most 0.001.
+        scoring: how a model that is named by its path scores (context, device, reserved tokens ...).
+        threads: number of threads; no verdict depends on it.
 
     Returns:
         The checks with their evidence; `.require()` raises `CheckFailedError` where one failed.
 
     Raises:
-        InputError: the text is empty.
+        InputError: the text is empty, or cannot be used.
+        UsageError: a number out of range, an unknown level, or no text.
     """
-    corpus = corpus_of(text)
-    contamination = (
-        None if train is None else contamination_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
-    )
-    return _audit(
-        loaded(model),
-        corpus,
-        levels=[levels] if isinstance(levels, str) else levels,
+    settings = AuditSettings(
+        levels=_listed(levels),
         exhaustive=exhaustive,
         contexts=contexts,
         compression_bytes=compression_bytes,
         seed=seed,
-        overlap=contamination,
         max_overlap=max_overlap,
         sum_tolerance=sum_tolerance,
-        untouched=(lambda: loaded(model)) if isinstance(model, (str, os.PathLike)) else None,
-        threads=threads,
     )
+    stored = None if run is None else opened(run, check_seal=False)
+    subject = loaded(model, scoring)
+    if stored is not None:
+        corpus = stored.corpus() if text is None else text_of([stored], text)
+    else:
+        corpus = None if text is None else corpus_of(text)
+    if corpus is None:
+        raise UsageError("an audit of a model needs a text" if run is None else f"{run}: the text it scored is not there")
+    overlap = _contamination(train, corpus, settings, overlap_unit, threads)
+    path = os.fspath(model) if isinstance(model, PATHS) else None
+    result = _audit(
+        subject,
+        corpus,
+        settings,
+        overlap=overlap,
+        threads=threads,
+        name=None if path is None else Path(path).name or path,
+        untouched=None if path is None else lambda: loaded(path, scoring),
+    )
+    if stored is None or "coverage" not in settings.levels:
+        return result
+    say_progress("comparing with the run")
+    of_run = _audit_run(stored, corpus, AuditSettings(levels=["coverage"])).checks
+    checks = [check for check in of_run if check.name in _CHECKS_OF_RUN]
+    checks += check_model_of_run(stored, corpus, subject, threads)
+    return replace(result, checks=(*checks, *result.checks))
 
 
 def audit_run(
@@ -81,49 +111,57 @@ def audit_run(
     *,
     text: Text | None = None,
     train: Text | None = None,
-    levels: Sequence[str] = LEVELS,
-    max_overlap: float = DEFAULT_MAX_OVERLAP,
-    overlap_unit: Literal["word", "character"] = "word",
+    levels: Sequence[str] = AUDIT_LEVELS,
+    max_overlap: float = AuditSettings.max_overlap,
+    overlap_unit: OverlapUnit = "word",
     threads: int | None = None,
 ) -> Audit:
-    """Audits a run, or a score table, for what can be seen without its model: seal, coverage, sums and contamination.
+    """Audit what can be seen of a run, or a score table, without its model: seal, coverage, sums and contamination.
 
     Args:
         run: a run folder (of `evaluate(..., output=...)`) or a score table of any origin.
-        text: what it scored; if not given, where the run remembers it.
+        text: the text it scored; if not given, where the run remembers it.
         train: training text, for the level contamination.
-        levels: which to look at.
-        max_overlap: as for `audit`.
+        levels: as for `audit`.
+        max_overlap: as for `audit`, a share from 0 to 1.
         overlap_unit: as for `audit`.
-        threads: how many; no verdict depends on it.
+        threads: number of threads; no verdict depends on it.
 
     Raises:
         InputError: the table cannot be read.
+        UsageError: a number out of range, or an unknown level.
     """
-    examined = opened(run, check_seal=False)
-    corpus = examined.corpus() if text is None else text_of([examined], text)
-    contamination = None
-    if train is not None and corpus is not None:
-        contamination = contamination_source(corpus_of(train), corpus, unit=overlap_unit, threads=threads)
-    chosen = [levels] if isinstance(levels, str) else levels
-    return _audit_run(examined, corpus, levels=chosen, overlap=contamination, max_overlap=max_overlap)
+    settings = AuditSettings(levels=_listed(levels), max_overlap=max_overlap)
+    stored = opened(run, check_seal=False)
+    corpus = stored.corpus() if text is None else text_of([stored], text)
+    overlap = None if corpus is None else _contamination(train, corpus, settings, overlap_unit, threads)
+    return _audit_run(stored, corpus, settings, overlap=overlap)
 
 
-def contamination_source(
-    train: Corpus, test: Corpus, *, unit: Literal["word", "character"] = "word", threads: int | None = None
-) -> OverlapSource:
-    """What compares a text with its training text once it is asked: the audit does so late.
+def _listed(levels: Sequence[str]) -> Sequence[str]:
+    return [levels] if isinstance(levels, str) else levels
 
-    Raises (when called):
-        NothingToCompareError: both could be read, but one of them has no words.
-        InputError: one cannot be read.
+
+def _contamination(
+    train: Text | None, test: Corpus, settings: AuditSettings, unit: OverlapUnit, threads: int | None
+) -> OverlapSource | None:
+    """Return the function that compares a text with its training text: the audit calls it late.
+
+    Raises:
+        InputError: a file of the training text is missing.
+        UsageError: the text cannot be read a second time.
     """
+    if train is None or "contamination" not in settings.levels:
+        return None
+    if not test.rereadable:
+        raise UsageError("--train reads the text a second time, which standard input cannot be: save it in a file")
+    corpus = corpus_of(train)
 
     def compare() -> Overlap:
         try:
-            return find_overlap(train, test, unit=unit, near=0, passages=0, threads=threads)
+            return find_overlap(corpus, test, OverlapSettings(overlap_unit=unit, near=0, passages=0), threads=threads)
         except InputError as error:
-            if not train.report.sha256:
+            if not corpus.report.sha256:
                 raise
             raise NothingToCompareError(str(error)) from error  # both were read to their end: nothing is wrong with them
 

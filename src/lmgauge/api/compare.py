@@ -17,7 +17,7 @@ from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_re
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.text.documents import Corpus
-from lmgauge.text.training_coverage import seen_in_training
+from lmgauge.text.training_coverage import find_training_coverage
 
 
 def compare(
@@ -64,7 +64,7 @@ def compare(
 
 
 def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCounts:
-    seen = seen_in_training(train, scored, max_order=1, threads=threads)
+    seen = find_training_coverage(train, scored, max_order=1, threads=threads)
     return lambda block: seen.of(block)[0]
 
 

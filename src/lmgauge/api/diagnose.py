@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.errors import UsageError
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
 from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, TrainingWords
 from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
-from lmgauge.evaluation.runs import remembered
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
-from lmgauge.text.segments import Segments
-from lmgauge.text.training_coverage import seen_in_training
+from lmgauge.text.documents import Corpus
+from lmgauge.text.training_coverage import find_training_coverage
 
 
 def diagnose(
@@ -67,27 +62,21 @@ def diagnose(
         threads=threads,
     )
     examined = opened(run)
-    corpus = remembered(examined) if text is None else text_of([examined], text)
-    training: TrainingWords | None = None
     sample = behind = None
-    if train is not None and "slices" in settings.only:
-        if corpus is None:
-            raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
-        say_progress("reading the training text")
-        seen = seen_in_training(corpus_of(train), corpus, threads=threads)
-
-        def training(block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-            return seen.of(block)[:2]
-
     if model is not None:
         behind = loaded(model, scoring)
         sample = partial(sample_ids, behind, seed=seed, threads=threads)
     return _diagnose(
         examined,
         settings,
-        corpus=corpus,
-        training=training,
+        corpus=None if text is None else text_of([examined], text),
+        training=None if train is None else partial(_training_words, corpus_of(train), threads),
         model=behind,
         sample=sample,
         progress=say_progress,
     )
+
+
+def _training_words(train: Corpus, threads: int | None, scored: Corpus) -> TrainingWords:
+    seen = find_training_coverage(train, scored, threads=threads)
+    return lambda block: seen.of(block)[:2]

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import load_model, model_names
+from lmgauge.models.registry import model_names, not_a_model, open_model, unused_option
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.text.documents import Corpus
 
@@ -23,7 +22,6 @@ Model = LanguageModel | PathLike
 Models = Model | Sequence[Model] | Mapping[str, Model]
 
 _CALLS = 'lmgauge.evaluate(model, "test.txt"), or lmgauge.evaluate(model, texts=["the cat sat"])'
-_OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
 
 
 # -- models -------------------------------------------------------------------------------------------------------------
@@ -46,16 +44,17 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
     """
     for model in models:
         if not isinstance(model, PATHS) and not hasattr(model, "score"):
-            raise UsageError(f"a model is an object with score and log_distribution, or a path, {_seen(model)}")
+            raise not_a_model(model)
     paths = [os.fspath(model) for model in models if isinstance(model, PATHS)]
     if scoring is not None and not paths:
         raise UsageError(
             "scoring is for models named by their path: a model in memory scores as it was loaded, "
-            'for example by load_model("model/", scoring)'
+            'for example by load_model("model/", context=1024)'
         )
     if paths:
         say_progress("loading")
-    opened = [load_model(os.fspath(model), scoring) if isinstance(model, PATHS) else model for model in models]
+    options = scoring or ScoringOptions()
+    opened = [open_model(model, options) if isinstance(model, PATHS) else model for model in models]
     if scoring is not None:
         refuse_unused(scoring, [found for found, model in zip(opened, models, strict=True) if isinstance(model, PATHS)])
     show_speed(opened)
@@ -103,24 +102,9 @@ def refuse_unused(scoring: ScoringOptions, models: Sequence[object]) -> None:
     Raises:
         UsageError: the first such option.
     """
-    for field in fields(scoring):
-        name = "context" if field.name == "stream" else field.name
-        chosen = getattr(scoring, field.name) != field.default
-        if chosen and name != "reserved" and not any(_takes(model, name) for model in models):
-            raise UsageError(f"--{name.replace('_', '-')} is for neural models, and no model named here takes it")
-
-
-def _takes(model: object, name: str) -> bool:
-    parts = getattr(model, "components", None)
-    if parts is not None:  # the components of a mixture keep their own policies
-        return name in _OF_MACHINE and any(_takes(part, name) for part in parts)
-    return hasattr(model, "server") if name == "bos" else hasattr(model, "policy")
-
-
-def _seen(value: object) -> str:
-    if hasattr(value, "forward") and hasattr(value, "parameters"):
-        return "not a bare network: lmgauge.NeuralModel.wrap(network, tokenizer) makes a model of it"
-    return f"not {type(value).__name__}"
+    name = unused_option(scoring, models)
+    if name is not None:
+        raise UsageError(f"--{name.replace('_', '-')} is for neural models, and no model named here takes it")
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from lmgauge.context_policy import policy_of
 from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter, segment_rows, token_rows
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
+from lmgauge.evaluation.tally import Tally
 from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -54,19 +55,21 @@ class OutputFiles:
             _LOG.warning("%s events are scored; the same command goes on from there", f"{self._runs.kept:,}")
         return self._stack.__exit__(*error)
 
-    def write(self, index: int, block: Segments, batch: ScoreBatch) -> None:
+    def write(self, index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:
         """Write the rows of a block of segments.
 
         Args:
             index: number of the model.
             block: the segments.
             batch: their rows of the score table.
+            tally: sums of these rows.
         """
         if self._columns:
             batch = self._columns[index](batch)
         if self._segments is not None:
             groups = self._corpus.group_names  # a list of its own each pass
-            self._segments.write(segment_rows(self._names[index], batch, block, groups, self._policies[index]))
+            sums = tally.per_segment()
+            self._segments.write(segment_rows(self._names[index], batch, sums, block, groups, self._policies[index]))
         if self._tokens is not None:
             self._tokens.write(token_rows(self._names[index], batch, block))
         if self._runs is not None:

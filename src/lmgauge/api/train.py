@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of
 from lmgauge.choices import NgramContext, ReservedPolicy, SmoothingKind, VocabularyKind
@@ -11,12 +11,13 @@ from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import NgramTrainingSettings
 from lmgauge.models.ngram.training import Progress, train_ngram
-from lmgauge.models.training.settings import NEURAL_KINDS
+from lmgauge.models.training.presets import preset_settings
+from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, RunSettings, SettingsChanges
 from lmgauge.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
+    from lmgauge.models.training.loop import Watch
     from lmgauge.models.training.run import NeuralTraining
-    from lmgauge.models.training.settings import NeuralKind
 
 
 def train(
@@ -100,9 +101,26 @@ def train(
 
 
 def train_neural(
-    kind: NeuralKind, texts: Text, *, output: PathLike, valid: Text | None = None, preset: str = "small", **options: Any
+    kind: NeuralKind,
+    texts: Text,
+    *,
+    output: PathLike,
+    valid: Text | None = None,
+    preset: str = "small",
+    tokenizer: str | Tokenizer = "whitespace",
+    min_count: int = 1,
+    vocab_size: int | None = None,
+    reserved: ReservedPolicy = "refuse",
+    resume: bool = False,
+    checkpoint_every: int = 500,
+    device: str | None = None,
+    threads: int | None = None,
+    tensorboard: PathLike | None = None,
+    progress: Progress = lambda stage: None,
+    watch: Watch = lambda event: None,
+    **changes: Unpack[SettingsChanges],
 ) -> NeuralTraining:
-    """Trains a neural model and writes it as an ordinary checkpoint, which `load_model` and others read.
+    """Train a neural model and write it as an ordinary checkpoint, which `load_model` and others read.
 
     Args:
         kind: ffnn, rnn, lstm, gru or transformer.
@@ -110,16 +128,43 @@ def train_neural(
         output: the model's folder.
         valid: the validation text; the epoch that predicts it best is kept.
         preset: small, medium or large: sizes and recipe of a paper.
-        options: what is to differ from the preset, and how the run goes; see `lmgauge.models.training.run`.
+        tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
+        min_count: tokens that occur less often become `<unk>`.
+        vocab_size: only so many of the most frequent tokens stay.
+        reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone).
+        resume: resume a run that was stopped; begin where there is none.
+        checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
+        device: such as cpu or cuda; a GPU where there is one. Of several processes each has its own GPU.
+        threads: of the processor; if None all cores, but one for a recurrent model that is narrow.
+        tensorboard: folder to write figures for TensorBoard to.
+        progress: is called with a few words when a stage begins.
+        watch: is called with where the run is, every few updates and after each epoch.
+        changes: what is to differ from the preset, such as `hidden_size=400, epochs=20`: the fields of
+            `NeuralTrainingSettings`; None leaves the preset's value.
+
+    Returns:
+        What came of the run: its folder, settings, perplexity by epoch, notes.
 
     Raises:
         InputError: a text cannot be used, or something is in the way of the output.
         MissingExtraError: the libraries are not installed.
         UsageError: options out of range or contradicting each other.
     """
+    settings = preset_settings(kind, preset, **changes)
+    run = RunSettings(
+        tokenizer=tokenizer,
+        min_count=min_count,
+        vocab_size=vocab_size,
+        reserved=reserved,
+        resume=resume,
+        checkpoint_every=checkpoint_every,
+        device=device,
+        threads=threads,
+        tensorboard=tensorboard,
+    )
     try:
-        from lmgauge.models.training.run import train_neural as run
+        from lmgauge.models.training.run import run_training
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
     held_out = None if valid is None else corpus_of(valid)
-    return run(kind, corpus_of(texts), valid=held_out, output=output, preset=preset, **options)
+    return run_training(settings, run, corpus_of(texts), valid=held_out, output=output, progress=progress, watch=watch)

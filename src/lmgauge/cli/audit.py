@@ -2,92 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import click
 
-from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS
+from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS, OverlapUnit
+from lmgauge.cli.command import Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
-    NEURAL_OPTIONS,
-    corpus_of,
     json_option,
-    neural_options,
+    read_texts,
+    reading_settings,
     refuse_field,
-    refuse_given,
-    refuse_unused,
     reserved_option,
     scored_text_option,
-    scoring_options,
+    scoring_settings,
     seed_option,
-    text_options,
     threads_option,
 )
+from lmgauge.cli.say import showing_progress
+from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.text.reading_options import ReadingOptions
 
-if TYPE_CHECKING:
-    from lmgauge.evaluation.audit import Audit
-    from lmgauge.evaluation.audit.contamination import OverlapSource
-    from lmgauge.evaluation.runs import Run
-    from lmgauge.text.documents import Corpus
-
-_OF_MODEL = ("reserved", "contexts", "sum_tolerance", "compression_bytes", "exhaustive")
+_OF_MODEL = ("contexts", "sum_tolerance", "compression_bytes", "exhaustive")
 
 
-@click.command(name="audit")
+def _levels(ctx: click.Context, param: click.Parameter, value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+@click.command(cls=Command, name="audit")
 @click.argument("what", nargs=-1, type=click.Path(allow_dash=True), metavar="TEXT... | RUN")
 @click.option("-m", "--model", type=click.Path(), help="Model folder, or ARPA file; without it a RUN is audited.")
 @scored_text_option
 @click.option("--train", multiple=True, type=click.Path(), help="Training text, for level 4; may be given several times.")
 @click.option(
-    "--max-overlap",
-    type=click.FloatRange(0, 1),
-    default=0.01,
-    show_default=True,
-    help="Share of the bytes of TEXT that may lie in stretches of the training text.",
-)
-@click.option(
     "--overlap-unit",
     type=click.Choice(OVERLAP_UNITS),
     default="word",
     show_default=True,
-    help="Stretches of 13 words or more; or 25 characters, for scripts that do not space words.",
+    help="Level 4: runs of 13 words or more; or 25 characters, for scripts that do not space words.",
 )
-@click.option(
-    "--levels",
-    default=",".join(AUDIT_LEVELS),
-    metavar="NAMES",
-    help="Which levels, e.g. coverage,compression; all if not given.",
+@settings(
+    "checks",
+    AuditSettings,
+    "Checks",
+    click.option(
+        "--levels",
+        default=",".join(AUDIT_LEVELS),
+        metavar="NAMES",
+        callback=_levels,
+        help="Which levels, e.g. coverage,causality; all if not given.",
+    ),
+    click.option(
+        "--max-overlap",
+        type=click.FloatRange(0, 1),
+        default=AuditSettings.max_overlap,
+        show_default=True,
+        help="Level 4: share of the bytes of TEXT that may lie in runs or whole lines of the training text.",
+    ),
+    click.option(
+        "--contexts",
+        type=click.IntRange(min=1),
+        default=AuditSettings.contexts,
+        show_default=True,
+        help="Level 2: distributions to sum, at contexts drawn from TEXT.",
+    ),
+    click.option(
+        "--sum-tolerance",
+        type=click.FloatRange(0, 1e-3),
+        default=AuditSettings.sum_tolerance,
+        show_default=True,
+        help="Level 2: how far probabilities may sum from 1; rounded ones, as in some ARPA files, need 1e-5.",
+    ),
+    click.option(
+        "--compression-bytes",
+        type=click.IntRange(min=1),
+        default=AuditSettings.compression_bytes,
+        show_default=True,
+        help="Level 5: bytes of TEXT to compress and decode.",
+    ),
+    click.option("--exhaustive", is_flag=True, help="All contexts, segments and bytes instead of samples; slow."),
+    seed_option,
 )
-@click.option(
-    "--contexts",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    help="Distributions to sum, at contexts drawn from TEXT.",
-)
-@click.option(
-    "--sum-tolerance",
-    type=click.FloatRange(0, 1e-3),
-    default=1e-6,
-    show_default=True,
-    help="How far probabilities may sum from 1; rounded ones, as in some ARPA files, need 1e-5.",
-)
-@click.option(
-    "--compression-bytes",
-    type=click.IntRange(min=1),
-    default=100_000,
-    show_default=True,
-    help="Bytes of TEXT to code and decode.",
-)
-@click.option("--exhaustive", is_flag=True, help="All contexts, segments and bytes instead of samples; slow.")
-@neural_options
-@reserved_option
-@seed_option
-@text_options
-@threads_option
-@json_option
+@under("Output", threads_option, json_option)
+@reading_settings()
+@scoring_settings(reserved_option)
 @click.pass_context
-def audit(ctx: click.Context, /, what: tuple[str, ...], model: str | None, as_json: bool, **options: Any) -> None:
+def audit(
+    ctx: click.Context,
+    what: tuple[str, ...],
+    model: str | None,
+    texts: tuple[str, ...],
+    train: tuple[str, ...],
+    overlap_unit: OverlapUnit,
+    checks: AuditSettings,
+    reading: ReadingOptions,
+    scoring: ScoringOptions,
+    threads: int | None,
+    as_json: bool,
+) -> None:
     """Prove a result, or show what is wrong with it.
 
     With -m, a model on TEXT (files, globs or -, standard input, also if none is named). Without it a RUN, a folder that
@@ -99,119 +113,48 @@ def audit(ctx: click.Context, /, what: tuple[str, ...], model: str | None, as_js
     lmgauge audit run-kn5/
     lmgauge audit run-kn5/ -m kn5/
     """
+    from lmgauge.api.audit import audit as audit_model
+    from lmgauge.api.audit import audit_run
+    from lmgauge.evaluation.run_folder import EVALUATION_FILE
     from lmgauge.json_text import to_json
     from lmgauge.report import audit as report
-    from lmgauge.report.terminal import progress, show
+    from lmgauge.report.terminal import show
 
-    levels = [name.strip() for name in options["levels"].split(",") if name.strip()]
-    unknown = [name for name in levels if name not in AUDIT_LEVELS]
-    if unknown or not levels:
-        raise click.UsageError(
-            f"--levels: {unknown[0] if unknown else 'nothing'!r} is no level; choose from {', '.join(AUDIT_LEVELS)}"
-        )
-    with progress() as status:
-        found = (
-            _audit_model(what, model, levels, options, status.update)
-            if model
-            else _audit_run(what, levels, options, status.update)
-        )
-    if as_json:
-        click.echo(to_json(found.to_dict()))
-    else:
-        show(report.blocks(found))
-    if not found.passed:
-        ctx.exit(1)
-
-
-def _audit_model(
-    what: tuple[str, ...], path: str, levels: list[str], options: dict[str, Any], say: Callable[[str], None]
-) -> Audit:
-    from dataclasses import replace
-    from pathlib import Path
-
-    from lmgauge.evaluation.audit import audit as audit_model
-    from lmgauge.evaluation.audit import audit_run, check_model_of_run
-    from lmgauge.models.mixture.model import with_reserved
-    from lmgauge.models.registry import load_model
-
-    run = _run_named(what)
-    if options["texts"] and run is None:
+    is_run = len(what) == 1 and (Path(what[0]) / EVALUATION_FILE).exists()
+    if model is None:
+        refuse_given((*names_of(ScoringOptions), *_OF_MODEL), "needs the model: name it with -m")
+        if len(what) != 1 or what == ("-",):
+            raise click.UsageError("name a model with -m and its TEXT, or one RUN")
+    elif texts and not is_run:
         raise click.UsageError("--text belongs to a RUN; with -m the texts stand alone: lmgauge audit -m MODEL TEXT")
-    say("loading")
-    scoring = scoring_options(options)
-    model = load_model(path, scoring)
-    refuse_unused(options, [model])
-    corpus = corpus_of(what, options, alone=False) if run is None else run.corpus(list(options["texts"]) or None)
-    if corpus is None:
-        raise click.UsageError(f"the text that {what[0]} scored is not where it was: name it with --text")
-    if not options["train"]:
-        refuse_field(corpus)
-    if options["reserved"]:
-        (model,) = with_reserved([model], options["reserved"])
-    found = audit_model(
-        model,
-        corpus,
-        levels=levels,
-        exhaustive=options["exhaustive"],
-        contexts=options["contexts"],
-        compression_bytes=options["compression_bytes"],
-        seed=options["seed"],
-        overlap=_overlap(corpus, levels, options),
-        max_overlap=options["max_overlap"],
-        sum_tolerance=options["sum_tolerance"],
-        threads=options["threads"],
-        name=Path(path).name or path,
-        untouched=lambda: load_model(path, scoring),
-        progress=say,
-    )
-    if run is None or "coverage" not in levels:
-        return found
-    say("comparing with the run")
-    stored = [
-        check
-        for check in audit_run(run, corpus, levels=["coverage"]).checks
-        if check.name in ("seal", "text", "table", "claims")
-    ]
-    return replace(found, checks=(*stored, *check_model_of_run(run, corpus, model, options["threads"]), *found.checks))
-
-
-def _run_named(what: tuple[str, ...]) -> Run | None:
-    """The run folder that stands in the place of a text; None where texts do."""
-    from pathlib import Path
-
-    from lmgauge.evaluation.runs import EVALUATION_FILE, open_run
-
-    return open_run(what[0], check_seal=False) if len(what) == 1 and (Path(what[0]) / EVALUATION_FILE).exists() else None
-
-
-def _audit_run(what: tuple[str, ...], levels: list[str], options: dict[str, Any], say: Callable[[str], None]) -> Audit:
-    from lmgauge.evaluation.audit import audit_run
-    from lmgauge.evaluation.runs import open_run
-
-    if len(what) != 1 or what == ("-",):
-        raise click.UsageError("name a model with -m and its TEXT, or one RUN")
-    refuse_given((*NEURAL_OPTIONS, *_OF_MODEL), "needs the model: name it with -m")
-    run = open_run(what[0], check_seal=False)
-    corpus = run.corpus(list(options["texts"]) or None)
-    return audit_run(
-        run,
-        corpus,
-        levels=levels,
-        overlap=None if corpus is None else _overlap(corpus, levels, options),
-        max_overlap=options["max_overlap"],
-        progress=say,
-    )
-
-
-def _overlap(corpus: Corpus, levels: list[str], options: dict[str, Any]) -> OverlapSource | None:
-    """What compares the text with the training text when it is called; None where none is named."""
-    if not options["train"] or "contamination" not in levels:
-        return None
-    if not corpus.rereadable:
-        raise click.UsageError("--train reads the text a second time, which standard input cannot be: save it in a file")
-
-    from lmgauge.api.audit import contamination_source
-
-    train = corpus_of(options["train"], options, alone=False)  # a file that is missing is told before the long work
-    refuse_field(train, corpus)
-    return contamination_source(train, corpus, unit=options["overlap_unit"], threads=options["threads"])
+    corpus = None if is_run or model is None else read_texts(what, reading, alone=False)
+    training = read_texts(train, reading, alone=False) if train else None
+    refuse_field(training, corpus)
+    with showing_progress():
+        if model is None:
+            result = audit_run(
+                what[0],
+                text=texts or None,
+                train=training,
+                levels=checks.levels,
+                max_overlap=checks.max_overlap,
+                overlap_unit=overlap_unit,
+                threads=threads,
+            )
+        else:
+            result = audit_model(
+                model,
+                corpus or texts or None,
+                run=what[0] if is_run else None,
+                train=training,
+                overlap_unit=overlap_unit,
+                scoring=scoring,
+                threads=threads,
+                **vars(checks),
+            )
+    if as_json:
+        click.echo(to_json(result.to_dict()))
+    else:
+        show(report.blocks(result))
+    if not result.passed:
+        ctx.exit(1)

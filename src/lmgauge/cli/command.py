@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import fields
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, is_typeddict
 
 import click
 from click.core import ParameterSource
@@ -33,7 +33,7 @@ class Command(click.Command):
         """Write each heading with its options, in the order of their declaration; those without a heading come first."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
             if record is not None:
                 sections.setdefault(vars(parameter).get("heading", "Options"), []).append(record)
         for heading, records in sections.items():
@@ -66,6 +66,7 @@ def settings(
     Args:
         argument: the name under which the command takes the object.
         made: a dataclass; every option has the name of one of its fields, and a field without an option its default.
+            Or the TypedDict of a function's keywords.
         heading: of the options in `--help`.
         options: what `click.option` returns.
     """
@@ -82,8 +83,8 @@ def settings(
 
 
 def names_of(made: type[Any]) -> set[str]:
-    """Return the names of the options that make a settings object: those of its fields."""
-    return {field.name for field in fields(made)}
+    """Return the names of the options that make a settings object: those of its fields, or the keys of a typed dict."""
+    return set(made.__annotations__) if is_typeddict(made) else {field.name for field in fields(made)}
 
 
 def options_given() -> list[str]:

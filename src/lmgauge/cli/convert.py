@@ -34,7 +34,7 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> N
     lmgauge convert theirs.arpa theirs/
     """
     from lmgauge.errors import UsageError
-    from lmgauge.models.ngram.arpa import read_arpa
+    from lmgauge.models.ngram.arpa_reader import read_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.terminal import progress

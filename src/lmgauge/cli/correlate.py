@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
+from lmgauge.cli.command import Command, settings, under
 from lmgauge.cli.options import json_option, seed_option, threads_option
 from lmgauge.files import refuse_replacing
+from lmgauge.tasks.settings import CorrelationSettings
 
 
-@click.command(name="correlate")
+@click.command(name="correlate", cls=Command)
 @click.argument("scores", type=click.Path())
 @click.argument("perplexities", required=False, type=click.Path())
 @click.option(
@@ -27,26 +28,47 @@ from lmgauge.files import refuse_replacing
     type=click.Path(),
     help="With -m: the output of a system, as it was scored; may be given several times, a glob stands for several.",
 )
-@click.option(
-    "-x",
-    "x",
-    default="perplexity",
-    show_default=True,
-    metavar="NAME",
-    help="Column of PERPLEXITIES (or of SCORES, if that is the only table).",
+@settings(
+    "columns",
+    CorrelationSettings,
+    "Statistics",
+    click.option(
+        "-x",
+        "x",
+        default="perplexity",
+        show_default=True,
+        metavar="NAME",
+        help="Column of PERPLEXITIES (or of SCORES, if that is the only table).",
+    ),
+    click.option("-y", "y", default="score", show_default=True, metavar="NAME", help="Column of SCORES."),
+    click.option("--system", default="system", show_default=True, metavar="NAME", help="Column with the names of systems."),
+    click.option(
+        "--log/--no-log", "log_x", default=None, help="Pearson's r against the logarithm; by default of perplexities."
+    ),
+    seed_option,
 )
-@click.option("-y", "y", default="score", show_default=True, metavar="NAME", help="Column of SCORES.")
-@click.option("--system", default="system", show_default=True, metavar="NAME", help="Column with the names of systems.")
-@click.option("--log/--no-log", "log_x", default=None, help="Pearson's r against the logarithm; by default of perplexities.")
-@click.option("--rows", type=click.Path(allow_dash=True), metavar="FILE", help="Also write the points: .tsv, .jsonl, or - .")
-@seed_option
-@threads_option
-@json_option
-def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
+@under(
+    "Output",
+    click.option(
+        "--rows", type=click.Path(allow_dash=True), metavar="FILE", help="Also write the points: .tsv, .jsonl, or - ."
+    ),
+    threads_option,
+    json_option,
+)
+def correlate(
+    scores: str,
+    perplexities: str | None,
+    model: str | None,
+    outputs: tuple[str, ...],
+    columns: CorrelationSettings,
+    rows: str | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
     """Say whether better language models go with better task scores.
 
     SCORES and PERPLEXITIES are tables of systems: TSV or CSV with a header, JSONL, or what `bleu --json`, `wer --json`
-    and `eval --json` print. A system is told by its name in both.
+    and `eval --json` print. A system has the same name in both.
 
     \b
     lmgauge bleu ref.txt a.txt b.txt c.txt d.txt --json > bleu.json
@@ -55,44 +77,33 @@ def correlate(scores: str, perplexities: str | None, **options: Any) -> None:
     lmgauge correlate bleu.json -m kn5/ --output '?.txt'
     lmgauge correlate systems.tsv -x perplexity -y bleu
     """
-    from lmgauge.api.task_scores import correlate_tables
     from lmgauge.evaluation.row_files import RowWriter
     from lmgauge.json_text import to_json
     from lmgauge.report import correlation as report
     from lmgauge.report.terminal import show
+    from lmgauge.tasks import correlate_tables
 
-    if bool(options["model"]) != bool(options["outputs"]):
+    if bool(model) != bool(outputs):
         raise click.UsageError("-m and --output belong together: a model, and the outputs to measure under it")
-    if options["model"] and perplexities is not None:
+    if model and perplexities is not None:
         raise click.UsageError("name PERPLEXITIES or a model with -m, not both")
-    if options["as_json"] and options["rows"] == "-":
+    if as_json and rows == "-":
         raise click.UsageError("standard output takes one of --json and --rows -")
-    read = [scores, perplexities, options["model"], *_files(options["outputs"])]
-    refuse_replacing({"--rows": options["rows"]}, [path for path in read if path])
-    found = correlate_tables(
-        scores,
-        perplexities,
-        model=options["model"],
-        outputs=list(options["outputs"]),
-        x=options["x"],
-        y=options["y"],
-        system=options["system"],
-        log_x=options["log_x"],
-        seed=options["seed"],
-        threads=options["threads"],
-    )
-    if options["rows"]:
-        rows = found.rows()
-        with RowWriter(options["rows"], report.CORRELATION_COLUMNS) as writer:
-            writer.write({name: [row[name] for row in rows] for name in report.CORRELATION_COLUMNS})
-    if options["as_json"]:
-        click.echo(to_json(found.to_dict()))
-    elif options["rows"] != "-":
-        show(report.blocks(found))
+    read = [scores, perplexities, model, *_files(outputs)]
+    refuse_replacing({"--rows": rows}, [path for path in read if path])
+    result = correlate_tables(scores, perplexities, model=model, outputs=outputs, settings=columns, threads=threads)
+    if rows:
+        points = result.rows()
+        with RowWriter(rows, report.CORRELATION_COLUMNS) as writer:
+            writer.write({name: [point[name] for point in points] for name in report.CORRELATION_COLUMNS})
+    if as_json:
+        click.echo(to_json(result.to_dict()))
+    elif rows != "-":
+        show(report.blocks(result))
 
 
 def _files(outputs: Sequence[str]) -> list[str]:
-    """The files that paths and globs stand for."""
+    """Return the files that paths and globs stand for."""
     from lmgauge.text.streams import find_sources
 
     return [source.path for source in find_sources(outputs)] if outputs else []

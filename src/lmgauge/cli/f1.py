@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from lmgauge.choices import AVERAGES
-from lmgauge.cli.task_options import run_label_scores, task_options
+from lmgauge.choices import AVERAGES, Average
+from lmgauge.cli.command import Command
+from lmgauge.cli.task_options import TaskOptions, print_result, task_options, what_is_drawn
 
 
-@click.command(name="f1")
+@click.command(name="f1", cls=Command)
 @click.option(
     "--average",
     type=click.Choice(AVERAGES),
@@ -20,18 +19,28 @@ from lmgauge.cli.task_options import run_label_scores, task_options
 )
 @click.option("--labels", metavar="A,B,...", help="The labels that count; all that occur if not given.")
 @task_options
-def f1(average: str, labels: str | None, **options: Any) -> None:
+def f1(average: Average, labels: str | None, task: TaskOptions) -> None:
     """Measure precision, recall and F1 of labelled outputs.
 
     REFERENCE holds the right labels and HYPOTHESES (one file a system) those of systems, one on each line, or in a
-    field of JSONL, TSV or Parquet. Systems are held against the first.
+    field of JSONL, TSV or Parquet. Systems are compared with the first.
 
     \b
     lmgauge f1 gold.txt tagger-a.txt tagger-b.txt
     lmgauge f1 gold.tsv a.tsv b.tsv --field label --average micro
     """
-    unfit = next((n for n in ("more_references", "sentence", "by") if options[n]), None)
-    if unfit is not None:
-        name = {"more_references": "reference"}.get(unfit, unfit)
-        raise click.UsageError(f"--{name} is not for labels")
-    run_label_scores(average, None if labels is None else labels.split(","), options)
+    from lmgauge.tasks import score_label_files
+
+    unfit = {"reference": task.files.more_references, "sentence": task.printing.sentence, "group": task.reading.group}
+    for name, value in unfit.items():
+        if value:
+            raise click.UsageError(f"--{name} is not for labels")
+    systems = score_label_files(
+        gold=task.files.reference,
+        predicted=task.files.hypotheses,
+        labels=None if labels is None else labels.split(","),
+        average=average,
+        reading=task.reading,
+        settings=what_is_drawn(task),
+    )
+    print_result(systems, task.printing)

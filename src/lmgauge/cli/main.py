@@ -51,7 +51,7 @@ SECTIONS = {
     },
     "Tools": {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
-        "info": ("lmgauge.cli.info:info", "Show what is in a model."),
+        "info": ("lmgauge.cli.info:info", "Show what is in a model, or in a run."),
         "convert": ("lmgauge.cli.convert:convert", "Convert between ARPA files and model folders."),
         "calc": (
             "lmgauge.cli.calc:calc",

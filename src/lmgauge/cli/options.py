@@ -7,14 +7,13 @@ Two groups arrive as one object: `reading_settings()` as `reading: ReadingOption
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lmgauge.choices import ERROR_POLICIES, FIRST_TOKENS, FORMATS, PRECISIONS, RESERVED_POLICIES, SEGMENT_ENDS, UNITS
-from lmgauge.cli.command import options_given, settings, under
-from lmgauge.cli.command import refuse_given as refuse_given
+from lmgauge.cli.command import refuse_given, settings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -190,48 +189,3 @@ scored_text_option = click.option(
     type=click.Path(),
     help="The text that was scored, if it is not where the run remembers it; may be given several times.",
 )
-model_argument = click.argument("model", type=click.Path())
-
-
-# -- the loose form, for commands that do not take settings objects yet ---------------------------------------------------
-TEXT_OPTIONS = ("unit", "field", "group", "format", "errors")
-NEURAL_OPTIONS = ("context", "stride", "first_token", "end", "dtype", "device", "batch_tokens", "trust_remote_code", "bos")
-given_options = options_given
-
-
-def text_options(command: Any) -> Any:
-    """How texts are read, handed over one by one."""
-    return under("Text", *_TEXT)(command)
-
-
-def neural_options(command: Any) -> Any:
-    """How neural models score, handed over one by one."""
-    return under("Neural models", *_SCORING)(command)
-
-
-def corpus_of(texts: Sequence[str], options: dict[str, Any], *, alone: bool = True) -> Corpus:
-    """Return the corpus that arguments and `text_options` name."""
-    chosen = {name: options[name] for name in (*TEXT_OPTIONS, "document", "id") if name in options}
-    return read_texts(texts, ReadingOptions(**chosen), alone=alone)
-
-
-def scoring_options(options: dict[str, Any]) -> ScoringOptions:
-    """Return what `neural_options` say."""
-    return ScoringOptions(**{name: options[name] for name in (*NEURAL_OPTIONS, "stream")})
-
-
-def refuse_unused(options: dict[str, Any], models: Sequence[object]) -> None:
-    """Refuse options for neural models that none of the models takes."""
-    from lmgauge.api.inputs import refuse_unused as refuse
-
-    refuse(scoring_options(options), models)
-
-
-def show_speed(models: Iterable[object], status: Any) -> None:
-    """Let models that compute for long say how far they are."""
-    from lmgauge.progress import Speed
-
-    speed = Speed()
-    for model in models:
-        if hasattr(model, "progress"):
-            model.progress = lambda tokens: status.update(f"scored {speed.add(tokens)}")

@@ -6,6 +6,7 @@ import click
 
 from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, threads_option
+from lmgauge.cli.say import showing_progress
 
 
 @click.command(cls=Command)
@@ -20,33 +21,32 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     """
     from importlib.resources import as_file, files
 
+    from lmgauge.api.evaluate import evaluate
     from lmgauge.api.train import train
-    from lmgauge.evaluation.evaluate import evaluate
     from lmgauge.json_text import to_json
+    from lmgauge.progress import say_progress
     from lmgauge.report import evaluations
     from lmgauge.report.blocks import Document, Heading, Text
-    from lmgauge.report.terminal import progress, show
-    from lmgauge.text.documents import Corpus
+    from lmgauge.report.terminal import show
 
     orders = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
     home = files("lmgauge") / "data"
     with (
-        progress() as status,
+        showing_progress(),
         as_file(home / "quickstart-train.txt.xz") as train_text,
         as_file(home / "quickstart-test.txt.xz") as test_text,
     ):
-        models = []
+        models = {}
         for name, order in orders.items():
-            status.update(f"training the {name} model")
-            models.append(train("modified-kneser-ney", train_text, order=order, threads=threads))
+            say_progress(f"training the {name} model")
+            models[name] = train("modified-kneser-ney", train_text, order=order, threads=threads)
             if output is not None:
-                models[-1].save(f"{output}/{name}")
-        status.update("evaluating")
-        results = evaluate(models, Corpus.from_files([test_text]), names=list(orders), threads=threads)
+                models[name].save(f"{output}/{name}")
+        results = evaluate(models, test_text, threads=threads)
     if as_json:
         click.echo(to_json(results.to_dict()))
         return
-    training = models[0].record.training
+    training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     kept = f"-m {output}/trigram" if output else "-m kn5/"
     commands = ("lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", f"lmgauge eval {kept} test.txt")

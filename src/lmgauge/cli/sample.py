@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict, dataclass
 
 import click
 
-from lmgauge.cli.options import neural_options, scoring_options, seed_option
+from lmgauge.cli.command import Command, settings
+from lmgauge.cli.options import scoring_settings, seed_option
+from lmgauge.models.network.options import ScoringOptions
 
 
-@click.command()
+@dataclass(frozen=True)
+class _Choices:
+    """How text is drawn: arguments of `lmgauge.sample`."""
+
+    count: int
+    prompt: str
+    temperature: float
+    top_k: int | None
+    max_tokens: int
+    seed: int
+
+
+@click.command(cls=Command)
 @click.option("-m", "--model", "model", required=True, type=click.Path(), help="Model folder, or ARPA file.")
-@click.option("-n", "--count", type=click.IntRange(min=0), default=5, show_default=True, help="How many segments.")
-@seed_option
-@click.option(
-    "--temperature",
-    type=click.FloatRange(min=0),
-    default=1.0,
-    show_default=True,
-    help="Below 1 safer, above 1 wilder; 0 always takes the most probable token.",
+@settings(
+    "choices",
+    _Choices,
+    "Options",
+    click.option("-n", "--count", type=click.IntRange(min=0), default=5, show_default=True, help="How many segments."),
+    click.option("--prompt", default="", help="Text each segment begins with."),
+    click.option(
+        "--temperature",
+        type=click.FloatRange(min=0),
+        default=1.0,
+        show_default=True,
+        help="Below 1 safer, above 1 wilder; 0 always takes the most probable token.",
+    ),
+    click.option("--top-k", type=click.IntRange(min=1), metavar="K", help="Draw from the K most probable tokens only."),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        default=100,
+        show_default=True,
+        help="A segment ends here at the latest.",
+    ),
+    seed_option,
 )
-@click.option("--top-k", type=click.IntRange(min=1), help="Draw from the so many most probable tokens only.")
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="A segment ends here at the latest.",
-)
-@click.option("--prompt", default="", help="Text each segment begins with.")
-@neural_options
-def sample(
-    model: str,
-    count: int,
-    seed: int,
-    temperature: float,
-    top_k: int | None,
-    max_tokens: int,
-    prompt: str,
-    **neural: Any,
-) -> None:
+@scoring_settings()
+def sample(model: str, choices: _Choices, scoring: ScoringOptions) -> None:
     """Draw text from a model."""
     from lmgauge.api.sample import sample as run
-    from lmgauge.models.registry import load_model
     from lmgauge.readable import for_output
 
-    options = {"seed": seed, "temperature": temperature, "top_k": top_k, "max_tokens": max_tokens, "prompt": prompt}
-    for text in run(load_model(model, scoring_options(neural)), count, **options):  # type: ignore[arg-type]
+    for text in run(model, scoring=scoring, **asdict(choices)):
         click.echo(for_output(text))

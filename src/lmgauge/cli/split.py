@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from lmgauge.choices import ERROR_POLICIES, FORMATS, UNITS
-from lmgauge.cli.command import Command
+from lmgauge.choices import SPLIT_BY, SplitBy
+from lmgauge.cli.command import Command, options_given, under
+from lmgauge.cli.options import document_option, json_option, read_texts, reading_settings, seed_option
 from lmgauge.cli.say import say
+from lmgauge.text.reading_options import ReadingOptions
+
+
+def _shares(ctx: click.Context, param: click.Parameter, value: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(share) for share in value.split(","))
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not three numbers such as 0.8,0.1,0.1") from error
 
 
 @click.command("split", cls=Command)
@@ -19,37 +26,26 @@ from lmgauge.cli.say import say
     default="0.8,0.1,0.1",
     show_default=True,
     metavar="A,B,C",
+    callback=_shares,
     help="Shares of train, validation and test; their sum is 1. A part with share 0 is not written.",
 )
-@click.option("-s", "--seed", type=int, default=12345, show_default=True, help="The same seed gives the same split.")
-@click.option("--by-group", is_flag=True, help="Keep the segments of a group together: whole files, or see --group.")
-@click.option("--group", metavar="FIELD", help="Group by this JSONL field or Parquet column; implies --by-group.")
 @click.option(
-    "--unit",
-    type=click.Choice(UNITS),
-    default="line",
-    show_default=True,
-    help="What to deal out of text files: lines, or whole files as one record each.",
+    "--by",
+    type=click.Choice(SPLIT_BY),
+    help="Keep the segments of a group (a file, or see --group) or of a document (see --document) together; --group or "
+    "--document alone says so too.",
 )
-@click.option("--field", default="text", show_default=True, help="JSONL field or Parquet column that holds the text.")
-@click.option("--format", type=click.Choice(FORMATS), help="Read all files so; default: by suffix.")
-@click.option(
-    "--errors",
-    type=click.Choice(ERROR_POLICIES),
-    default="fail",
-    show_default=True,
-    help="What to do with invalid UTF-8 and NUL bytes.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@seed_option
+@under("Output", json_option)
+@reading_settings(document_option)
 def split(
     texts: tuple[str, ...],
     output: str,
-    fractions: str,
+    fractions: tuple[float, ...],
+    by: SplitBy | None,
     seed: int,
-    by_group: bool,
-    group: str | None,
+    reading: ReadingOptions,
     as_json: bool,
-    **reading: Any,
 ) -> None:
     """Split text into train, validation and test, the same for the same seed on every machine.
 
@@ -57,42 +53,20 @@ def split(
     train.txt, validation.txt and test.txt in their order; records and documents to train.jsonl and so on.
 
     \b
-    Examples:
-      lmgauge split corpus.txt -o parts/
-      lmgauge split corpus.txt --fractions 0.9,0.05,0.05 --seed 1 -o parts/
-      lmgauge split 'books/*.txt' --by-group -o parts/
+    lmgauge split corpus.txt -o parts/
+    lmgauge split corpus.txt --fractions 0.9,0.05,0.05 --seed 1 -o parts/
+    lmgauge split 'books/*.txt' --by group -o parts/
     """
-    from lmgauge.text.documents import Corpus
-    from lmgauge.text.split import write_split
+    from lmgauge.api.split import split as run
+    from lmgauge.json_text import to_json
 
-    shares = _shares(fractions)
-    corpus = Corpus.from_files(texts, group=group or "file", **reading)
-    parts = write_split(corpus, output, shares, seed=seed, by_group=by_group or group is not None)
-    for note in corpus.report.notes():
+    given = options_given()
+    by = by or next((label for label in SPLIT_BY if label in given), None)
+    done = run(read_texts(texts, reading), output, fractions=fractions, seed=seed, by=by)
+    for note in done.notes:
         say(f"note: {note}", err=True)
-    total = sum(part.segments for part in parts)
     if as_json:
-        import json
-
-        result = {
-            "seed": seed,
-            "fractions": shares,
-            "segments": total,
-            "text_sha256": corpus.report.sha256,
-            "parts": [
-                {"name": part.name, "path": str(part.path), "segments": part.segments, "bytes": part.bytes} for part in parts
-            ],
-        }
-        click.echo(json.dumps(result, indent=2))
+        click.echo(to_json(done.to_dict()))
         return
-    for part in parts:
-        share = part.segments / total
-        say(f"{part.name:<10}  {part.segments:>12,} segments ({share:6.2%})  {part.bytes:>15,} bytes  {part.path}")
-    click.echo(f"seed {seed}, text {corpus.report.fingerprint}")
-
-
-def _shares(fractions: str) -> list[float]:
-    try:
-        return [float(share) for share in fractions.split(",")]
-    except ValueError as error:
-        raise click.BadParameter(f"{fractions!r} is not three numbers such as 0.8,0.1,0.1") from error
+    for line in str(done).splitlines():
+        say(line)

@@ -1,29 +1,76 @@
-"""What `bleu`, `chrf`, `ter`, `wer`, `cer` and `f1` share: options worded once, and the run itself."""
+"""What `bleu`, `chrf`, `ter`, `wer`, `cer` and `f1` share: options worded once, and the run itself.
+
+A command takes its metric's own options as one object, and these as `task: TaskOptions`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lmgauge.choices import FORMATS, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES
+from lmgauge.cli.command import settings
 from lmgauge.cli.options import json_option, seed_option, unit_option
+from lmgauge.tasks.settings import ComparisonSettings, Reading
 
 if TYPE_CHECKING:
-    from lmgauge.tasks.alignment import AlignedSegment
     from lmgauge.tasks.comparison import Systems
-    from lmgauge.tasks.metrics.error_rates import EditRate
     from lmgauge.tasks.metrics.protocol import TaskMetric
 
-_F = TypeVar("_F", bound=Callable[..., Any])
+Function = Callable[..., None]
 
-files_arguments = (
+
+@dataclass(frozen=True)
+class Files:
+    """The files to score; `reference` and `more_references` each hold a reference for every segment."""
+
+    reference: str
+    hypotheses: tuple[str, ...]
+    more_references: tuple[str, ...] = ()
+
+    @property
+    def references(self) -> list[str]:
+        """All files of references."""
+        return [self.reference, *self.more_references]
+
+
+@dataclass(frozen=True)
+class Printing:
+    """What is printed: a table, rows for segments, numbers alone, or JSON."""
+
+    sentence: bool = False
+    width: int = 2
+    score_only: bool = False
+    as_json: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse two things that each are all that is printed."""
+        other = "sentence" if self.sentence else "json" if self.as_json else None
+        if self.score_only and other is not None:
+            raise click.UsageError(f"give one of --score-only and --{other}: each is all that is printed")
+
+
+@dataclass(frozen=True)
+class TaskOptions:
+    """The options that the commands of task metrics share."""
+
+    files: Files
+    reading: Reading
+    comparison: ComparisonSettings
+    printing: Printing
+
+
+def _test(ctx: click.Context, param: click.Parameter, value: str) -> str | None:
+    return None if value == "none" else value
+
+
+_FILES = (
     click.argument("reference", type=click.Path(allow_dash=True)),
     click.argument("hypotheses", nargs=-1, required=True, type=click.Path(allow_dash=True)),
-)
-
-_READING = (
     click.option(
         "-r",
         "--reference",
@@ -33,6 +80,9 @@ _READING = (
         metavar="FILE",
         help="A further reference for every segment; may be given several times.",
     ),
+)
+
+_READING = (
     click.option(
         "--field",
         default="text",
@@ -45,12 +95,12 @@ _READING = (
         "reference_fields",
         multiple=True,
         metavar="NAME",
-        help="That of the references, if another; several give several references. A JSONL field may hold a list.",
+        help="Field of the references, if another; several give several references. A JSONL field may hold a list.",
     ),
-    click.option("--id", "id_field", metavar="NAME", help="Field that says which segment a record is, where orders differ."),
+    click.option("--id", metavar="NAME", help="Field that says which segment a record is, where orders differ."),
     click.option(
-        "--by",
-        metavar="GROUP",
+        "--group",
+        metavar="NAME",
         help="Also a row for each group: a field of the references, a file with a name on each line, or file (folders).",
     ),
     click.option(
@@ -60,7 +110,7 @@ _READING = (
         "file (folders), segment, blank-line or heading; each file of folders, if not given.",
     ),
     unit_option,
-    click.option("--format", type=click.Choice(FORMATS), help="Of all files; by suffix if not given."),
+    click.option("--format", type=click.Choice(FORMATS), help="Format of all files; by their names if not given."),
     click.option(
         "--errors",
         type=click.Choice(TASK_ERROR_POLICIES),
@@ -70,14 +120,14 @@ _READING = (
     ),
 )
 
-_RESULT = (
-    click.option("--sentence", is_flag=True, help="Print a row for each segment instead: TSV, or JSON lines with --json."),
+_COMPARISON = (
     click.option(
         "--test",
         type=click.Choice([*SIGNIFICANCE_TESTS, "none"]),
         default="randomization",
         show_default=True,
-        help="How systems are held against the first; bootstrap is lenient; none: no p-values and no intervals.",
+        callback=_test,
+        help="How systems are compared with the first; bootstrap is lenient; none: no p-values and no intervals.",
     ),
     click.option(
         "--resamples",
@@ -85,117 +135,105 @@ _RESULT = (
         metavar="N",
         help="Of the test; 10,000 of the randomization or 1,000 of the bootstrap if not given.",
     ),
-    click.option("-w", "--width", type=click.IntRange(0, 12), default=2, show_default=True, help="Decimals to print."),
-    click.option("-b", "--score-only", is_flag=True, help="Print the numbers alone, a line for each system."),
     seed_option,
     click.option(
         "--threads", type=click.IntRange(min=1), metavar="N", help="Threads; all cores if not given. Changes no number."
     ),
+)
+
+_PRINTING = (
+    click.option("--sentence", is_flag=True, help="Print a row for each segment instead: TSV, or JSON lines with --json."),
+    click.option("-w", "--width", type=click.IntRange(0, 12), default=2, show_default=True, help="Decimals to print."),
+    click.option("-b", "--score-only", is_flag=True, help="Print the numbers alone, a line for each system."),
     json_option,
 )
 
-_READING_NAMES = ("field", "reference_fields", "id_field", "by", "document", "unit", "format", "errors")
+
+def task_options(command: Function) -> Function:
+    """Declare how files are read, how systems are compared and what is printed; the command gets `task`, a `TaskOptions`."""
+
+    @wraps(command)
+    def gathered(files: Files, reading: Reading, comparison: ComparisonSettings, printing: Printing, **own: Any) -> None:
+        if comparison.test is None and comparison.resamples is not None:
+            raise click.UsageError("--test none draws nothing: leave out --resamples")
+        command(task=TaskOptions(files, reading, comparison, printing), **own)
+
+    declared: Function = gathered
+    for decorate in (
+        settings("printing", Printing, "Output", *_PRINTING),
+        settings("comparison", ComparisonSettings, "Statistics", *_COMPARISON),
+        settings("reading", Reading, "Text", *_READING),
+        settings("files", Files, "Text", *_FILES),
+    ):
+        declared = decorate(declared)
+    return declared
 
 
-def task_options(command: _F) -> _F:
-    """How files are read, how systems are compared and what is printed."""
-    for option in reversed((*files_arguments, *_READING, *_RESULT)):
-        command = option(command)
-    return command
+def run_metric(metric: TaskMetric, task: TaskOptions) -> None:
+    """Measure files and print what the options ask for."""
+    if task.printing.sentence:
+        _print_segments(metric, task)
+    else:
+        print_result(_score(metric, task), task.printing)
 
 
-def run_metric(metric: TaskMetric, options: dict[str, Any]) -> None:
-    """Measures files as `task_options` say, and prints what they ask for."""
-    from lmgauge.api.task_scores import score_files
+def _score(metric: TaskMetric, task: TaskOptions) -> Systems:
     from lmgauge.report.terminal import progress
+    from lmgauge.tasks import score_files
 
-    _check(options)
-    if options["sentence"]:
-        _print_segments(metric, options)
-        return
     with progress() as status:
-        systems = score_files(
+        return score_files(
             metric,
-            **_files(options),
-            **_drawing(options),
-            threads=options["threads"],
+            references=task.files.references,
+            hypotheses=task.files.hypotheses,
+            reading=task.reading,
+            settings=what_is_drawn(task),
             progress=lambda done: status.update(f"{done:,} segments"),
         )
-    _print(systems, options)
 
 
-def _check(options: dict[str, Any]) -> None:
-    other = next((name for name in ("sentence", "as_json") if options[name]), None)
-    if options["score_only"] and other is not None:
-        raise click.UsageError(f"give one of --score-only and --{other.removeprefix('as_')}: each is all that is printed")
-    if options["test"] == "none" and options["resamples"] is not None:
-        raise click.UsageError("--test none draws nothing: leave out --resamples")
+def what_is_drawn(task: TaskOptions) -> ComparisonSettings:
+    """Return the settings of the comparison; beside the numbers alone neither p-values nor intervals are shown."""
+    return replace(task.comparison, test=None) if task.printing.score_only else task.comparison
 
 
-def _print(systems: Systems, options: dict[str, Any]) -> None:
-    if options["as_json"]:
+def print_result(systems: Systems, printing: Printing) -> None:
+    """Print the scores of systems: for people, as numbers alone, or as JSON."""
+    if printing.as_json:
         from lmgauge.json_text import to_json
 
         click.echo(to_json(systems.to_dict()))
-    elif options["score_only"]:
+    elif printing.score_only:
         scale = 100.0 if systems.percent else 1.0
         for system in systems:
-            click.echo(f"{scale * system.score.score:.{options['width']}f}")
-        for note in systems.notes:
-            _note(note)
+            click.echo(f"{scale * system.score.score:.{printing.width}f}")
+        for line in systems.notes:
+            note(line)
     else:
         from lmgauge.report import tasks
         from lmgauge.report.terminal import show
 
-        show(tasks.blocks(systems, width=options["width"]))
+        show(tasks.blocks(systems, width=printing.width))
 
 
-def run_label_scores(average: str, labels: list[str] | None, options: dict[str, Any]) -> None:
-    """Measures files of labels as `task_options` say, and prints what they ask for."""
-    from lmgauge.api.task_scores import score_label_files
-
-    _check(options)
-    systems = score_label_files(
-        gold=options["reference"],
-        predicted=list(options["hypotheses"]),
-        labels=labels,
-        average=cast(Any, average),
-        **_drawing(options),
-        **{name: options[name] for name in _READING_NAMES},
-    )
-    _print(systems, options)
-
-
-def _files(options: dict[str, Any]) -> dict[str, Any]:
-    texts = {"references": [options["reference"], *options["more_references"]], "hypotheses": list(options["hypotheses"])}
-    return texts | {name: options[name] for name in _READING_NAMES}
-
-
-def _drawing(options: dict[str, Any]) -> dict[str, Any]:
-    # Neither p-values nor intervals are shown beside the numbers alone.
-    drawn = options["test"] != "none" and not options["score_only"]
-    chosen = {"test": options["test"], "resamples": options["resamples"]} if drawn else {"test": None}
-    return chosen | {"seed": options["seed"]}
-
-
-def _print_segments(metric: TaskMetric, options: dict[str, Any]) -> None:
-    from lmgauge.api.task_scores import score_segments
+def _print_segments(metric: TaskMetric, task: TaskOptions) -> None:
+    from lmgauge.tasks import score_segments
     from lmgauge.tasks.segment_files import SegmentPrinter
 
-    printer = SegmentPrinter(metric, as_json=options["as_json"], width=options["width"])
-    for block in score_segments(metric, **_files(options), threads=options["threads"], notes=_note):
+    printer = SegmentPrinter(metric, as_json=task.printing.as_json, width=task.printing.width)
+    for block in score_segments(
+        metric,
+        references=task.files.references,
+        hypotheses=task.files.hypotheses,
+        reading=task.reading,
+        threads=task.comparison.threads,
+        notes=note,
+    ):
         printer.write(block)
 
 
-def aligned(metric: EditRate, options: dict[str, Any], *, notes: bool = False) -> Iterator[AlignedSegment]:
-    """The alignments of the segments of files, as `task_options` say; with `notes`, what reading says goes to stderr."""
-    from lmgauge.api.task_scores import align_files
-
-    return align_files(metric, **_files(options), notes=_note if notes else None)
-
-
-def _note(note: str) -> None:
+def note(text: str) -> None:
     """Say what a reader must know where standard output is for rows or numbers alone."""
     from lmgauge.readable import readable
 
-    click.echo(f"lmgauge: {readable(note)}", err=True)
+    click.echo(f"lmgauge: {readable(text)}", err=True)

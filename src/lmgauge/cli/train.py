@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from lmgauge.choices import NGRAM_CONTEXTS, RESERVED_POLICIES, SMOOTHING_KINDS, SMOOTHINGS, VOCABULARY_KINDS
-from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, json_option, refuse_given, text_options, threads_option
+from lmgauge.cli.command import Command, refuse_given, under
+from lmgauge.cli.options import json_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
 from lmgauge.files import refuse_replacing
 from lmgauge.models.training.settings import NEURAL_KINDS
+from lmgauge.text.reading_options import ReadingOptions
 
 
 class _Numbers(click.ParamType[Any]):
@@ -32,89 +34,109 @@ class _Numbers(click.ParamType[Any]):
 
 
 _KINDS = "\n".join(["\b", "Smoothings:", *(f"  {kind:22}{what}" for kind, (_, what) in SMOOTHINGS.items())])
+_OUTPUT = (
+    click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=click.Path(),
+        help="Model folder to write; a name ending in .arpa or .arpa.gz writes that format.",
+    ),
+    json_option,
+)
+_VOCABULARY = (
+    click.option(
+        "--tokenizer",
+        default="whitespace",
+        show_default=True,
+        help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json, or bpe:N, unigram:N (neural).",
+    ),
+    click.option(
+        "--vocabulary",
+        type=click.Choice(VOCABULARY_KINDS),
+        default="open",
+        show_default=True,
+        help="Open: unseen words are <unk>, which has the mass that smoothing leaves. Closed: they are impossible.",
+    ),
+    click.option(
+        "--min-count",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Words that occur less often become <unk>.",
+    ),
+    click.option("--vocab-size", type=click.IntRange(min=1), help="Keep only this many of the most frequent words."),
+    click.option("--words", type=click.Path(), metavar="FILE", help="File with the vocabulary, one word per line."),
+    click.option(
+        "--reserved",
+        type=click.Choice(RESERVED_POLICIES),
+        default="refuse",
+        show_default=True,
+        help="A <unk>, <s> or </s> in the text: stop, read it as an ordinary word, or read <unk> as the unknown word.",
+    ),
+    click.option(
+        "--eos/--no-eos",
+        default=True,
+        help="Count and score the end of each line as a token </s>; without it, line ends are not scored.  [default: eos]",
+    ),
+)
+_SMOOTHING = (
+    click.option(
+        "--interpolate/--back-off",
+        default=True,
+        help="Mix lower orders in everywhere, or only back off to them (good-turing always does).  [default: interpolate]",
+    ),
+    click.option(
+        "--discount",
+        type=_Numbers(float),
+        help="absolute-discounting: one for all orders, or one for each.  [default: estimated]",
+    ),
+    click.option("--k", type=float, help="lidstone: the amount added to each count."),
+)
+_SIZE = (
+    click.option(
+        "--order",
+        type=click.IntRange(1, 64),
+        default=3,
+        help="Length of the longest n-grams; ffnn: of the context, plus one.  [default: 3; ffnn: 5]",
+    ),
+    click.option(
+        "--context",
+        type=click.Choice(NGRAM_CONTEXTS),
+        default="sentence",
+        help="Each line is a context of its own, or the whole text is one.  [default: sentence; neural: stream]",
+    ),
+    click.option(
+        "--cutoffs",
+        type=_Numbers(int),
+        default=(),
+        help="Drop n-grams of order 1, 2, ... that occur at most this often, e.g. 0,0,1; the last is for all higher orders.",
+    ),
+    click.option("--prune", type=float, metavar="THRESHOLD", help="Entropy pruning (Stolcke 1998), e.g. 1e-8."),
+)
 
 
-@click.command(epilog=_KINDS)
+@click.command(cls=Command, epilog=_KINDS)
 @click.argument("kind", type=click.Choice([*SMOOTHING_KINDS, *NEURAL_KINDS]))
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    help="Model folder to write; a name ending in .arpa or .arpa.gz writes that format.",
-)
-@click.option(
-    "--order",
-    type=click.IntRange(1, 64),
-    default=3,
-    help="Length of the longest n-grams; ffnn: of the context, plus one.  [default: 3; ffnn: 5]",
-)
-@click.option(
-    "--tokenizer",
-    default="whitespace",
-    show_default=True,
-    help="whitespace, character, byte, icu, icu:<locale>, the path of a tokenizer.json, or bpe:N, unigram:N (neural).",
-)
-@click.option(
-    "--vocabulary",
-    type=click.Choice(VOCABULARY_KINDS),
-    default="open",
-    show_default=True,
-    help="Open: unseen words are <unk>, which has the mass that smoothing leaves. Closed: they are impossible.",
-)
-@click.option(
-    "--min-count",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Words that occur less often become <unk>.",
-)
-@click.option("--vocab-size", type=click.IntRange(min=1), help="Keep only this many of the most frequent words.")
-@click.option("--words", type=click.Path(), metavar="FILE", help="File with the vocabulary, one word per line.")
-@click.option(
-    "--reserved",
-    type=click.Choice(RESERVED_POLICIES),
-    default="refuse",
-    show_default=True,
-    help="A <unk>, <s> or </s> in the text: stop, read it as an ordinary word, or read <unk> as the unknown word.",
-)
-@click.option(
-    "--context",
-    type=click.Choice(NGRAM_CONTEXTS),
-    default="sentence",
-    help="Each line is a context of its own, or the whole text is one.  [default: sentence; neural: stream]",
-)
-@click.option(
-    "--eos/--no-eos",
-    default=True,
-    help="Count and score the end of each line as a token </s>; without it, line ends are not scored.  [default: eos]",
-)
-@click.option(
-    "--interpolate/--back-off",
-    default=True,
-    help="Mix lower orders in everywhere, or only back off to them (good-turing always does).  [default: interpolate]",
-)
-@click.option(
-    "--discount",
-    type=_Numbers(float),
-    help="absolute-discounting: one for all orders, or one for each.  [default: estimated]",
-)
-@click.option("--k", type=float, help="lidstone: the amount added to each count.")
-@click.option(
-    "--cutoffs",
-    type=_Numbers(int),
-    default=(),
-    help="Drop n-grams of order 1, 2, ... that occur at most this often, e.g. 0,0,1; the last is for all higher orders.",
-)
-@click.option("--prune", type=float, metavar="THRESHOLD", help="Entropy pruning (Stolcke 1998), e.g. 1e-8.")
+@under("Output", *_OUTPUT)
+@reading_settings()
+@under("Vocabulary", *_VOCABULARY)
+@under("Smoothing", *_SMOOTHING)
+@under("Size", *_SIZE)
 @neural_training_options
-@text_options
 @threads_option
-@json_option
 @click.pass_context
 def train(
-    ctx: click.Context, /, kind: str, texts: tuple[str, ...], output: str, words: str | None, as_json: bool, **options: Any
+    ctx: click.Context,
+    /,
+    kind: str,
+    texts: tuple[str, ...],
+    output: str,
+    words: str | None,
+    reading: ReadingOptions,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Train a language model on text.
 
@@ -128,7 +150,7 @@ def train(
     """
     refuse_others(ctx, kind)
     if kind in NEURAL_KINDS:
-        train_and_tell(ctx, kind, texts, output, as_json, options)
+        train_and_tell(ctx, kind, texts, output, reading, as_json, options)
         return
     options = {name: value for name, value in options.items() if name not in NEURAL_ONLY}
     from lmgauge.api.train import train as run
@@ -141,7 +163,7 @@ def train(
         refuse_given(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
     if kind == "good-turing" and options["interpolate"]:
         refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
-    corpus = corpus_of(texts, {name: options.pop(name) for name in TEXT_OPTIONS})
+    corpus = read_texts(texts, reading)
     refuse_replacing({"-o": output}, [*(source.path for source in corpus.sources), *([words] if words else [])])
     with progress() as status:
         word_list = None if words is None else read_word_list(words)

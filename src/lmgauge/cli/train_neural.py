@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, TypeVar
 
 import click
 
-from lmgauge.cli.options import TEXT_OPTIONS, corpus_of, given_options, refuse_field
+from lmgauge.choices import ARPA_ENDINGS
+from lmgauge.cli.command import options_given, under
+from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
 from lmgauge.files import refuse_replacing
 from lmgauge.models.training.presets import PRESET_NAMES
-from lmgauge.models.training.settings import CHOICES, NEURAL_KINDS, RECURRENT
+from lmgauge.models.training.settings import CHOICES, NEURAL_KINDS, RECURRENT, NeuralTrainingSettings, RunSettings
+from lmgauge.text.reading_options import ReadingOptions
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 NGRAM_ONLY = ("vocabulary", "words", "eos", "interpolate", "discount", "k", "cutoffs", "prune")
 _RUN = ("valid", "preset", "resume", "checkpoint_every", "device", "tensorboard")
-_SETTINGS = (
-    "epochs",
-    "batch_size",
-    "steps",
-    "learning_rate",
-    "optimizer",
-    "schedule",
-    "decay",
-    "decay_after",
-    "warmup",
-    "improvement",
-    "clip_norm",
-    "weight_decay",
-    "patience",
-    "dropout",
-    "embedding_size",
-    "hidden_size",
-    "num_layers",
-    "heads",
-    "nonlinearity",
-    "direct_connections",
-    "tie_embeddings",
-    "precision",
-    "seed",
-)
+_NO_OPTION = {"kind", "preset", "paper", "order", "context", "initializer_range", "sum_over_steps"}
+_SETTINGS = tuple(field.name for field in fields(NeuralTrainingSettings) if field.name not in _NO_OPTION)
+_SHARED = tuple(field.name for field in fields(RunSettings))
 NEURAL_ONLY = _RUN + _SETTINGS
 _OF_KINDS: dict[str, tuple[str, ...]] = {
     "num_layers": (*RECURRENT, "transformer"),
@@ -52,9 +34,13 @@ _OF_KINDS: dict[str, tuple[str, ...]] = {
 
 
 def neural_training_options(command: _F) -> _F:
-    """How neural models are trained: the preset, what is changed of it, and how the run goes."""
-    for option in reversed([*_run_options(), *_training_options(), *_size_options()]):
-        command = option(command)
+    """Declare how neural models are trained: the run and its preset, and what is changed of the preset."""
+    for heading, options in [
+        ("Size of neural models", _size_options()),
+        ("Training of neural models", _training_options()),
+        ("Neural models", _run_options()),
+    ]:
+        command = under(heading, *options)(command)
     return command
 
 
@@ -64,19 +50,19 @@ def _run_options() -> list[Callable[[Any], Any]]:
             "--valid",
             multiple=True,
             type=click.Path(),
-            help="Neural: the validation text; the epoch that predicts it best is kept. May be given several times.",
+            help="The validation text; the epoch that predicts it best is kept. May be given several times.",
         ),
         click.option(
             "--preset",
             type=click.Choice(PRESET_NAMES),
             default="small",
             show_default=True,
-            help="Neural: sizes and recipe of a paper, which the options below change.",
+            help="Sizes and recipe of a paper, which the options below change.",
         ),
         click.option(
             "--resume",
             is_flag=True,
-            help="Neural: go on with a run that was stopped, begin where there is none. On a processor, with the same "
+            help="Resume a run that was stopped, or begin one. On a CPU, with the same "
             "--threads, the model is the one of a run that was never stopped.",
         ),
         click.option(
@@ -85,89 +71,92 @@ def _run_options() -> list[Callable[[Any], Any]]:
             default=500,
             show_default=True,
             metavar="N",
-            help="Neural: updates from one checkpoint to the next; 0: after each epoch only.",
+            help="Updates from one checkpoint to the next; 0: only after each epoch.",
         ),
-        click.option("--device", metavar="NAME", help="Neural: cpu, cuda, cuda:1, ...; a GPU where there is one."),
-        click.option("--tensorboard", type=click.Path(), metavar="DIR", help="Neural: write figures for TensorBoard there."),
+        click.option("--device", metavar="NAME", help="cpu, cuda, cuda:1, ...; a GPU where there is one."),
+        click.option("--tensorboard", type=click.Path(), metavar="DIR", help="Write figures for TensorBoard there."),
         click.option(
             "--precision",
             type=click.Choice(CHOICES["precision"]),
-            help="Neural: of matrix products; bfloat16 is faster where the processor has it; elsewhere it becomes "
+            help="Precision of matrix products; bfloat16 is faster where the processor has it; elsewhere it becomes "
             "float32.  [default: float32]",
         ),
-        click.option("--seed", type=click.IntRange(min=0), help="Neural: same seed, same model.  [default: 12345]"),
+        click.option("--seed", type=click.IntRange(min=0), help="Same seed, same model.  [default: 12345]"),
     ]
 
 
 def _training_options() -> list[Callable[[Any], Any]]:
     positive, count = click.FloatRange(min=0, min_open=True), click.IntRange(min=1)
     return [
-        click.option("--epochs", type=count, help="Neural: passes over the text, at most."),
-        click.option("--batch-size", type=count, help="Neural: sequences side by side."),
-        click.option("--steps", type=count, help="Neural: tokens of each sequence in one update."),
-        click.option("--learning-rate", type=positive, help="Neural: at its highest."),
-        click.option("--optimizer", type=click.Choice(CHOICES["optimizer"]), help="Neural: plain SGD, or AdamW."),
+        click.option("--epochs", type=count, help="Passes over the text, at most."),
+        click.option("--batch-size", type=count, help="Sequences in a batch."),
+        click.option("--steps", type=count, help="Tokens of each sequence in one update."),
+        click.option("--learning-rate", type=positive, help="Learning rate at its highest."),
+        click.option("--optimizer", type=click.Choice(CHOICES["optimizer"]), help="Plain SGD, or AdamW."),
         click.option(
             "--schedule",
             type=click.Choice(CHOICES["schedule"]),
-            help="Neural: how the learning rate falls: after some epochs, after one without improvement, or as a cosine.",
+            help="How the learning rate falls: after some epochs, after one without improvement, or as a cosine.",
         ),
         click.option(
             "--decay",
             type=click.FloatRange(0, 1, min_open=True),
             metavar="FACTOR",
-            help="Neural: of the learning rate, each epoch in which it falls (decay, halve).",
+            help="Factor of the learning rate in each epoch in which it falls (decay, halve).",
         ),
         click.option(
-            "--decay-after", type=click.IntRange(min=0), metavar="N", help="Neural: epochs before it falls (decay)."
+            "--decay-after", type=click.IntRange(min=0), metavar="N", help="Epochs before the learning rate falls (decay)."
         ),
         click.option(
-            "--warmup", type=click.IntRange(min=0), metavar="N", help="Neural: updates in which it rises from 0 (cosine)."
+            "--warmup",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help="Updates in which the learning rate rises from 0 (cosine).",
         ),
         click.option(
             "--improvement",
             type=click.FloatRange(0, 1, max_open=True),
             metavar="SHARE",
-            help="Neural: by which the validation perplexity falls in an epoch that counts (halve, --patience).",
+            help="Relative fall of the validation perplexity that counts as an improvement (halve, --patience).",
         ),
-        click.option("--clip-norm", type=click.FloatRange(min=0), help="Neural: longest gradient; 0: any."),
-        click.option("--weight-decay", type=click.FloatRange(min=0), help="Neural: of AdamW."),
-        click.option(
-            "--patience", type=click.IntRange(min=0), help="Neural: epochs without improvement before stopping; 0: none."
-        ),
-        click.option("--dropout", type=click.FloatRange(0, 1, max_open=True), help="Neural: share of units dropped."),
+        click.option("--clip-norm", type=click.FloatRange(min=0), help="Longest gradient; 0: no limit."),
+        click.option("--weight-decay", type=click.FloatRange(min=0), help="Weight decay of AdamW."),
+        click.option("--patience", type=click.IntRange(min=0), help="Epochs without improvement before stopping; 0: none."),
+        click.option("--dropout", type=click.FloatRange(0, 1, max_open=True), help="Share of units dropped."),
     ]
 
 
 def _size_options() -> list[Callable[[Any], Any]]:
     count = click.IntRange(min=1)
     return [
-        click.option("--embedding-size", type=count, help="Neural: width of a token's vector."),
-        click.option("--hidden-size", type=count, help="Neural: width of hidden layers."),
-        click.option("--layers", "num_layers", type=count, help="Neural: hidden layers."),
-        click.option("--heads", type=count, help="transformer: attention heads."),
-        click.option("--nonlinearity", type=click.Choice(CHOICES["nonlinearity"]), help="rnn: of the hidden layer."),
+        click.option("--embedding-size", type=count, help="Width of the word vectors."),
+        click.option("--hidden-size", type=count, help="Width of hidden layers."),
+        click.option("--layers", "num_layers", type=count, help="Number of hidden layers."),
+        click.option("--heads", type=count, help="transformer: number of attention heads."),
+        click.option(
+            "--nonlinearity", type=click.Choice(CHOICES["nonlinearity"]), help="rnn: nonlinearity of the hidden layer."
+        ),
         click.option(
             "--direct-connections/--no-direct-connections",
             default=None,
-            help="ffnn: from the word vectors to the output too.",
+            help="ffnn: also connect the word vectors to the output.",
         ),
         click.option(
             "--tie-embeddings/--no-tie-embeddings",
             default=None,
-            help="Neural: the output layer's weights are the word vectors.",
+            help="The output layer's weights are the word vectors.",
         ),
     ]
 
 
 def refuse_others(ctx: click.Context, kind: str) -> None:
-    """Refuses options that were given and are none of this kind of model's.
+    """Refuse options that this kind of model does not take.
 
     Raises:
         click.UsageError: the first of them.
     """
     neural = kind in NEURAL_KINDS
-    for name in given_options():
+    for name in options_given():
         if neural and (name in NGRAM_ONLY or (name == "order" and kind != "ffnn")):
             raise click.UsageError(f"{_spelled(ctx, name)} is for n-gram models; {kind} does not take it", ctx)
         if not neural and name in NEURAL_ONLY:
@@ -183,67 +172,62 @@ def _spelled(ctx: click.Context, name: str) -> str:
 
 
 def train_and_tell(
-    ctx: click.Context, kind: str, texts: tuple[str, ...], output: str, as_json: bool, options: dict[str, Any]
+    ctx: click.Context,
+    kind: str,
+    texts: tuple[str, ...],
+    output: str,
+    reading: ReadingOptions,
+    as_json: bool,
+    options: dict[str, Any],
 ) -> None:
-    """Trains a neural model and says what came of it.
+    """Train a neural model and say what came of it.
 
     Args:
         ctx: of the command; says which options were given.
         kind: one of `NEURAL_KINDS`.
         texts: paths of the training text.
         output: the model's folder.
+        reading: how the texts are read.
         as_json: whether to print the result as JSON.
         options: the command's other options by name.
     """
-    if output.endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
+    if output.endswith(ARPA_ENDINGS):
         raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a neural model is a folder", ctx)
+    from lmgauge.api.train import train_neural
     from lmgauge.cli.training_display import training_display
     from lmgauge.errors import MissingExtraError
 
     try:
         from lmgauge.models.training.processes import Processes
-        from lmgauge.models.training.run import train_neural
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
-    reading = {name: options[name] for name in TEXT_OPTIONS}
-    corpus = corpus_of(texts, reading, alone=False)
-    valid = corpus_of(options["valid"], reading, alone=False) if options["valid"] else None
+    corpus = read_texts(texts, reading, alone=False)
+    valid = read_texts(options["valid"], reading, alone=False) if options["valid"] else None
     refuse_field(corpus, valid)
     read = [source.path for text in (corpus, valid) if text is not None for source in text.sources]
     refuse_replacing({"-o": output}, read)
-    given = set(given_options())
+    given = set(options_given())
     changes = {name: options[name] for name in _SETTINGS}
     changes |= {name: options[name] for name in ("order", "context") if name in given}
-    shared = (
-        "preset",
-        "tokenizer",
-        "min_count",
-        "vocab_size",
-        "reserved",
-        "resume",
-        "checkpoint_every",
-        "device",
-        "threads",
-    )
-    tells = Processes.from_environment().rank == 0
+    shows = Processes.from_environment().rank == 0
     try:
-        with training_display(live=tells) as display:
+        with training_display(live=shows) as display:
             result = train_neural(
                 kind,  # type: ignore[arg-type]  # click has checked it
                 corpus,
                 valid=valid,
                 output=output,
-                tensorboard=options["tensorboard"],
+                preset=options["preset"],
                 progress=display.say,
                 watch=display.show,
-                **{name: options[name] for name in shared},
+                **{name: options[name] for name in _SHARED},
                 **changes,
             )
     except (KeyboardInterrupt, SystemExit):
-        if tells:
-            say(f"lmgauge: stopped; the same command with --resume goes on from {output}.training", err=True)
+        if shows:
+            say(f"lmgauge: stopped; the same command with --resume resumes from {output}.training", err=True)
         raise
-    if tells:
+    if shows:
         _tell(result, as_json)
 
 

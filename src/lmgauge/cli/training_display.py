@@ -1,4 +1,4 @@
-"""Live figures of a training run on standard error; a line an epoch where that is no terminal."""
+"""Live figures of a training run on standard error; a line an epoch where that is not a terminal."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LiveDisplay:
 
 
 def epoch_line(event: TrainingEvent) -> str:
-    """What there is to say of an epoch that has ended."""
+    """Return what there is to say of an epoch that has ended."""
     parts = [f"epoch {event.epoch + 1}/{event.epochs}: training perplexity {event.perplexity:,.2f} ({event.bits:.3f} bits)"]
     if event.valid_perplexity is not None:
         best = " (best)" if event.valid_perplexity == event.best_perplexity else ""
@@ -72,7 +72,7 @@ def epoch_line(event: TrainingEvent) -> str:
 
 
 def live_line(event: TrainingEvent) -> str:
-    """What there is to say while an epoch goes on."""
+    """Return what there is to say while an epoch goes on."""
     done = event.update / max(1, event.updates)
     filled = round(_BAR * done)
     bar = "━" * filled + "╌" * (_BAR - filled)
@@ -95,7 +95,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def training_display(*, live: bool = True) -> Iterator[LiveDisplay | PlainDisplay]:
-    """What shows a run, as the terminal allows; `live` says whether a line may move there."""
+    """Yield what shows a run, as the terminal allows; `live` says whether a line may move there."""
     if not live or not sys.stderr.isatty():
         yield PlainDisplay()
         return

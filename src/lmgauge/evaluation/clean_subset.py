@@ -1,4 +1,4 @@
-"""A run taken apart: what a model scores on the segments its training text does not have, and on those it has."""
+"""A run in two parts: the segments that its training text does not have, and those that it has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SplitEvaluation:
     contaminated: Evaluation | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The three as plain values."""
+        """Return the three as plain values."""
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         return {name: None if part is None else part.to_dict() for name, part in parts.items()}
 
@@ -70,11 +70,11 @@ def split_by_segments(
             f"the run's text has {corpus.report.segments:,} segments, not {len(contaminated):,}: read it in the same way"
         )
     shared: dict[str, Any] = {"text_sha256": run.text_sha256}
-    clean, dirty = (
+    clean, others = (
         evaluator.finish(evaluator.groups[part], counted[part], group=name, **shared)
         if part in evaluator.groups and evaluator.groups[part].total_events
         else None
         for part, name in enumerate((CLEAN, CONTAMINATED))
     )
     whole = evaluator.finish(evaluator.total, counted[0] + counted[1], **shared)
-    return SplitEvaluation(whole, clean, dirty)
+    return SplitEvaluation(whole, clean, others)

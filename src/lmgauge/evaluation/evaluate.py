@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
+from lmgauge.figures import FIGURES
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.perplexity import mean_segment_perplexity
-from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
+from lmgauge.numerics.units import nats_to_scale, perplexity_from_nats
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 Progress = Callable[[int], None]
+Watch = Callable[[int, Segments, ScoreBatch, Tally], None]
 Ints = NDArray[np.int64]
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
 
@@ -110,17 +113,14 @@ class Evaluator:
         lossy = max(tally.lossy_segments, origin.lossy_segments)
         numbers, documents_by = _documents(sums, origin, documents)
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
-        per = _per(nats, denominators)
+        counts = {"events": events, "tokens": tokens} | ({} if denominators is None else vars(denominators))
+        reasons = bound_reasons(origin, tally.events[OOV], lossy)
         return Evaluation(
             model=origin.model,
             group=group,
-            perplexity=perplexity_from_nats(-nats / events),
-            cross_entropy=-nats / events,
-            bits_per_token=nats_to_bits(-nats / events),
-            bits_per_word=per("words"),
-            bits_per_character=per("characters"),
-            bits_per_byte=per("bytes"),
-            bits_per_byte_is_bound=bool(tally.events[OOV] or lossy),
+            **_figures(nats, counts),
+            bits_per_byte_is_bound=bool(reasons),
+            bound_reasons=[reason.sentence for reason in reasons],
             interval=None if interval is None else interval.mapped(perplexity_from_nats),
             independence=in_words(interval, documents_by) if interval is not None and not tally.total_zeros else "",
             documents_by=documents_by,
@@ -131,9 +131,6 @@ class Evaluator:
             oov_rate=tally.events[OOV] / tokens if tokens else 0.0,
             perplexity_without_eos=_perplexity(tally, TOKEN, OOV),
             perplexity_without_oov=_perplexity(tally, TOKEN, EOS_KIND),
-            word_perplexity=perplexity_from_nats(-nats / denominators.words)
-            if denominators and denominators.words
-            else None,
             mean_segment_perplexity=_mean_segment_perplexity(sums),
             log_probability=nats,
             zero_probability_events=tally.total_zeros,
@@ -141,9 +138,9 @@ class Evaluator:
             first_zero_probability_events=tally.first_zeros,
             events_by_matched_order=np.trim_zeros(tally.contexts[1:], "b").tolist(),
             segments=denominators.segments if denominators else len(sums.segments),
-            words=denominators.words if denominators else None,
-            characters=denominators.characters if denominators else None,
-            bytes=denominators.bytes if denominators else None,
+            words=counts.get("words"),
+            characters=counts.get("characters"),
+            bytes=counts.get("bytes"),
             lossy_segments=lossy,
             unit=origin.unit,
             context=origin.context,
@@ -186,12 +183,12 @@ def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
     )
 
 
-def _per(nats: float, denominators: Denominators | None) -> Callable[[str], float | None]:
-    def bits(unit: str) -> float | None:
-        count = getattr(denominators, unit) if denominators else 0
-        return nats_to_bits(-nats / count) if count else None
-
-    return bits
+def _figures(nats: float, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return every figure of a text; None where its count is 0 or not known."""
+    return {
+        figure.name: nats_to_scale(-nats / counts[figure.per], figure.scale) if counts.get(figure.per) else None
+        for figure in FIGURES
+    }
 
 
 def _perplexity(tally: Tally, *kinds: int) -> float | None:
@@ -235,7 +232,7 @@ def evaluate(
     by_group: bool = False,
     threads: int | None = None,
     spans: bool = False,
-    watch: Callable[[int, Segments, ScoreBatch], None] | None = None,
+    watch: Watch | None = None,
     progress: Progress = lambda done: None,
 ) -> Evaluations:
     """Evaluates models on a text, read once for all of them.
@@ -247,7 +244,7 @@ def evaluate(
         by_group: also evaluate each group of segments (by file, or by the field the corpus was told).
         threads: how many; no number depends on it.
         spans: whether batches carry byte spans; `watch` may need them.
-        watch: called with the model's index, the segments and their batch, e.g. to write the table.
+        watch: called with the model's index, the segments, their rows, and the sums of these, e.g. to write the table.
         progress: called with the bytes read so far.
 
     Returns:
@@ -265,7 +262,7 @@ def evaluate(
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
             if watch is not None:
-                watch(i, block, batch)
+                watch(i, block, batch, part_sums.total)
         done += block.byte_count()
         progress(done)
     sha256 = corpus.report.sha256

@@ -22,7 +22,7 @@ class Evaluation:
 
     `perplexity` and all that follows from it is infinite where an event has probability zero; `perplexity_without_zeros`
     is then the finite figure. With unseen words, or a tokenizer that loses text, `bits_per_byte` is a lower bound
-    (`bits_per_byte_is_bound`): the class of unseen words is cheaper to predict than the words. `independence` says in words
+    (`bits_per_byte_is_bound`), and `bound_reasons` says why. `independence` says in words
     what the interval takes as independent, `documents_by` what tells documents apart ("files", ..., "unknown").
     """
 
@@ -35,6 +35,7 @@ class Evaluation:
     bits_per_character: float | None
     bits_per_byte: float | None
     bits_per_byte_is_bound: bool
+    bound_reasons: list[str]
     interval: Interval | None
     independence: str
     documents_by: str

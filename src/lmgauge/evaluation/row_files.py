@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.tally import Tally
+from lmgauge.evaluation.tally import SegmentSums
 from lmgauge.files import writing
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
@@ -98,22 +98,25 @@ def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequ
 
 
 def segment_rows(
-    model: str, batch: ScoreBatch, block: Segments, group_names: Sequence[str], context_policy: ContextPolicy
+    model: str,
+    batch: ScoreBatch,
+    sums: SegmentSums,
+    block: Segments,
+    group_names: Sequence[str],
+    context_policy: ContextPolicy,
 ) -> dict[str, Sequence[Any]]:
     """Return a row for each segment of a batch, as columns.
 
     Args:
         model: its name.
         batch: the scores of the segments of a block.
+        sums: of each of these segments.
         block: the segments.
         group_names: by code, as far as the text was read.
         context_policy: of the model; line ends count as bytes unless it leaves them unscored.
     """
     import numpy as np
 
-    tally = Tally()
-    tally.add(batch)
-    sums = tally.per_segment()
     count = len(sums.segments)
     of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)

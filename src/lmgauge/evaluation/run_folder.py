@@ -1,7 +1,9 @@
-"""An evaluation is a folder: `evaluation.json` and `scores.parquet`."""
+"""An evaluation is a folder, `evaluation.json` and `scores.parquet`: what is in it, how it is written, how it is read."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 import re
 import shutil
@@ -12,9 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.runs import EVALUATION_FILE, SCORES_FILE, content_fingerprint, file_sha256
 from lmgauge.files import writing_directory
 from lmgauge.json_text import plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
@@ -24,6 +25,10 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+
+
+EVALUATION_FILE = "evaluation.json"
+SCORES_FILE = "scores.parquet"
 
 
 def environment() -> dict[str, str]:
@@ -63,6 +68,55 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
     content["fingerprint"] = content_fingerprint(content)
     # Names of files may be no text: bytes that Python holds as lone surrogates, which JSON can only write escaped.
     (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def read_evaluation(folder: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """Read `evaluation.json` and see whether either file was changed after it was written.
+
+    Args:
+        folder: a run folder.
+
+    Returns:
+        The numbers of the whole, the settings, and which file was changed (empty if none was).
+
+    Raises:
+        InputError: a file is missing, or is not what lmgauge writes.
+    """
+    file, scores = folder / EVALUATION_FILE, folder / SCORES_FILE
+    for needed in (file, scores):
+        if not needed.exists():
+            raise InputError(
+                f"{folder} is not a run folder: {needed.name} is missing; make one with `lmgauge eval ... -o {folder}`"
+            )
+    try:
+        content = json.loads(file.read_bytes())
+        evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
+        sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
+        evaluation["fingerprints"] = dict(evaluation["fingerprints"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{file}: cannot be read as an evaluation ({error!r}); evaluate again") from error
+    broken = ""
+    if sealed[0] != content_fingerprint(content):
+        broken = f"{file}: was changed after it was written: its fingerprint is not that of its content"
+    elif sealed[1] != file_sha256(scores):
+        broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
+    return evaluation, settings, broken
+
+
+def content_fingerprint(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of what evaluation.json holds, without its own fingerprint; the order of keys does not matter.
+
+    Args:
+        content: of the file.
+    """
+    sealed = {key: value for key, value in content.items() if key != "fingerprint"}
+    return hashlib.sha256(json.dumps(sealed, sort_keys=True).encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """Return the SHA-256 of the bytes of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_settings(

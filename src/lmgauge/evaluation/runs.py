@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +11,11 @@ import numpy as np
 
 from lmgauge.errors import InputError
 from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.run_folder import EVALUATION_FILE, SCORES_FILE, read_evaluation
 from lmgauge.scores import ScoreBatch, SegmentReader, read_metadata, read_scores
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
-EVALUATION_FILE = "evaluation.json"
-SCORES_FILE = "scores.parquet"
 _SEGMENTS_AT_A_TIME = 4096
 
 
@@ -126,46 +123,19 @@ def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
 
 
 def _open_folder(path: Path, check_seal: bool) -> Run:
-    file, scores = path / EVALUATION_FILE, path / SCORES_FILE
-    for needed in (file, scores):
-        if not needed.exists():
-            raise InputError(f"{path}: is no run, as it has no {needed.name}; make one with `lmgauge eval ... -o {path}`")
-    try:
-        content = json.loads(file.read_bytes())
-        evaluation, settings = dict(content["evaluation"]), dict(content["settings"])
-        sealed = str(content.get("fingerprint")), str(content.get("scores_sha256"))
-        fingerprints = dict(evaluation["fingerprints"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{file}: cannot be read as an evaluation ({error!r}); evaluate again") from error
-    broken = ""
-    if sealed[0] != content_fingerprint(content):
-        broken = f"{file}: was changed after it was written: its fingerprint is not that of its content"
-    elif sealed[1] != file_sha256(scores):
-        broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
+    evaluation, settings, broken = read_evaluation(path)
     if broken and check_seal:
         raise InputError(f"{broken}; evaluate again")
     return Run(
         name=str(evaluation.get("model", path.name)),
         path=path,
-        scores=scores,
+        scores=path / SCORES_FILE,
         origin=Origin.of_metadata(evaluation, path.name),
-        text_sha256=str(fingerprints.get("text", "")),
+        text_sha256=str(evaluation["fingerprints"].get("text", "")),
         evaluation=evaluation,
         settings=settings,
         broken_seal=broken,
     )
-
-
-def content_fingerprint(content: Mapping[str, Any]) -> str:
-    """SHA-256 over what evaluation.json holds, its own fingerprint left out; the order of keys does not matter."""
-    kept = {key: value for key, value in content.items() if key != "fingerprint"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def with_distinct_names(runs: Sequence[Run]) -> list[Run]:

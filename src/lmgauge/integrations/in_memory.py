@@ -14,6 +14,7 @@ from lmgauge.api.evaluate import evaluate
 from lmgauge.api.inputs import Text, corpus_of
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
+from lmgauge.figures import FIGURES
 from lmgauge.models.network.options import ScoringOptions
 
 try:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from lmgauge.models.network.tokens import TokenMap
 
 _logger = logging.getLogger("lmgauge.integrations")
-_FIGURES = ("perplexity", "bits_per_byte", "bits_per_token", "word_perplexity", "cross_entropy")
+_FIGURES = tuple(figure.name for figure in FIGURES if figure.logged)
 # Shown beside the figures where they are not zero, as they say how to read them.
 _WARNINGS = ("zero_probability_events", "oov_rate", "lossy_segments")
 
@@ -65,7 +66,7 @@ class NamedTexts:
         self._options = options or ScoringOptions()
         self._tokens: TokenMap | None = None
         self._fingerprint = ""
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         for name, corpus in self._corpora.items():
             if not isinstance(name, str) or not name:
                 raise UsageError(f"a text has the name {name!r}: give a word, such as 'valid'")
@@ -73,7 +74,7 @@ class NamedTexts:
                 raise UsageError(f"text {name!r} can be read only once, but is read at each evaluation: save it in a file")
 
     def evaluate(self, network: PreTrainedModel) -> bool:
-        """Evaluates a network, as `checked_network` gives it, on all texts; training goes on as if nothing had happened.
+        """Evaluate a network, as `checked_network` gives it, on all texts; training goes on as if nothing had happened.
 
         Returns:
             Whether the weights are other than those evaluated last; if not, nothing is computed again.
@@ -100,8 +101,8 @@ class NamedTexts:
         for name, evaluation in self.evaluations.items():
             for note in evaluation.notes:
                 line = f"{name}: {note}"
-                if line not in self._told:
-                    self._told.add(line)
+                if line not in self._logged:
+                    self._logged.add(line)
                     _logger.warning(line)
 
 
@@ -109,12 +110,12 @@ def checked_network(module: Any) -> PreTrainedModel:
     """The network to evaluate, out of what frameworks put around it: compilation, and adapters that sit in its layers.
 
     Raises:
-        UsageError: it is no causal network of the transformers library, or is steered from outside its layers.
+        UsageError: it is not a causal network of the transformers library, or is steered from outside its layers.
     """
     network = getattr(module, "_orig_mod", module)
     if hasattr(network, "get_base_model"):
         if getattr(network.active_peft_config, "is_prompt_learning", False):
-            raise UsageError("the network's adapter puts learnt prompts before the text, which evaluation does not know")
+            raise UsageError("the network's adapter puts learned prompts before the text, which evaluation does not know")
         network = network.get_base_model()
     if not isinstance(network, PreTrainedModel):
         kind = type(network).__name__
@@ -123,7 +124,7 @@ def checked_network(module: Any) -> PreTrainedModel:
 
 
 def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, float]:
-    """The figures of evaluations for a log: `{prefix}{name}_perplexity` and so on.
+    """Return the figures of evaluations for a log: `{prefix}{name}_perplexity` and so on.
 
     Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
     """
@@ -138,14 +139,19 @@ def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[
 
 
 def signatures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, str]:
-    """The signature of each evaluation: `{prefix}{name}_signature`."""
+    """Return the signature of each evaluation: `{prefix}{name}_signature`.
+
+    Args:
+        evaluations: by the name of their text.
+        prefix: set before each name.
+    """
     return {f"{prefix}{name}_signature": evaluation.signature for name, evaluation in evaluations.items()}
 
 
 def on_one_process(
     compute: Callable[[], dict[str, Any]], *, is_first: bool, from_first: Callable[[Any], Any]
 ) -> dict[str, Any]:
-    """What the first process computed, in all processes: as they take the same decisions, they need the same numbers.
+    """Return what the first process computed, in all processes: as they take the same decisions, they need the same numbers.
 
     Args:
         compute: called in the first process only.
@@ -171,7 +177,11 @@ def on_one_process(
 
 @contextmanager
 def undisturbed(network: PreTrainedModel) -> Iterator[None]:
-    """The network in evaluation mode and full precision; afterwards modes, random numbers and threads are as before."""
+    """Put a network into evaluation mode and full precision; afterwards modes, random numbers and threads are as before.
+
+    Args:
+        network: causal network of the transformers library.
+    """
     modes = [(module, module.training) for module in network.modules()]
     threads, drawn, drawn_by_numpy = torch.get_num_threads(), random.getstate(), np.random.get_state()  # noqa: NPY002
     devices = sorted({weight.device for weight in network.parameters() if weight.device.type == "cuda"}, key=str)

@@ -85,7 +85,7 @@ class LightningPerplexityCallback(Callback):
         return signatures_of(self.evaluations, self._prefix)
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Looks for the network, so that no training runs in vain.
+        """Look for the network, so that no training runs in vain.
 
         Raises:
             UsageError: it is not there, or is cut into shards.
@@ -95,7 +95,7 @@ class LightningPerplexityCallback(Callback):
         self._find(pl_module)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluates, and logs as the module itself would."""
+        """Evaluate, and log as the module itself would."""
         if trainer.sanity_checking:
             return
         figures, _ = self._evaluate(trainer, pl_module)
@@ -103,7 +103,7 @@ class LightningPerplexityCallback(Callback):
         pl_module.log_dict(values, batch_size=1, sync_dist=trainer.world_size > 1)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *args: Any, **kwargs: Any) -> None:
-        """Evaluates where a multiple of `every_n_steps` is reached."""
+        """Evaluate where a multiple of `every_n_steps` is reached."""
         step = trainer.global_step
         # With accumulated gradients several batches end at one step.
         if self._every is not None and step % self._every == 0 and step != self._last_step:
@@ -111,7 +111,7 @@ class LightningPerplexityCallback(Callback):
             self._log_now(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluates the last weights."""
+        """Evaluate the last weights."""
         if self._at_end:
             self._log_now(trainer, pl_module)
 
@@ -123,7 +123,7 @@ class LightningPerplexityCallback(Callback):
             logger.log_metrics(figures, step=trainer.global_step)
 
     def _evaluate(self, trainer: Trainer, pl_module: LightningModule) -> tuple[dict[str, float], bool]:
-        """The figures, and whether the weights are other than last time."""
+        """Return the figures, and whether the weights are other than last time."""
 
         def compute() -> dict[str, Any]:
             return {"is_new": self._texts.evaluate(self._find(pl_module)), "evaluations": self._texts.evaluations}
@@ -144,5 +144,5 @@ class LightningPerplexityCallback(Callback):
 
 
 def _tensor(value: float, device: torch.device) -> torch.Tensor:
-    """float64 where the device has it, so that no digit is lost on the way to the log."""
+    """Return float64 where the device has it, so that no digit is lost on the way to the log."""
     return torch.tensor(value, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any, Literal, cast, get_args
 
 from lmgauge.errors import InputError, MissingExtraError, UsageError
-from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
+from lmgauge.figures import FIGURES, FigureName
+from lmgauge.numerics.units import nats_to_scale
 
 try:
     import torch
@@ -23,15 +24,7 @@ except ImportError as error:
 __all__ = ["Figure", "PerplexityMetric", "Predictions"]
 
 Predictions = Literal["logits", "log-probabilities"]
-Figure = Literal[
-    "perplexity",
-    "cross_entropy",
-    "bits_per_token",
-    "bits_per_word",
-    "bits_per_character",
-    "bits_per_byte",
-    "word_perplexity",
-]
+Figure = FigureName
 
 # Of the sum's two limbs, the higher counts 2^-16 nats and the lower, below 2^36, what is left in 2^-52 nats.
 _HIGH_BITS, _LOW_BITS = 16, 36
@@ -120,7 +113,7 @@ class PerplexityMetric(Metric):
         characters: int | Tensor | None = None,
         words: int | Tensor | None = None,
     ) -> None:
-        """Adds the tokens of a batch.
+        """Add the tokens of a batch.
 
         Args:
             predictions: floating point [..., vocabulary], logits or log-probabilities.
@@ -130,7 +123,7 @@ class PerplexityMetric(Metric):
             words: how many words, in the same way.
 
         Raises:
-            InputError: shapes or types do not fit, a target is outside the vocabulary, or a row is no distribution (NaN,
+            InputError: shapes or types do not fit, a target is outside the vocabulary, or a row is not a distribution (NaN,
                 infinite logits, log-probabilities that do not sum to one). Nothing of the batch is added then.
         """
         predictions, targets = _checked(predictions.detach(), targets, self.shift)
@@ -154,7 +147,7 @@ class PerplexityMetric(Metric):
             setattr(self, name, getattr(self, name) + count)
 
     def compute(self) -> Any:
-        """The figures of all that was added, in all processes.
+        """Return the figures of all that was added, in all processes.
 
         Returns:
             float64 scalar tensor of `figure`; or a dictionary of such: `perplexity`, `cross_entropy` (nats per event),
@@ -181,7 +174,7 @@ class PerplexityMetric(Metric):
         return {name: self._tensor(value) for name, value in figures.items()}
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Adds a batch and returns the figures of that batch alone."""
+        """Add a batch and return the figures of that batch alone."""
         self._is_batch_value = True
         try:
             return super().forward(*args, **kwargs)
@@ -189,7 +182,7 @@ class PerplexityMetric(Metric):
             self._is_batch_value = False
 
     def set_dtype(self, dst_type: str | torch.dtype) -> PerplexityMetric:
-        """Changes nothing: states are whole numbers, figures are float64."""
+        """Change nothing: states are whole numbers, figures are float64."""
         return self
 
     def _nats(self) -> float:
@@ -212,7 +205,7 @@ class PerplexityMetric(Metric):
 
 
 def _widest(device: torch.device) -> torch.dtype:
-    """float64 where the device has it."""
+    """Return float64 where the device has it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -258,12 +251,12 @@ def _event_nats(predictions: Tensor, targets: Tensor, kept: Tensor, kind: Predic
         tile = slice(begin, begin + step)
         rows = predictions[tuple(index[tile] for index in where)].to(_widest(predictions.device))
         found = rows.gather(1, wanted[tile, None])[:, 0]
-        normaliser = rows.logsumexp(1)
+        normalizer = rows.logsumexp(1)
         if kind == "logits":
-            found = found - normaliser
-            bad = ~torch.isfinite(normaliser)
+            found = found - normalizer
+            bad = ~torch.isfinite(normalizer)
         else:
-            bad = ~(normaliser.exp().sub(1.0).abs() <= _LOOSEST_SUM[predictions.dtype])
+            bad = ~(normalizer.exp().sub(1.0).abs() <= _LOOSEST_SUM[predictions.dtype])
             found = found.clamp(max=0.0)
         if bool(bad.any()):
             at = int(bad.nonzero()[0])
@@ -278,10 +271,10 @@ def _place(where: tuple[Tensor, ...], at: int) -> str:
 def _refuse(kind: Predictions, place: str, row: Tensor) -> None:
     if bool(row.isnan().any()):
         nans = int(row.isnan().sum())
-        raise InputError(f"predictions {place} have {nans:,} NaN among {row.numel():,} values: mend what produced them")
+        raise InputError(f"predictions {place} have {nans:,} NaN among {row.numel():,} values: fix what made them")
     if kind == "logits":
         what = "a logit of +inf" if bool((row == math.inf).any()) else "no finite logit"
-        raise InputError(f"predictions {place} have {what}, which is no distribution: mend what produced them")
+        raise InputError(f"predictions {place} have {what}, which is not a distribution: fix the program that made them")
     total = float(row.logsumexp(0).exp())
     raise InputError(
         f"predictions {place} sum to {total:g}, not to 1, as natural log-probabilities do: if they are logits, "
@@ -290,7 +283,7 @@ def _refuse(kind: Predictions, place: str, row: Tensor) -> None:
 
 
 def _limbs(nats: Tensor, before: float) -> tuple[int, int]:
-    """The sum of values >= 0, float64 [n], in the two units; `before` is what has been added up already.
+    """Return the sum of values >= 0, float64 [n], in the two units; `before` is what has been added up already.
 
     Raises:
         InputError: the sum is more than any text comes to.
@@ -305,14 +298,9 @@ def _limbs(nats: Tensor, before: float) -> tuple[int, int]:
 
 def _figures(nats: float, events: int, counts: dict[str, int]) -> dict[str, float]:
     """Figures of `nats` over `events`, NaN if there are none, and over what the source text counts."""
-    entropy = nats / events if events else math.nan
-    figures = {
-        "perplexity": perplexity_from_nats(entropy) if events else math.nan,
-        "cross_entropy": entropy,
-        "bits_per_token": nats_to_bits(entropy),
+    counts = counts | {"events": events}
+    return {
+        figure.name: nats_to_scale(nats / counts[figure.per], figure.scale) if counts[figure.per] else math.nan
+        for figure in FIGURES
+        if figure.per in counts
     }
-    for name, count in counts.items():
-        figures[f"bits_per_{name.removesuffix('s')}"] = nats_to_bits(nats / count)
-    if "words" in counts:
-        figures["word_perplexity"] = perplexity_from_nats(nats / counts["words"])
-    return figures

@@ -82,16 +82,16 @@ class TransformersPerplexityCallback(TrainerCallback):
         self._every, self._at_end, self._prefix = every_n_steps, at_end, prefix
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluates where a multiple of `every_n_steps` is reached."""
+        """Evaluate where a multiple of `every_n_steps` is reached."""
         if self._every is not None and state.global_step % self._every == 0:
             self._evaluate(state, control, kwargs["model"])
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluates, and adds the figures to the trainer's own, among which it looks for the best model."""
+        """Evaluate, and add the figures to the trainer's own, among which it looks for the best model."""
         kwargs["metrics"].update(self._evaluate(state, control, kwargs["model"]))
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluates the last weights, when the trainer logs the loss of the whole training.
+        """Evaluate the last weights, when the trainer logs the loss of the whole training.
 
         Not on_train_end: loggers close their files there, and the best weights may be back in the place of the last.
         """
@@ -99,7 +99,7 @@ class TransformersPerplexityCallback(TrainerCallback):
             self._evaluate(state, control, kwargs["model"])
 
     def _evaluate(self, state: TrainerState, control: TrainerControl, network: Any) -> dict[str, float]:
-        """The figures, which are logged if they are new."""
+        """Return the figures, which are logged if they are new."""
 
         def compute() -> dict[str, Any]:
             return {"is_new": self._texts.evaluate(checked_network(network)), "evaluations": self._texts.evaluations}

@@ -42,7 +42,7 @@ def score_segments(
     reserved: ReservedPolicy = "refuse",
     spans: bool = True,
 ) -> Iterator[ScoreBatch]:
-    """The score table of a model that is a function over token ids: spans, kinds and strings come from here.
+    """Yield the score table of a model that is a function over token ids: spans, kinds and strings come from here.
 
     Args:
         segments: blocks of text.
@@ -122,7 +122,7 @@ class CustomModel(ScoresStrings):
         self.reserved: ReservedPolicy = reserved
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Natural log-probabilities of all tokens after a context that begins with `<s>`: float64 [vocabulary].
+        """Return natural log-probabilities of all tokens after a context that begins with `<s>`: float64 [vocabulary].
 
         Raises:
             UsageError: a model does not say.
@@ -130,12 +130,12 @@ class CustomModel(ScoresStrings):
         raise UsageError(f"{type(self).__name__} has no log_distribution of its own")
 
     def score_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Natural log-probabilities of all ids but the first, `<s>`, each given those before it: float64 [n - 1]."""
+        """Return natural log-probabilities of all ids but the first, `<s>`, each given those before it: float64 [n - 1]."""
         found = [self.log_distribution(ids[:i])[ids[i]] for i in range(1, len(ids))]
         return np.array(found, np.float64)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """One batch of the score table for each block of segments, in order."""
+        """Yield one batch of the score table for each block of segments, in order."""
         return score_segments(segments, self.tokenizer, self.vocabulary, self.score_ids, reserved=self.reserved, spans=spans)
 
     @property
@@ -144,5 +144,10 @@ class CustomModel(ScoresStrings):
         return False
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """The batch of one block."""
+        """Return the batch of one block of segments.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+        """
         return next(self.score([block], spans=spans))

@@ -41,7 +41,7 @@ class DistributionColumns:
         self._runs_on, self._before = policy.runs_on, np.array([BOS], np.uint32)
 
     def __call__(self, batch: ScoreBatch) -> ScoreBatch:
-        """The batch with the columns."""
+        """Return the batch with the columns."""
         entropy, rank = np.empty(len(batch), np.float64), np.empty(len(batch), np.int64)
         contexts = EventContexts(batch.token_ids, batch.segment_events, bos=BOS, runs_on=self._runs_on, before=self._before)
         self._before = contexts.ids

@@ -51,7 +51,16 @@ class LanguageModel(Protocol):
     def context_policy(self) -> ContextPolicy: ...  # noqa: D102
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """One batch for each block of segments, in order. Without `spans` the `ends` column is empty."""
+        """Yield one batch for each block of segments, in order.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: how many to compute with.
+
+        Raises:
+            InputError: the text cannot be scored.
+        """
         ...
 
     @property
@@ -60,19 +69,48 @@ class LanguageModel(Protocol):
         ...
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """The batch of one block; only where blocks are independent."""
+        """Return the batch of one block; only where blocks are independent.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the text cannot be scored.
+        """
         ...
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Natural log-probabilities of all tokens after a context, float64 [vocabulary]; -inf for what cannot come."""
+        """Return natural log-probabilities of all tokens after a context.
+
+        Args:
+            context_ids: uint32 [n], ids before the event, `<s>` first.
+
+        Returns:
+            float64 [vocabulary], nats; -inf for what cannot come.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
         ...
 
 
 def check_context(context_ids: NDArray[np.uint32] | Sequence[int], size: int) -> NDArray[np.uint32]:
-    """Context ids as uint32 [n].
+    """Return context ids as an array, once they are known to be in the vocabulary.
+
+    Args:
+        context_ids: integers [n].
+        size: tokens in the vocabulary.
+
+    Returns:
+        uint32 [n].
 
     Raises:
         UsageError: an id is outside a vocabulary of `size` tokens.
+
+    Example:
+        >>> check_context([1, 5], 6)
+        array([1, 5], dtype=uint32)
     """
     context = np.asarray(context_ids, np.int64)
     if len(context) and not (context.min() >= 0 and context.max() < size):
@@ -81,10 +119,13 @@ def check_context(context_ids: NDArray[np.uint32] | Sequence[int], size: int) ->
 
 
 def read_config(path: Path) -> dict[str, object]:
-    """The config.json of a model folder.
+    """Return the config.json of a model folder.
+
+    Args:
+        path: the folder.
 
     Raises:
-        ModelFileError: missing, too large or no JSON object.
+        ModelFileError: missing, too large or not a JSON object.
     """
     file = path / "config.json"
     try:
@@ -92,9 +133,9 @@ def read_config(path: Path) -> dict[str, object]:
             raise ModelFileError(f"{file}: is {file.stat().st_size:,} bytes long; no model of ours has such a config.json")
         config = json.loads(file.read_bytes())
     except FileNotFoundError as error:
-        raise ModelFileError(f"{path}: no model, as it has no config.json") from error
+        raise ModelFileError(f"{path}: not a model, as it has no config.json") from error
     except (OSError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{file}: cannot be read: {error}") from error
     if not isinstance(config, dict):
-        raise ModelFileError(f"{file}: is no JSON object; the file is damaged")
+        raise ModelFileError(f"{file}: not a JSON object; the file is damaged")
     return config

@@ -1,15 +1,28 @@
-"""How a model is found: by the `model_type` of its folder, ours first, then entry points, then causal networks of any kind;
-files by their look; servers by their address; and names that are no path on a hub."""
+"""Where models come from: folders, by their `model_type`; files, by how they begin; servers; and names on a hub.
+
+A plugin adds a kind of model: a package names, in the entry point group `lmgauge.models`, the `model_type` of its folders
+and a function `load(path: Path, options: ScoringOptions) -> LanguageModel`. In its pyproject.toml:
+
+    [project.entry-points."lmgauge.models"]
+    my-model = "my_package:load"
+
+The options are those that `lmgauge.load_model` and the command line were called with, at their defaults where nothing was
+chosen. A model that follows them keeps them as its attribute `options`, which run folders record; a model without that
+attribute takes none, and options that were chosen are then refused.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TypedDict, Unpack
 
-from lmgauge.errors import MissingExtraError, ModelFileError
+from lmgauge.choices import FirstToken, Precision, ReservedPolicy, SegmentEnd
+from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageModel, UnknownKindError, read_config
 
@@ -19,22 +32,112 @@ _FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", ".bin", "/")
 _GGUF_MAGIC = b"GGUF"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+_OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
+_KINDS = "a folder with config.json, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub"
 
 
-def load_model(path: str | Path, options: ScoringOptions | None = None) -> LanguageModel:
-    """Loads a model.
+class ScoringKeywords(TypedDict, total=False):
+    """The fields of `ScoringOptions`, as `load_model` takes them by name."""
+
+    context: int | None
+    stride: int | None
+    stream: bool | None
+    first_token: FirstToken | None
+    end: SegmentEnd | None
+    dtype: Precision
+    device: str | None
+    batch_tokens: int | None
+    trust_remote_code: bool
+    bos: str | None
+    reserved: ReservedPolicy | None
+
+
+def load_model(
+    path: str | os.PathLike[str], options: ScoringOptions | None = None, **chosen: Unpack[ScoringKeywords]
+) -> LanguageModel:
+    """Load a model.
 
     Args:
         path: a model's folder, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub.
-        options: how neural models are to score; n-gram models and mixtures have it in their folders.
+        options: how the model is to score, as one object.
+        chosen: the same by name, e.g. `context=1024, dtype="bfloat16"`: see `ScoringOptions`. They win over `options`.
 
     Raises:
         ModelFileError: nothing there, or it cannot be trusted.
         MissingExtraError: the libraries it needs are not installed.
-        UsageError: the options do not fit it.
+        UsageError: an option is not known or does not fit the model, or `path` is not a path.
     """
-    options = options or ScoringOptions()
-    model = _load(path, options)
+    known = [field.name for field in fields(ScoringOptions)]
+    for name in chosen:
+        if name not in known:
+            raise UsageError(f"load_model has no option {name!r}; known are {', '.join(known)}")
+    scoring = replace(options or ScoringOptions(), **chosen)
+    model = open_model(path, scoring)
+    unused = unused_option(scoring, [model])
+    if unused is not None:
+        raise UsageError(f"{unused} is for neural models, and {path} ({model.label}) does not take it; leave it out")
+    return model
+
+
+def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | None:
+    """Return the name of the first option that was chosen and that none of the models takes; None if there is none.
+
+    Args:
+        options: how models were asked to score.
+        models: what was loaded with them.
+
+    Example:
+        >>> unused_option(ScoringOptions(context=512), [object()])
+        'context'
+    """
+    for field in fields(options):
+        name = "context" if field.name == "stream" else field.name
+        chosen = getattr(options, field.name) != field.default
+        if chosen and name != "reserved" and not any(_takes(model, name) for model in models):
+            return name
+    return None
+
+
+def _takes(model: object, name: str) -> bool:
+    components = getattr(model, "components", None)
+    if components is not None:  # they keep their own policies
+        return name in _OF_MACHINE and any(_takes(component, name) for component in components)
+    return hasattr(model, "server") if name == "bos" else hasattr(model, "options")
+
+
+def not_a_model(value: object) -> UsageError:
+    """Return the error for something that is neither a model nor the path of one; it shows the right call.
+
+    Args:
+        value: what was given.
+
+    Example:
+        >>> print(not_a_model(3))
+        a model is an object with score and log_distribution, or a path, not int
+    """
+    seen = f"not {type(value).__name__}"
+    if hasattr(value, "forward") and hasattr(value, "parameters"):
+        seen = "not a bare network: lmgauge.NeuralModel.wrap(network, tokenizer) makes a model of it"
+    return UsageError(f"a model is an object with score and log_distribution, or a path, {seen}")
+
+
+def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
+    """Load a model with options that need not be for it, as where several models are named and they are for some.
+
+    Args:
+        path: as `load_model` takes it.
+        options: how networks are to score; others have it in their folders.
+
+    Raises:
+        ModelFileError: nothing there, or it cannot be trusted.
+        MissingExtraError: the libraries it needs are not installed.
+        UsageError: the options do not fit a network, or `path` is not a path.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        if hasattr(path, "score"):
+            raise UsageError(f"load_model takes the path of a model; this {type(path).__name__} is a model already")
+        raise not_a_model(path)
+    model = _open(path, options)
     if options.reserved is None:
         return model
     from lmgauge.models.mixture.model import with_reserved
@@ -42,22 +145,24 @@ def load_model(path: str | Path, options: ScoringOptions | None = None) -> Langu
     return with_reserved([model], options.reserved)[0]
 
 
-def _load(path: str | Path, options: ScoringOptions) -> LanguageModel:
+def _open(path: str | os.PathLike[str], options: ScoringOptions) -> LanguageModel:
     if str(path).startswith(_ADDRESSES):
         from lmgauge.models.network.server.model import load_completions
 
-        return load_completions(str(path), options, bos=options.bos)
-    given, path = str(path), Path(path)
+        return load_completions(str(path), options)
+    name, path = str(path), Path(path)
     if path.is_file():
         return _load_file(path, options)
     if not path.exists():
-        if Path(given.rstrip("/") + ".training").is_dir():
-            raise ModelFileError(
-                f"{path}: its training has not come to its end; the same `lmgauge train` with --resume goes on"
-            )
-        if not _HUB_NAME.fullmatch(given) or given.endswith(_FILE_ENDS):
-            raise ModelFileError(f"{path}: no such model; train one with `lmgauge train`")
-        return _load_network(given, options)
+        if Path(name.rstrip("/") + ".training").is_dir():
+            raise ModelFileError(f"{path}: its training has not finished; run the same `lmgauge train` with --resume")
+        if not _HUB_NAME.fullmatch(name) or name.endswith(_FILE_ENDS):
+            raise ModelFileError(f"{path}: no such model; a model is {_KINDS}; train one with `lmgauge train`")
+        return _load_network(name, options)
+    return _load_folder(path, name, options)
+
+
+def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageModel:
     model_type = read_config(path).get("model_type")
     if model_type == NGRAM_MODEL_TYPE:
         from lmgauge.models.ngram.model import load_ngram_model
@@ -66,15 +171,15 @@ def _load(path: str | Path, options: ScoringOptions) -> LanguageModel:
     if model_type == MIXTURE_MODEL_TYPE:
         from lmgauge.models.mixture.model import load_mixture
 
-        return load_mixture(path, lambda component: load_model(component, options.of_machine()))
+        return load_mixture(path, lambda component: open_model(component, options.of_machine()))
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     if str(model_type) in loaders:
-        load: Callable[[Path], LanguageModel] = loaders[str(model_type)].load()
-        return load(path)
+        load: Callable[[Path, ScoringOptions], LanguageModel] = loaders[str(model_type)].load()
+        return load(path, options)
     if not isinstance(model_type, str):
-        raise ModelFileError(f"{path}: its config.json names no model_type; it is no model's folder")
+        raise ModelFileError(f"{path}: not a model's folder, as its config.json has no model_type")
     try:
-        return _load_network(given, options)
+        return _load_network(name, options)
     except UnknownKindError as error:
         known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, *loaders}))
         raise ModelFileError(
@@ -92,13 +197,11 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
         from lmgauge.models.network.gguf.model import load_gguf
 
         return load_gguf(path, options)
-    from lmgauge.models.ngram.arpa import is_arpa, read_arpa
+    from lmgauge.models.ngram.arpa_reader import is_arpa, read_arpa
 
     if is_arpa(path):
         return read_arpa(path)
-    raise ModelFileError(
-        f"{path}: is a file and no ARPA or GGUF model; a model is a folder with config.json, or such a file"
-    )
+    raise ModelFileError(f"{path}: not an ARPA or GGUF file; a model is such a file, or a folder with config.json")
 
 
 def _load_network(source: str, options: ScoringOptions) -> LanguageModel:
@@ -115,14 +218,14 @@ def _load_network(source: str, options: ScoringOptions) -> LanguageModel:
     return load_neural(source, options)
 
 
-def model_names(given: Sequence[LanguageModel | str | os.PathLike[str]], models: Sequence[LanguageModel]) -> list[str]:
-    """Short distinct names: the last part of a path (the whole where that is not enough), the label of a model.
+def model_names(named: Sequence[LanguageModel | str | os.PathLike[str]], models: Sequence[LanguageModel]) -> list[str]:
+    """Return short distinct names: the last part of a path (the whole where that is not enough), the label of a model.
 
     Args:
-        given: models or the paths of them.
+        named: models or the paths of them.
         models: the models.
     """
-    paths = [str(m).rstrip("/") if isinstance(m, (str, os.PathLike)) else "" for m in given]
+    paths = [str(m).rstrip("/") if isinstance(m, (str, os.PathLike)) else "" for m in named]
     # The end of a server's address says nothing; its model has a name.
     paths = ["" if path.startswith(_ADDRESSES) else path for path in paths]
     short = [Path(path).name or path or model.label for path, model in zip(paths, models, strict=True)]

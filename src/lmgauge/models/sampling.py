@@ -31,7 +31,7 @@ def sample(
     prompt: str = "",
     allow_unk: bool = False,
 ) -> Iterator[str]:
-    """Draws segments from a model, each until `</s>` or `max_tokens`.
+    """Draw segments from a model, each until `</s>` or `max_tokens`.
 
     Args:
         model: any language model.
@@ -78,7 +78,7 @@ def sample(
 def sample_ids(
     model: LanguageModel, lengths: Sequence[int], *, seed: int = 12345, threads: int | None = None
 ) -> list[NDArray[np.uint32]]:
-    """Draws token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
+    """Draw token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
 
     Args:
         model: any language model.
@@ -91,6 +91,12 @@ def sample_ids(
 
     Raises:
         UsageError: nothing can begin a segment.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b"]), order=2)
+        >>> sample_ids(model, [4])[0].tolist()
+        [3, 4, 2, 3]
     """
 
     def draw(piece: int) -> NDArray[np.uint32]:
@@ -127,7 +133,7 @@ def _prompt_ids(model: LanguageModel, prompt: str) -> list[int]:
 def _draw(logprob: NDArray[np.float64], generator: np.random.Generator, temperature: float, top_k: int | None) -> int:
     best = float(np.max(logprob))
     if best == -np.inf:
-        raise UsageError("no token has a probability above zero after this context; a smoothed model can go on")
+        raise UsageError("no token has a probability above zero after this context; use a smoothed model")
     if temperature == 0:
         return int(np.argmax(logprob))
     weights = np.exp((logprob - best) / temperature)

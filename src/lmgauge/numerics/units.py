@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from lmgauge.figures import Scale
 from lmgauge.numerics.checks import Floats, as_real_array, refuse
 
 __all__ = [
@@ -20,10 +21,12 @@ __all__ = [
     "LN_10",
     "bits_from_perplexity",
     "bits_to_nats",
+    "difference_to_scale",
     "log10_to_nats",
     "nats_from_perplexity",
     "nats_to_bits",
     "nats_to_log10",
+    "nats_to_scale",
     "perplexity_from_bits",
     "perplexity_from_nats",
     "perplexity_ratio_from_nats",
@@ -152,6 +155,41 @@ def perplexity_ratio_from_nats(difference: float) -> float:
         return math.exp(difference)
     except OverflowError:
         return math.inf
+
+
+def nats_to_scale(nats: float, scale: Scale) -> float:
+    """Return a mean of nats as a figure prints it: as it is, in bits, or as a perplexity.
+
+    Args:
+        nats: mean nats per unit, 0 or more.
+        scale: of the figure.
+
+    Raises:
+        InputError: a perplexity of a value that is NaN or negative.
+
+    Example:
+        >>> nats_to_scale(math.log(8.0), "bits"), round(nats_to_scale(math.log(8.0), "perplexity"), 12)
+        (3.0, 8.0)
+    """
+    if scale == "perplexity":
+        return perplexity_from_nats(nats)
+    return nats_to_bits(nats) if scale == "bits" else nats
+
+
+def difference_to_scale(nats: float, scale: Scale) -> float:
+    """Return a difference of means of nats as a figure prints it: for perplexity the ratio of the two.
+
+    Args:
+        nats: second mean minus the first, of any sign.
+        scale: of the figure.
+
+    Example:
+        >>> difference_to_scale(math.log(2.0), "bits"), difference_to_scale(0.0, "perplexity")
+        (1.0, 1.0)
+    """
+    if scale == "perplexity":
+        return perplexity_ratio_from_nats(nats)
+    return nats_to_bits(nats) if scale == "bits" else nats
 
 
 def nats_from_perplexity(perplexity: Number) -> Number:

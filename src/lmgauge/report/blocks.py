@@ -6,11 +6,13 @@ One builder for each result makes the blocks (`report.evaluations.blocks`, ...);
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from lmgauge.numerics.intervals import Interval
     from lmgauge.tasks.alignment import Alignment
 
 Level = Literal["good", "bad", "unknown"]
@@ -219,6 +221,18 @@ def numbers(
     return Column(title, tuple(Number(value, digits, form) for value in values), drop=drop, unit=unit)
 
 
-def notes(texts: Sequence[str]) -> Document:
+def between(
+    ends: Interval | tuple[float, float] | None, digits: int = 4, form: Form = "number", scale: float = 1.0
+) -> Number | Range:
+    """Return an interval, its ends times `scale`, as a cell; a dash where there is none, or where all of it is infinite.
+
+    >>> between((0.5, 1.5), 1, scale=100).high
+    150.0
+    """
+    low, high = ends if isinstance(ends, tuple) else (math.nan, math.nan) if ends is None else (ends.low, ends.high)
+    return Range(scale * low, scale * high, digits, form) if math.isfinite(low) else Number(None)
+
+
+def notes(texts: Iterable[str]) -> Document:
     """Return a note for each text."""
     return tuple(Text(text, note=True) for text in texts)

@@ -6,17 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
 from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
+from lmgauge.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words, p_equals, percent
 from lmgauge.report.slices import example_blocks, slice_blocks
 
-METRIC_NAMES = {
-    "perplexity": "perplexity",
-    "bits_per_byte": "bits per byte",
-    "bits_per_character": "bits per character",
-    "bits_per_word": "bits per word",
-}
 Figure = doc.Number | doc.Range
 _AGREES = {True: doc.Mark("yes", "good"), False: doc.Mark("NO", "bad"), None: doc.Mark("?", "unknown")}
 _PARTS = {WHOLE: "", EXACT_PART: " (exact part)", SHARED_EVENTS: " (shared events)"}
@@ -38,18 +33,15 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
 
 
-def _one(comparison: Comparison, models: int) -> Iterator[doc.Heading | doc.Verdict | doc.Text | doc.Table]:
+def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
     yield doc.Heading(f"{comparison.second} compared with {comparison.first}")
     yield _verdict(comparison, models)
     yield from map(doc.Text, _comparable(comparison))
     if comparison.differences:
         yield _figures(comparison)
-    if comparison.independence:
-        yield doc.Text(f"95 % intervals and p-values: {comparison.independence}.", note=True)
-    if comparison.p_value_holm is not None:
-        yield doc.Text(_ABOUT, note=True)
-    for note in comparison.notes:
-        yield doc.Text(note, note=True)
+    independence = [f"95 % intervals and p-values: {comparison.independence}."] if comparison.independence else []
+    about = [] if comparison.p_value_holm is None else [_ABOUT]
+    yield from doc.notes([*independence, *about, *comparison.notes])
 
 
 def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:
@@ -67,7 +59,7 @@ def _comparable(comparison: Comparison) -> Iterator[str]:
     """Yield one line for metrics with the same verdict and reasons, and what is compared below."""
     metrics: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for verdict in comparison.verdicts:
-        metrics.setdefault((verdict.comparable, verdict.reasons), []).append(METRIC_NAMES[verdict.metric])
+        metrics.setdefault((verdict.comparable, verdict.reasons), []).append(TITLES[verdict.metric])
     for (comparable, reasons), names in metrics.items():
         which = ", ".join(names)
         yield f"{which}: comparable" if comparable else f"{which}: NOT comparable: {'; '.join(reasons)}"
@@ -84,22 +76,17 @@ def _comparable(comparison: Comparison) -> Iterator[str]:
 def _figures(comparison: Comparison) -> doc.Table:
     differences = [*comparison.differences, *comparison.without_zeros]
     without = len(comparison.differences)
-    names = [_name(d, comparison) + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
-    cells = [_cells(d, comparison) for d in differences]
-    first, second, gap, between = zip(*cells, strict=True)
-    return doc.Table(
-        (
-            doc.labels("figure", names),
-            doc.Column(comparison.first, first),
-            doc.Column(comparison.second, second),
-            doc.Column("difference", gap, 2),
-            doc.Column("95 % interval", between, 1),
-        )
+    part = _PARTS.get(comparison.part, "")
+    names = [TITLES[d.metric] + part + ", without p = 0" * (i >= without) for i, d in enumerate(differences)]
+    first, second, gap, between = zip(*(_cells(d, comparison) for d in differences), strict=True)
+    columns = (
+        doc.labels("figure", names),
+        doc.Column(comparison.first, first),
+        doc.Column(comparison.second, second),
+        doc.Column("difference", gap, 2),
+        doc.Column("95 % interval", between, 1),
     )
-
-
-def _name(difference: Difference, comparison: Comparison) -> str:
-    return METRIC_NAMES[difference.metric] + _PARTS.get(comparison.part, "")
+    return doc.Table(columns)
 
 
 def _cells(difference: Difference, comparison: Comparison) -> tuple[Figure, Figure, Figure, Figure]:
@@ -122,8 +109,7 @@ def change_cells(difference: float, interval: Interval | None, *, perplexity: bo
     """
     form: doc.Form = "change" if perplexity else "signed"
     digits = 2 if perplexity else 4
-    between = doc.Number(None) if interval is None else doc.Range(interval.low, interval.high, digits, form)
-    return doc.Number(difference, digits, form), between
+    return doc.Number(difference, digits, form), doc.between(interval, digits, form)
 
 
 def _verdict(comparison: Comparison, models: int) -> doc.Verdict:
@@ -135,7 +121,7 @@ def _verdict(comparison: Comparison, models: int) -> doc.Verdict:
     whole = comparison.part == WHOLE and comparison.verdict(lead.metric).comparable
     where = "Comparable" if whole else f"Not comparable as a whole; on the {comparison.part}"
     interval = "" if lead.interval is None else f" (95 % interval {between})"
-    name = METRIC_NAMES[lead.metric]
+    name = TITLES[lead.metric]
     figures = f"{name} {second} for {comparison.second}, {first} for {comparison.first}, difference {gap}{interval}."
     level: doc.Level = "good" if comparison.significant else "unknown"
     return doc.Verdict(level, " ".join([f"{where}: {figures}", *_conclusion(comparison, models)]))

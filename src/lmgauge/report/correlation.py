@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import p_equals
-from lmgauge.tasks.comparison import SIGNIFICANT
 from lmgauge.tasks.correlation import Correlation
+from lmgauge.tasks.draws import SIGNIFICANT
 
 CORRELATION_COLUMNS = ("system", "x", "y", "rank_x", "rank_y", "rank_difference")
 """What a row of `Correlation.rows` holds."""
@@ -20,12 +20,8 @@ def blocks(correlation: Correlation) -> doc.Document:
         correlation: of two numbers of several systems.
     """
     independence = [f"{correlation.independence}."] if correlation.independence else []
-    return (
-        *_verdict(correlation),
-        _systems(correlation),
-        *_coefficients(correlation),
-        *doc.notes([*independence, *correlation.notes]),
-    )
+    notes = doc.notes([*independence, *correlation.notes])
+    return (*_verdict(correlation), _systems(correlation), *_coefficients(correlation), *notes)
 
 
 def _systems(correlation: Correlation) -> doc.Table:
@@ -38,7 +34,11 @@ def _systems(correlation: Correlation) -> doc.Table:
         doc.numbers("its rank", [row["rank_y"] for row in rows], form="rank", drop=2),
         doc.numbers("beside the expected", [row["rank_difference"] for row in rows], form="places", drop=1),
     )
-    return doc.Table(columns, f"{correlation.y_name} against {correlation.x_name}, {len(rows)} systems")
+    return doc.Table(columns, f"{_title(correlation)}, {len(rows)} systems")
+
+
+def _title(correlation: Correlation) -> str:
+    return f"{correlation.y_name} against {correlation.x_name}"
 
 
 def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
@@ -51,14 +51,13 @@ def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
     columns = [
         doc.labels("coefficient", [name for name, _, _ in known]),
         doc.numbers("value", [value for _, value, _ in known], 3),
-        doc.Column("95 % interval", [_interval(interval) for _, _, interval in known]),
+        doc.Column("95 % interval", [doc.between(ends, 3, "fixed") for _, _, ends in known]),
     ]
     if correlation.p_value is not None:
         columns.append(doc.numbers("p", [correlation.p_value, *([None] * (len(known) - 1))], form="p"))
     yield doc.Table(tuple(columns))
     points = doc.Series("systems", correlation.x, correlation.y)
-    title = f"{correlation.y_name} against {correlation.x_name}"
-    yield doc.ChartData(title, correlation.x_name, correlation.y_name, "", (points,))
+    yield doc.ChartData(_title(correlation), correlation.x_name, correlation.y_name, "", (points,))
 
 
 def _verdict(correlation: Correlation) -> Iterator[doc.Verdict]:
@@ -72,7 +71,3 @@ def _verdict(correlation: Correlation) -> Iterator[doc.Verdict]:
     yield doc.Verdict(
         "good", f"Systems with a higher {correlation.y_name} tend to have a {which} {correlation.x_name} ({p_equals(p)})."
     )
-
-
-def _interval(ends: tuple[float, float] | None) -> doc.Cell:
-    return doc.Number(None) if ends is None else doc.Range(*ends, 3, "fixed")

@@ -119,11 +119,11 @@ def _calibration(calibration: Calibration) -> Iterator[doc.Block]:
         doc.numbers("came true", shares, 3, "probability"),
         doc.numbers("times", times, form="count", drop=2),
         doc.numbers("expected", expected, 1, drop=3),
-        doc.numbers("off by", off, 1, "deviation"),
+        doc.Column("off by", [doc.Number(value, 1, "deviation") for value in off], note="in standard deviations (σ)"),
     )
     which = "all" if calibration.seed is None else f"{calibration.contexts:,} of {calibration.events:,}"
     question = "calibration: are events given p = 0.1 seen a tenth of the time?"
-    yield doc.Table(columns, f"{question} ({which} contexts)", footnotes=("off by: in standard deviations (σ).",))
+    yield doc.Table(columns, f"{question} ({which} contexts)")
     series = doc.Series("share that came true", tuple(means), tuple(shares))
     yield doc.ChartData(question, "mean p", "share that came true", "", (series,))
     yield doc.Heading("how sure it is")
@@ -173,9 +173,8 @@ def _information(curve: InformationCurve) -> Iterator[doc.Block]:
     columns = [doc.labels("tokens", [str(distance) for distance in curve.distances])]
     for name, values in curves.items():
         columns.append(doc.numbers(name, values, 4, "fixed", unit="bits"))
-        columns.append(
-            doc.Column("", [doc.Bar(bits / highest if highest > 0 else 0.0) for bits in values], drop=1, align="left")
-        )
+        bars = [doc.Bar(bits / highest if highest > 0 else 0.0) for bits in values]
+        columns.append(doc.Column("", bars, drop=1, align="left"))
     title = "how far back the text tells what comes: mutual information of tokens so far apart"
     merged = f"the {curve.classes - 1:,} most frequent of {curve.types:,} types, the others as one"
     kinds = merged if curve.classes < curve.types else f"all {curve.types:,} types"

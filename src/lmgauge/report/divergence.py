@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from lmgauge.evaluation.divergence.divergence import Divergence, Figure
@@ -56,10 +55,8 @@ def _rows(result: Divergence) -> Iterator[Row]:
 
 
 def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:
-    scaled = figure.mapped(lambda value: scale * value)
-    if scaled.interval is None or not math.isfinite(scaled.interval.low):
-        return name, doc.Number(scaled.value, digits), doc.Number(None)
-    return name, doc.Number(scaled.value, digits), doc.Range(scaled.interval.low, scaled.interval.high, digits)
+    value = None if figure.value is None else scale * figure.value
+    return name, doc.Number(value, digits), doc.between(figure.interval, digits, scale=scale)
 
 
 def _of(part: int, whole: int) -> str:

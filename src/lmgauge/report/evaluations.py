@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.results import Evaluation, comparison_notes
+from lmgauge.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.report import blocks as doc
 
@@ -18,20 +18,18 @@ def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
         title: above the table.
     """
     signatures = dict.fromkeys(result.signature for result in results)
-    return (_table(results, title), *doc.notes(list(footnotes(results))), *map(doc.Signature, signatures))
+    return (_table(results, title), *doc.notes(footnotes(results)), *map(doc.Signature, signatures))
 
 
 def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
     columns = [doc.labels("model", [result.model for result in results])]
     if any(result.group is not None for result in results):
         columns.append(doc.labels("group", [result.group or "(all)" for result in results]))
+    figures = [doc.Column(figure.heading, _cells(figure, results), figure.drop) for figure in FIGURES if figure.heading]
     columns += [
-        doc.numbers("perplexity", [result.perplexity for result in results], 2),
-        doc.Column("95 % interval", [_interval(result) for result in results], 4),
-        doc.numbers("nats/event", [result.cross_entropy for result in results], drop=3),
-        doc.Column("bits/word", [_bits(result.bits_per_word, result) for result in results], 2),
-        doc.Column("bits/char", [_bits(result.bits_per_character, result) for result in results], 1),
-        doc.Column("bits/byte", [_bits(result.bits_per_byte, result) for result in results], 6),
+        figures[0],
+        doc.Column("95 % interval", [doc.between(None if r.zero_probability_events else r.interval, 2) for r in results], 4),
+        *figures[1:],
         doc.numbers("OOV", [result.oov_rate for result in results], 2, "percent", drop=7),
         doc.numbers("events", [result.events for result in results], form="count", drop=5),
     ]
@@ -41,14 +39,11 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
     return doc.Table(tuple(columns), title)
 
 
-def _bits(value: float | None, result: Evaluation) -> doc.Number:
-    return doc.Number(value, bound=result.bits_per_byte_is_bound)
-
-
-def _interval(result: Evaluation) -> doc.Cell:
-    if result.interval is None or result.zero_probability_events:
-        return doc.Number(None)
-    return doc.Range(result.interval.low, result.interval.high, 2)
+def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:
+    return [
+        doc.Number(getattr(result, figure.name), figure.digits, bound=figure.bounded and result.bits_per_byte_is_bound)
+        for result in results
+    ]
 
 
 def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
@@ -58,7 +53,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
         results: the evaluations of one table.
     """
     if any(result.bits_per_byte_is_bound for result in results):
-        reasons = dict.fromkeys(reason for result in results for reason in _bound_reasons(result))
+        reasons = dict.fromkeys(reason for result in results for reason in result.bound_reasons)
         yield f"≥: lower bound, as {' and '.join(reasons)}."
     for result in results:
         if result.zero_probability_events and result.group is None:
@@ -88,18 +83,3 @@ def _of_each_kind(results: Sequence[Evaluation]) -> list[Evaluation]:
             if kind not in widest or interval.alike > widest[kind][0]:
                 widest[kind] = interval.alike, result
     return [result for _, result in widest.values()]
-
-
-def _bound_reasons(result: Evaluation) -> Iterator[str]:
-    """Yield why bits per byte are a lower bound; nothing where they are exact."""
-    if result.oov:
-        cheaper = "unseen words are one event <unk>, cheaper to predict than they are"
-        yield "unseen words are impossible" if result.oov_policy == "closed" else cheaper
-    if not result.lossy_segments:
-        return
-    if not ContextPolicy.parse(result.context).scores_first_tokens:
-        yield "what comes first in a context is not scored"
-    elif result.unit == "word":
-        yield "the tokens do not give back all white space"
-    else:
-        yield "the tokenizer alters some of the text, or reads it as special tokens"

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED, SplitEvaluation
+from lmgauge.evaluation.clean_subset import CLEAN, CONTAMINATED
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
 from lmgauge.report.formats import counted, percent
 
 if TYPE_CHECKING:
-    from lmgauge.text.overlap.results import Overlap
+    from lmgauge.text.overlap.results import Overlap, RunParts
 
 _LONGEST_TEXT = 240
 _MOST_GROUPS = 40
 _INDENT = 4
 
 
-def blocks(overlap: Overlap, split: SplitEvaluation | None = None) -> doc.Document:
+def blocks(overlap: Overlap) -> doc.Document:
     """Return how much of the test text is in the training text, by group, with passages.
 
     Args:
         overlap: of a training and a test text.
-        split: a run's numbers on the clean and on the contaminated part.
     """
     return (
         doc.Lines(tuple(_headline(overlap))),
@@ -31,7 +30,7 @@ def blocks(overlap: Overlap, split: SplitEvaluation | None = None) -> doc.Docume
         *(_groups(overlap) if len(overlap.groups) > 1 else ()),
         *_passages(overlap),
         *_near(overlap),
-        *(() if split is None else _split(split)),
+        *(() if overlap.run is None else _split(overlap.run)),
     )
 
 
@@ -84,7 +83,7 @@ def _passages(overlap: Overlap) -> Iterator[doc.Block]:
     which = "The longest passages" if overlap.passage_count > len(overlap.passages) else "Passages"
     yield doc.Heading(f"{which}, {len(overlap.passages):,} of {overlap.passage_count:,}")
     for passage in overlap.passages:
-        yield doc.Text(f"{counted(passage.length, overlap.unit)}  {passage.test} = {passage.train}")
+        yield from _places(counted(passage.length, overlap.unit), f"{passage.test}", f"{passage.train}")
         yield _quoted(passage.text)
 
 
@@ -93,10 +92,14 @@ def _near(overlap: Overlap) -> Iterator[doc.Block]:
         return
     yield doc.Heading(f"Near duplicates, {len(overlap.near_pairs):,} of {overlap.near_duplicates or 0:,}")
     for pair in overlap.near_pairs:
-        yield doc.Text(f"Jaccard index {pair.jaccard:.3f}  {pair.test} = {pair.train}")
+        yield from _places(f"Jaccard index {pair.jaccard:.3f}", f"{pair.test}", f"{pair.train}")
         skipped = _alike(pair.text, pair.train_text)
         yield _quoted(pair.text, skipped)
         yield _quoted(pair.train_text, skipped)
+
+
+def _places(what: str, test: str, train: str) -> doc.Document:
+    return doc.Text(f"{what}  {test}"), doc.Text(f"= {train}", indent=_INDENT)
 
 
 def _alike(a: str, b: str) -> int:
@@ -114,7 +117,7 @@ def _quoted(text: str, skipped: int = 0) -> doc.Text:
     return doc.Text(flat, note=True, indent=_INDENT)
 
 
-def _split(split: SplitEvaluation) -> Iterator[doc.Block]:
+def _split(split: RunParts) -> Iterator[doc.Block]:
     yield from evaluations.blocks([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
     for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:

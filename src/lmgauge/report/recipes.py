@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
+from lmgauge.figures import TITLES
 from lmgauge.report import blocks as doc
-from lmgauge.report.comparison import METRIC_NAMES, change_cells
+from lmgauge.report.comparison import change_cells
 from lmgauge.report.formats import in_words, p_equals
 
 
@@ -20,7 +21,7 @@ def blocks(comparisons: Sequence[RecipeComparison]) -> doc.Document:
 
 
 def _one(item: RecipeComparison, recipes: int) -> doc.Document:
-    perplexity, name = item.metric == "perplexity", METRIC_NAMES[item.metric]
+    perplexity, name = item.metric == "perplexity", TITLES[item.metric]
     digits = 2 if perplexity else 4
     gap, between = change_cells(item.difference, item.interval, perplexity=perplexity)
     better = item.second if item.figures[1] < item.figures[0] else item.first

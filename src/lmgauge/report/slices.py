@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from lmgauge.evaluation.diagnosis.results import finite_perplexity, share_of_bits, slice_perplexity
 from lmgauge.evaluation.slicing.examples import Example
-from lmgauge.evaluation.slicing.sums import Slice, Slices
+from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.report import blocks as doc
 
 _PLURAL = {"byte": "bytes", "event": "events"}
@@ -58,21 +58,16 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[doc.Column]:
         doc.numbers(names[0], [row.bits_per_unit[0] for row in rows], 3),
         doc.numbers(names[1], [row.bits_per_unit[1] for row in rows], 3),
         doc.numbers("difference", [row.difference for row in rows], 3, "signed"),
-        doc.Column("95 % interval", [_interval(row) for row in rows], 2),
+        doc.Column("95 % interval", [doc.between(row.interval, 3, "signed") for row in rows], 2),
         doc.numbers("p", [row.p_value for row in rows], form="p", drop=3),
     ]
-
-
-def _interval(row: Slice) -> doc.Cell:
-    return doc.Number(None) if row.interval is None else doc.Range(*row.interval, 3, "signed")
 
 
 def _chart(slices: Slices, names: Sequence[str]) -> doc.ChartData:
     x = tuple(row.label for row in slices.rows)
     series = [doc.Series(name, x, tuple(row.bits_per_unit[i] for row in slices.rows)) for i, name in enumerate(names)]
-    return doc.ChartData(
-        f"bits per {slices.unit} by {slices.name}", slices.name, f"bits per {slices.unit}", "bits", tuple(series)
-    )
+    bits = f"bits per {slices.unit}"
+    return doc.ChartData(f"{bits} by {slices.name}", slices.name, bits, "bits", tuple(series))
 
 
 def example_blocks(title: str, examples: Sequence[Example], names: Sequence[str]) -> doc.Document:
@@ -97,11 +92,9 @@ def example_blocks(title: str, examples: Sequence[Example], names: Sequence[str]
     files = [PurePath(e.source).name or e.source for e in examples]
     if len({e.source for e in examples}) == 1:
         title += f" ({files[0]})"
-        columns.append(doc.numbers("line", [e.line for e in examples], form="rank", drop=1))
+        columns.append(doc.Column("line", [str(e.line) for e in examples], 1))
     else:
-        columns.append(
-            doc.Column("where", [f"{file}:{e.line}" for file, e in zip(files, examples, strict=True)], 1, align="left")
-        )
+        columns.append(doc.labels("where", [f"{file}:{e.line}" for file, e in zip(files, examples, strict=True)], drop=1))
     alone = all(not e.before and not e.after for e in examples)
     columns.append(doc.Column("text" if alone else "the token in its text", [_tokens(e) for e in examples], align="left"))
     return (doc.Table(tuple(columns), title),)

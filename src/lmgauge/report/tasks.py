@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from lmgauge.report import blocks as doc
-from lmgauge.tasks.comparison import BOOTSTRAP_TEST, SIGNIFICANT, SystemResult, Systems
+from lmgauge.report.formats import counted
+from lmgauge.tasks.comparison import Systems
+from lmgauge.tasks.draws import BOOTSTRAP_TEST, SIGNIFICANT
 from lmgauge.tasks.metrics.protocol import TaskScore
 
-
-class _Part(NamedTuple):
-    """A part of a score: its key in the score's dict, its column's title, rule, digits and drop priority."""
-
-    key: str
-    title: str
-    form: doc.Form
-    digits: int
-    drop: int
-
-
-# In the order of the columns.
-_PARTS = (
-    _Part("brevity_penalty", "BP", "number", 3, 3),
-    _Part("ratio", "ratio", "number", 3, 2),
-    _Part("precision", "precision", "number", 2, 1),
-    _Part("recall", "recall", "number", 2, 2),
-    _Part("macro_precision", "precision (macro)", "percent", 2, 2),
-    _Part("macro_recall", "recall (macro)", "percent", 2, 1),
-    _Part("accuracy", "accuracy", "percent", 2, 4),
-    _Part("num_edits", "edits", "count", 0, 2),
-    _Part("ref_length", "ref. words", "count", 0, 1),
-    _Part("substitutions", "subs", "count", 0, 6),
-    _Part("deletions", "dels", "count", 0, 5),
-    _Part("insertions", "ins", "count", 0, 4),
-    _Part("mer", "MER", "percent", 2, 3),
-    _Part("wil", "WIL", "percent", 2, 2),
+# Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.
+_PARTS: tuple[tuple[str, str, doc.Form, int, int], ...] = (
+    ("brevity_penalty", "BP", "number", 3, 3),
+    ("ratio", "ratio", "number", 3, 2),
+    ("precision", "precision", "number", 2, 1),
+    ("recall", "recall", "number", 2, 2),
+    ("macro_precision", "precision (macro)", "percent", 2, 2),
+    ("macro_recall", "recall (macro)", "percent", 2, 1),
+    ("accuracy", "accuracy", "percent", 2, 4),
+    ("num_edits", "edits", "count", 0, 2),
+    ("ref_length", "ref. words", "count", 0, 1),
+    ("substitutions", "subs", "count", 0, 6),
+    ("deletions", "dels", "count", 0, 5),
+    ("insertions", "ins", "count", 0, 4),
+    ("mer", "MER", "percent", 2, 3),
+    ("wil", "WIL", "percent", 2, 2),
 )
-_INTERVAL_DROP, _DIFFERENCE_DROP, _P_DROP = 7, 8, 9
 
 
 def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
@@ -47,7 +37,6 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
         systems: scored by one metric.
         width: digits after the point of scores; error rates are in per cent.
     """
-    segments = f"{systems.segments:,} segment{'s' * (systems.segments != 1)}"
     better = "" if systems.higher_is_better else "; lower is better"
     bold = (systems.items.index(systems.best),) if len(systems) > 1 else ()
     columns = (
@@ -56,9 +45,9 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
         *_drawn_columns(systems, width),
         *_part_columns([item.score for item in systems]),
     )
-    table = doc.Table(columns, f"{systems.metric}, {segments}{better}", bold)
+    table = doc.Table(columns, f"{systems.metric}, {counted(systems.segments, 'segment')}{better}", bold)
     signature = doc.Signature(f"{systems.metric}|{systems.signature}")
-    return (table, *_groups(systems, width), *_labels(systems), *doc.notes(list(_footnotes(systems))), signature)
+    return (table, *_groups(systems, width), *_labels(systems), *doc.notes(_footnotes(systems)), signature)
 
 
 def _labels(systems: Systems) -> doc.Document:
@@ -91,19 +80,14 @@ def _scale(systems: Systems) -> float:
 def _drawn_columns(systems: Systems, width: int) -> Iterator[doc.Column]:
     items, scale = systems.items, _scale(systems)
     if any(item.interval is not None for item in items):
-        yield doc.Column("95 % interval", [_interval(item, scale, width) for item in items], _INTERVAL_DROP)
+        yield doc.Column("95 % interval", [doc.between(item.interval, width, scale=scale) for item in items], 7)
     if len(items) > 1:
         differences = [None if item.difference is None else scale * item.difference for item in items]
-        yield doc.numbers("difference", differences, width, "signed", drop=_DIFFERENCE_DROP)
+        yield doc.numbers("difference", differences, width, "signed", drop=8)
     if any(item.p_value_holm is not None for item in items):
         tested = sum(item.p_value_holm is not None for item in items)
         cells = [doc.Number(item.p_value_holm, form="p", significant=bool(item.significant)) for item in items]
-        yield doc.Column("p (Holm)" if tested > 1 else "p", cells, _P_DROP)
-
-
-def _interval(item: SystemResult, scale: float, width: int) -> doc.Cell:
-    interval = item.interval
-    return doc.Number(None) if interval is None else doc.Range(scale * interval.low, scale * interval.high, width)
+        yield doc.Column("p (Holm)" if tested > 1 else "p", cells, 9)
 
 
 def _part_columns(scores: Sequence[TaskScore]) -> Iterator[doc.Column]:
@@ -111,10 +95,10 @@ def _part_columns(scores: Sequence[TaskScore]) -> Iterator[doc.Column]:
     precisions = [_precisions(part) for part in parts]
     if all(precisions):
         yield doc.Column("precisions", precisions, 1)
-    for part in _PARTS:
-        values = [found.get(part.key) for found in parts]
+    for key, title, form, digits, drop in _PARTS:
+        values = [part.get(key) for part in parts]
         if None not in values:
-            yield doc.numbers(part.title, values, part.digits, part.form, drop=part.drop)
+            yield doc.numbers(title, values, digits, form, drop=drop)
 
 
 def _precisions(parts: dict[str, Any]) -> str:

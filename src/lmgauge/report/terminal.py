@@ -26,7 +26,7 @@ _PIPE_WIDTH = 240
 _GAP = 3
 # A column of text gives way to the others down to the first width, and, where nothing else can go, to the second.
 _TEXT_WIDTH, _NARROWEST = 24, 6
-_TITLE_WIDTH = 16
+_TITLE_WIDTH, _LONGEST_TITLE = 16, 48
 _BAR_WIDTH = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _AROUND = 36
@@ -149,7 +149,7 @@ class _Renderer:
         for note in table.footnotes:
             yield from self._broken(note, "dim")
         if shown.dropped:
-            dropped = ", ".join(shown.dropped)
+            dropped = ", ".join(_cut(title, _LONGEST_TITLE) for title in shown.dropped)
             yield from self._broken(f"not shown at this width: {dropped}; see --json or a wider terminal", "dim")
 
     def _row(self, shown: _Layout, cells: Sequence[Line], *, titles: bool = False) -> Iterator[Line]:
@@ -187,7 +187,7 @@ class _Layout:
                 break
             self.columns = [other for other in self.columns if other is not column]
         left = [id(column) for column in self.columns]
-        self.dropped = [column.title for column in columns if column.title and id(column) not in left]
+        self.dropped = [readable(column.title) for column in columns if column.title and id(column) not in left]
         self.widths = self._fitted(width)
 
     def _wide(self, column: doc.Column) -> int:
@@ -236,7 +236,7 @@ def _padded(line: Line, width: int, align: Literal["left", "right"] = "left") ->
 
 
 def _title(column: doc.Column) -> str:
-    return readable(column.title + (f", {column.unit}" if column.unit else ""))
+    return _cut(readable(column.title), _LONGEST_TITLE) + (f", {readable(column.unit)}" if column.unit else "")
 
 
 def _natural(cell: doc.Cell) -> int:

@@ -50,7 +50,9 @@ if TYPE_CHECKING:
     from lmgauge.tasks.metrics.chrf import ChrF
     from lmgauge.tasks.metrics.error_rates import CER, WER
     from lmgauge.tasks.metrics.labels import label_scores
+    from lmgauge.tasks.metrics.protocol import TaskMetric
     from lmgauge.tasks.metrics.ter import TER
+    from lmgauge.tasks.settings import ComparisonSettings, CorrelationSettings, Reading
 
 _HOMES = {
     "lmgauge.api.task_scores": (
@@ -65,7 +67,9 @@ _HOMES = {
     "lmgauge.tasks.metrics.chrf": ("ChrF",),
     "lmgauge.tasks.metrics.error_rates": ("CER", "WER"),
     "lmgauge.tasks.metrics.labels": ("label_scores",),
+    "lmgauge.tasks.metrics.protocol": ("TaskMetric",),
     "lmgauge.tasks.metrics.ter": ("TER",),
+    "lmgauge.tasks.settings": ("ComparisonSettings", "CorrelationSettings", "Reading"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -76,8 +80,12 @@ __all__ = [
     "WER",
     "Accumulator",
     "ChrF",
+    "ComparisonSettings",
     "Correlation",
+    "CorrelationSettings",
+    "Reading",
     "Systems",
+    "TaskMetric",
     "align",
     "align_files",
     "bleu",

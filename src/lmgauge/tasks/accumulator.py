@@ -8,14 +8,18 @@ from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.resampling import DEFAULT_RESAMPLES, Estimate, bootstrap_sums, percentile_interval
 from lmgauge.tasks.blank_segments import Blanks
+from lmgauge.tasks.blocks import Block
 from lmgauge.tasks.draws import leave_out
+from lmgauge.tasks.metrics.fixed_point import SCALE, with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
+from lmgauge.tasks.scoring import block_statistics, check_sources
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.labels import Names
 from lmgauge.version import __version__
@@ -26,6 +30,14 @@ class Accumulator:
 
     The score depends on which segments there are, and not on how they were parted or in which order parts were merged. The
     interval of a given seed depends also on the order of the segments, unless they name their documents; `merge` appends.
+
+    >>> from lmgauge.tasks import WER
+    >>> whole, part = Accumulator(WER()), Accumulator(WER())
+    >>> whole.add(hypotheses=["a b"], references=["a c"])
+    >>> part.add(hypotheses=["d e"], references=["d e"])
+    >>> whole.merge(part)
+    >>> whole.score().score, whole.segments
+    (0.25, 2)
     """
 
     def __init__(self, metric: TaskMetric, *, keep_segments: bool = True, threads: int | None = None) -> None:
@@ -40,6 +52,7 @@ class Accumulator:
         self.references: int | None = 0
         """References a segment, None where the number varies."""
         self.blanks = Blanks()
+        self._exact = with_whole_statistics(metric)
         self._threads = threads
         self._sums = np.zeros(len(metric.columns), dtype=np.int64)
         self._parts: list[Statistics] | None = [] if keep_segments else None
@@ -55,29 +68,34 @@ class Accumulator:
         *,
         hypotheses: Sequence[str],
         references: Sequence[str | Sequence[str | None]],
+        sources: Sequence[str] | None = None,
         documents: Sequence[str] | None = None,
     ) -> None:
-        """Takes further segments.
+        """Take further segments.
 
         Args:
             hypotheses: the system's outputs.
             references: for each a string, or a list of strings; None in a list is absent.
+            sources: the text that each was translated from, where the metric needs it.
             documents: the name of the document of each, for `interval`; None if they are not known.
 
         Raises:
-            UsageError: something is no string or list of strings, or some segments name documents and some do not.
-            InputError: the lengths differ, a segment has no reference, or a text is none.
+            UsageError: something is not a string or list of strings, or some segments name documents and some do not.
+            InputError: the lengths differ, a segment has no reference, or a text holds NUL.
         """
+        check_sources(self.metric, sources is not None)
         outputs, against = Texts.of_strings(hypotheses, "hypothesis"), References.of_lists(references)
         check_lengths(len(outputs), len(against))
+        originals = None if sources is None else Texts.of_strings(sources, "source")
+        if originals is not None and len(originals) != len(outputs):
+            raise InputError(f"{len(originals):,} sources for {len(outputs):,} segments: give one for each")
         if documents is not None:
             document_codes(documents, len(outputs))
         names = None if documents is None else [str(name) for name in documents]
         if not len(outputs):
             return
         self._check_documents(names)
-        prepared = against.with_texts(self.metric.prepared_references(against.texts))
-        rows = self.metric.statistics(self.metric.prepared(outputs), prepared, self._threads)
+        (rows,) = block_statistics(self._exact, Block(against, (outputs,), sources=originals), self._threads)
         self._take(rows.sum(axis=0, dtype=np.int64), [rows], against.count, Blanks.of(outputs, against), names)
 
     def _check_documents(self, names: list[str] | None) -> None:
@@ -87,14 +105,14 @@ class Accumulator:
             raise UsageError("some segments name their documents and some do not: give documents for all or for none")
 
     def merge(self, other: Accumulator) -> None:
-        """Takes the segments of another accumulator, after one's own.
+        """Take the segments of another accumulator, after one's own.
 
         Raises:
             UsageError: it is of another metric or other options, or only one of the two keeps segments.
         """
         if _identity(self.metric) != _identity(other.metric):
             raise UsageError(
-                f"cannot merge {_told(other.metric)} into {_told(self.metric)}: give the same metric and options"
+                f"cannot merge {_name_of(other.metric)} into {_name_of(self.metric)}: give the same metric and options"
             )
         if (self._parts is None) != (other._parts is None):
             raise UsageError(
@@ -123,20 +141,24 @@ class Accumulator:
         self.blanks = self.blanks.joined(blanks)
 
     def score(self) -> TaskScore:
-        """The score of all segments so far.
+        """Return the score of all segments so far.
 
         Raises:
             InputError: there are none, or nothing but blank ones.
         """
         self.blanks.check(self.metric)
-        return self.metric.score(self._sums, self.references)
+        return self._exact.score(self._sums, self.references)
 
-    def statistics(self) -> Statistics:
-        """The statistics of each segment, int64 [segments, columns].
+    def statistics(self) -> NDArray[Any]:
+        """Return the statistics of each segment, [segments, columns], int64 or, if the metric's are, float64.
 
         Raises:
             UsageError: they were not kept.
         """
+        rows = self._rows()
+        return rows / SCALE if self.metric.float_statistics else rows
+
+    def _rows(self) -> Statistics:
         if self._parts is None:
             raise UsageError("the statistics of each segment were not kept; make the accumulator with keep_segments=True")
         if len(self._parts) != 1:
@@ -145,7 +167,7 @@ class Accumulator:
         return self._parts[0]
 
     def interval(self, resamples: int = DEFAULT_RESAMPLES, seed: int = DEFAULT_SEED) -> Estimate:
-        """How sure the score is: 95 % interval and half its width, and the mean over resamples of the segments.
+        """Return how sure the score is: 95 % interval and half its width, and the mean over resamples of the segments.
 
         Where two documents or more are known, nothing is drawn: each is left out once, and there is no mean of resamples.
 
@@ -158,21 +180,21 @@ class Accumulator:
             UsageError: statistics were not kept, too few resamples, or a seed below 0.
         """
         self.blanks.check(self.metric)
-        rows = self.statistics()
+        rows = self._rows()
         if len(rows) < 2:
             raise InputError("an interval needs two segments at least, as segments are what is drawn")
         if self._documents is not None:
             sums = document_sums([rows], document_codes(self._documents, len(rows)))
-            ((found, _),) = leave_out(self.metric, sums, len(rows))
-            if found is not None:
-                return found
+            ((of_documents, _),) = leave_out(self._exact, sums, len(rows))
+            if of_documents is not None:
+                return of_documents
         units = UnitSums(rows.shape[1])
         units.add(rows)
         (drawn,) = bootstrap_sums([units.rows()], resamples, seed)
-        return percentile_interval(self.metric.scores(drawn), seed, len(units.rows()))
+        return percentile_interval(self._exact.scores(drawn), seed, len(units.rows()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values for JSON, to be taken up by `from_dict` in another process or machine."""
+        """Return everything as plain values for JSON, to be taken up by `from_dict` in another process or machine."""
         return {
             "lmgauge": __version__,
             "metric": _identity(self.metric),
@@ -180,58 +202,69 @@ class Accumulator:
             "references": self.references,
             "blanks": asdict(self.blanks),
             "sums": self._sums.tolist(),
-            "statistics": None if self._parts is None else self.statistics().tolist(),
+            "statistics": None if self._parts is None else self._rows().tolist(),
             "documents": self._documents,
         }
 
     @classmethod
     def from_dict(cls, metric: TaskMetric, data: Mapping[str, Any], threads: int | None = None) -> Accumulator:
-        """Takes up what `to_dict` gave.
+        """Return the accumulator that `to_dict` was called on.
 
         Args:
             metric: the same, with the same options.
             data: the dict, perhaps by way of JSON.
-            threads: how many score what is added from now on.
+            threads: how many score the segments that are added from now on.
 
         Raises:
             UsageError: it is of another metric, other options or another version.
             InputError: it is damaged.
+
+        >>> from lmgauge.tasks import WER
+        >>> part = Accumulator(WER())
+        >>> part.add(hypotheses=["a b"], references=["a c"])
+        >>> Accumulator.from_dict(WER(), part.to_dict()).score().score
+        0.5
         """
-        found = _dict_of(data)
-        if found["lmgauge"] != __version__:
-            raise UsageError(f"these statistics are of lmgauge {found['lmgauge']}, this is {__version__}: make them anew")
-        told = found["metric"]
-        if not isinstance(told, dict) or set(told) != {"class", "options"} or not isinstance(told["options"], dict):
-            raise InputError(f"these statistics are damaged: {told!r} is no metric; make them anew")
-        if told != _identity(metric):
-            raise UsageError(f"these statistics are of {_named(told)}, not of {_told(metric)}: give the same metric")
-        made = cls(metric, keep_segments=found["statistics"] is not None, threads=threads)
+        saved = _dict_of(data)
+        if saved["lmgauge"] != __version__:
+            raise UsageError(f"these statistics are of lmgauge {saved['lmgauge']}, this is {__version__}: make them again")
+        identity = saved["metric"]
+        known = isinstance(identity, dict) and set(identity) == {"class", "options"}
+        if not known or not isinstance(identity["options"], dict):
+            raise InputError(f"these statistics are damaged: {identity!r} is not a metric; make them again")
+        if identity != _identity(metric):
+            raise UsageError(f"these statistics are of {_described(identity)}, not of {_name_of(metric)}: give that metric")
+        whole = cls(metric, keep_segments=saved["statistics"] is not None, threads=threads)
         columns = len(metric.columns)
         try:
-            made.references, made.blanks = found["references"], Blanks(**found["blanks"])
-            made._sums = np.array(found["sums"], dtype=np.int64).reshape(columns)
-            if made._parts is not None:
-                made._parts.append(np.array(found["statistics"], dtype=np.int64).reshape(-1, columns))
+            whole.references, whole.blanks = saved["references"], Blanks(**saved["blanks"])
+            whole._sums = np.array(saved["sums"], dtype=np.int64).reshape(columns)
+            if whole._parts is not None:
+                whole._parts.append(np.array(saved["statistics"], dtype=np.int64).reshape(-1, columns))
         except (TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"these statistics are damaged: {error}; make them anew") from error
-        numbers = (found["segments"], *((made.references,) if made.references is not None else ()))
-        if not all(type(number) is int and number >= 0 for number in numbers) or made.segments != found["segments"]:
+            raise InputError(f"these statistics are damaged: {error}; make them again") from error
+        numbers = (saved["segments"], *((whole.references,) if whole.references is not None else ()))
+        if not all(type(number) is int and number >= 0 for number in numbers) or whole.segments != saved["segments"]:
             raise InputError("these statistics are damaged: their numbers of segments or references do not fit")
-        names = found["documents"]
-        if names is not None and (not isinstance(names, list) or len(names) != made.segments or made._parts is None):
+        names = saved["documents"]
+        if names is not None and (not isinstance(names, list) or len(names) != whole.segments or whole._parts is None):
             raise InputError("these statistics are damaged: there is not one name of a document for each segment")
-        made._documents = None if names is None else [str(name) for name in names]
-        rows = None if made._parts is None else made._parts[0]
-        if rows is not None and (len(rows) != made.segments or rows.sum(axis=0).tolist() != made._sums.tolist()):
+        whole._documents = None if names is None else [str(name) for name in names]
+        rows = None if whole._parts is None else whole._parts[0]
+        if rows is not None and (len(rows) != whole.segments or rows.sum(axis=0).tolist() != whole._sums.tolist()):
             raise InputError("these statistics are damaged: their rows do not add up to their sums")
-        return made
+        return whole
 
 
 def check_lengths(hypotheses: int, references: int) -> None:
-    """Refuses hypotheses and references of different number.
+    """Refuse hypotheses and references of different number.
+
+    Args:
+        hypotheses: how many segments have one.
+        references: how many segments have some.
 
     Raises:
-        InputError: says which are more, and by how many.
+        InputError: the numbers differ; says which are more, and by how many.
     """
     if hypotheses != references:
         longer, more = (
@@ -244,15 +277,21 @@ def check_lengths(hypotheses: int, references: int) -> None:
 
 
 def document_codes(names: Sequence[str], segments: int) -> Integers:
-    """Number documents by their names, int64 [segments].
+    """Return documents as numbers, by their names.
 
     Args:
         names: of the document of each segment.
         segments: how many there are.
 
+    Returns:
+        int64 [segments], from 0 in order of appearance.
+
     Raises:
-        InputError: there are fewer names, or more.
+        InputError: there are fewer names than segments, or more.
         UsageError: the names are one string.
+
+    >>> document_codes(["talk 1", "talk 2", "talk 1"], 3).tolist()
+    [0, 1, 0]
     """
     if isinstance(names, str):
         raise UsageError("documents is one string: give a list with the name of the document of each segment")
@@ -266,22 +305,22 @@ _KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "stati
 
 def _dict_of(data: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(data, Mapping) or set(data) != _KEYS:
-        raise InputError(f"this is no accumulator: it should have the keys {', '.join(sorted(_KEYS))}")
+        raise InputError(f"this is not an accumulator: it should have the keys {', '.join(sorted(_KEYS))}")
     return dict(data)
 
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:
-    """What makes a metric the same: its class and options, as JSON would give them back."""
+    """Return what makes a metric the same: its class and options, as JSON would give them back."""
     options: dict[str, Any] = {}
     if is_dataclass(metric):
         options = {f.name: getattr(metric, f.name) for f in fields(metric) if f.init and f.compare}
-    found: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
-    return found
+    identity: dict[str, Any] = json.loads(json.dumps({"class": type(metric).__name__, "options": options}, default=repr))
+    return identity
 
 
-def _told(metric: TaskMetric) -> str:
-    return _named(_identity(metric))
+def _name_of(metric: TaskMetric) -> str:
+    return _described(_identity(metric))
 
 
-def _named(identity: Mapping[str, Any]) -> str:
+def _described(identity: Mapping[str, Any]) -> str:
     return f"{identity['class']}({', '.join(f'{name}={value!r}' for name, value in identity['options'].items())})"

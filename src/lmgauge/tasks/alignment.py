@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Literal
@@ -14,20 +14,9 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
+from lmgauge.tasks.blocks import ParallelSegments
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
-from lmgauge.tasks.parallel import Block
 from lmgauge.tasks.texts import Texts
-
-__all__ = [
-    "AlignedSegment",
-    "Alignment",
-    "Chunk",
-    "ErrorCounts",
-    "align",
-    "align_all",
-    "aligned_segments",
-    "error_counts",
-]
 
 Unit = Literal["word", "character"]
 
@@ -101,16 +90,16 @@ class Alignment:
             return []
         cuts = np.flatnonzero(np.diff(self.operations)) + 1
         bounds = [0, *cuts.tolist(), len(self.operations)]
-        found, ref, hyp = [], 0, 0
+        runs, ref, hyp = [], 0, 0
         for begin, end in pairwise(bounds):
             operation, size = int(self.operations[begin]), end - begin
             ref_end, hyp_end = ref + size * (operation != INSERT), hyp + size * (operation != DELETE)
-            found.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
+            runs.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
             ref, hyp = ref_end, hyp_end
-        return found
+        return runs
 
     def pairs(self) -> Iterator[tuple[str, str | None, str | None]]:
-        """Operation, unit of the reference, unit of the hypothesis; None where there is none."""
+        """Yield operation, unit of the reference, unit of the hypothesis; None where there is none."""
         ref, hyp = iter(self.reference), iter(self.hypothesis)
         for operation in self.operations.tolist():
             one = next(ref) if operation != INSERT else None
@@ -118,10 +107,13 @@ class Alignment:
             yield OPERATIONS[operation], one, other
 
     def lines(self, width: int | None = None) -> list[tuple[str, str, str]]:
-        """The three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
+        """Return the three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
 
         Args:
             width: begin new lines where these would get wider than so many columns; None: never.
+
+        >>> align("a b c", "a c").lines(10)
+        [('REF:  a b', 'HYP:  a *', 'EVAL:   D'), ('REF:  c', 'HYP:  c', 'EVAL:')]
         """
         gap = " " if self.unit == "word" else ""
         rows: list[tuple[str, str, str]] = []
@@ -153,12 +145,12 @@ def _row(parts: list[tuple[str, str, str]], gap: str) -> tuple[str, str, str]:
 
 
 def _visible(text: str) -> str:
-    """The text, with what would break the lines spelled out."""
+    """Return the text, with what would break the lines spelled out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _columns(text: str) -> int:
-    """How many columns a terminal gives the text: two for wide characters, none for marks that combine."""
+    """Return how many columns a terminal gives the text: two for wide characters, none for marks that combine."""
     if text.isascii():
         return len(text)
     return sum(
@@ -176,11 +168,11 @@ def align(reference: str, hypothesis: str, unit: Unit = "word") -> Alignment:
 
     Args:
         reference: what was said.
-        hypothesis: what was recognised.
+        hypothesis: what was recognized.
         unit: "word" (parted by white space) or "character" (white space at the ends left out).
 
     Raises:
-        UsageError: the unit is unknown, or a text is no string.
+        UsageError: the unit is unknown, or a text is not a string.
         InputError: a text holds NUL or a lone surrogate.
 
     >>> print(align("short one here", "shoe order one"))
@@ -196,12 +188,16 @@ def align_all(references: Texts, hypotheses: Texts, unit: Unit = "word") -> Iter
     """Align many segments, one after the other, so that memory is bounded by the longest.
 
     Args:
-        references: one for each segment; normalised, where that is wanted (`WER(...).prepared`).
+        references: one for each segment; normalized, where that is wanted (`WER(...).prepared`).
         hypotheses: one for each segment.
         unit: "word" or "character".
 
     Raises:
         UsageError: the unit is unknown, or references and hypotheses are not equally many.
+
+    >>> texts = Texts.of_strings(["abc"]), Texts.of_strings(["abd"])
+    >>> [alignment.substitutions for alignment in align_all(*texts, unit="character")]
+    [1]
     """
     if unit not in UNITS:
         raise UsageError(f"unit {unit!r}: give word or character")
@@ -234,7 +230,7 @@ class AlignedSegment:
     Attributes:
         segment: its number, from 0.
         system: name of the system.
-        alignment: with the segment's reference, after normalisation.
+        alignment: with the segment's reference, after normalization.
     """
 
     segment: int
@@ -257,25 +253,24 @@ class AlignedSegment:
         }
 
 
-def aligned_segments(metric: EditRate, names: Sequence[str], blocks: Iterable[Block]) -> Iterator[AlignedSegment]:
+def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[AlignedSegment]:
     """Align several systems with the references, block by block; the systems of a segment come one after the other.
 
     Args:
-        metric: says the unit, and how texts are normalised.
-        names: of the systems.
-        blocks: consecutive segments, with the texts of each system.
+        metric: says the unit, and how texts are normalized.
+        segments: of one or more systems.
 
     Raises:
         UsageError: a segment has several references.
     """
     first = 0
-    for block in blocks:
+    for block in segments:
         if block.references.count not in (0, 1):
             raise UsageError("alignments need one reference for each segment, and some have several: name one file of them")
         references = metric.prepared(block.references.texts)
         streams = [align_all(references, metric.prepared(texts), metric.unit) for texts in block.hypotheses]
         for i, alignments in enumerate(zip(*streams, strict=True)):
-            for name, alignment in zip(names, alignments, strict=True):
+            for name, alignment in zip(segments.names, alignments, strict=True):
                 yield AlignedSegment(first + i, name, alignment)
         first += len(block)
 
@@ -295,7 +290,14 @@ class ErrorCounts:
     insertions: Counter[str] = field(default_factory=Counter)
 
     def most_frequent(self, count: int) -> ErrorCounts:
-        """The `count` most frequent errors of each kind, in order; equals in order of the alphabet."""
+        """Return the most frequent errors of each kind, in order; equals in order of the alphabet.
+
+        Args:
+            count: how many of each kind of error; of words, or of characters.
+
+        >>> str(error_counts([align("a b", "x b")]).most_frequent(1)).split()
+        ['1', 'substituted', 'a', '->', 'x']
+        """
         return ErrorCounts(
             *(Counter(dict(_ordered(c)[:count])) for c in (self.substitutions, self.deletions, self.insertions))
         )
@@ -312,39 +314,36 @@ def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def error_counts(alignments: Iterable[Alignment], by: Literal["unit", "chunk"] = "unit") -> ErrorCounts:
-    """Count the errors of alignments.
+def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
+    """Count the errors of alignments; every word (character) is an error of its own, as in the error rate.
 
     Args:
         alignments: of `align_all`, for example.
-        by: "unit": every word (character) is an error of its own, so that the counts add up to those of the error rate;
-            "chunk": words wrong side by side are one error, as jiwer counts them.
-
-    Raises:
-        UsageError: `by` is neither.
 
     >>> error_counts([align("the cat sat on it", "a cat sit on the mat")]).insertions
     Counter({'the': 1})
     """
-    if by not in ("unit", "chunk"):
-        raise UsageError(f"by {by!r}: give unit or chunk")
-    found = ErrorCounts()
+    counts = ErrorCounts()
     for alignment in alignments:
-        for operation, one, other in alignment.pairs() if by == "unit" else _joined_pairs(alignment):
+        for operation, reference, hypothesis in alignment.pairs():
             if operation == "substitute":
-                found.substitutions[one or "", other or ""] += 1
+                counts.substitutions[reference or "", hypothesis or ""] += 1
             elif operation == "delete":
-                found.deletions[one or ""] += 1
+                counts.deletions[reference or ""] += 1
             elif operation == "insert":
-                found.insertions[other or ""] += 1
-    return found
+                counts.insertions[hypothesis or ""] += 1
+    return counts
 
 
 def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCounts]:
-    """Count the errors of each system.
+    """Return the errors of each system.
 
     Args:
         segments: alignments of the segments of all systems.
+
+    >>> errors = errors_by_system([AlignedSegment(0, "a", align("x", "y"))])
+    >>> errors["a"].substitutions
+    Counter({('x', 'y'): 1})
     """
     by_system: dict[str, ErrorCounts] = {}
     for segment in segments:
@@ -354,10 +353,3 @@ def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCount
         total.deletions.update(mine.deletions)
         total.insertions.update(mine.insertions)
     return by_system
-
-
-def _joined_pairs(alignment: Alignment) -> Iterator[tuple[str, str, str]]:
-    gap = " " if alignment.unit == "word" else ""
-    for chunk in alignment.chunks:
-        one = gap.join(alignment.reference[chunk.ref_start : chunk.ref_end])
-        yield chunk.type, one, gap.join(alignment.hypothesis[chunk.hyp_start : chunk.hyp_end])

@@ -34,7 +34,16 @@ class Blanks:
 
     @classmethod
     def of(cls, hypotheses: Texts, references: References) -> Blanks:
-        """Look at texts as they were given, before any preparation."""
+        """Count the blank ones of texts as they were given, before any preparation.
+
+        Args:
+            hypotheses: one for each segment.
+            references: one or more for each segment.
+
+        >>> counted = Blanks.of(Texts.of_strings(["a", " "]), References.of_lists(["b", "c"]))
+        >>> counted.hypotheses, counted.first_hypothesis
+        (1, 1)
+        """
         outputs, texts = blank_texts(hypotheses), blank_texts(references.texts)
         first = int(np.searchsorted(references.offsets, texts[0], side="right")) - 1 if len(texts) else None
         return cls(
@@ -47,7 +56,7 @@ class Blanks:
         )
 
     def joined(self, other: Blanks) -> Blanks:
-        """What there is in these segments and those that follow."""
+        """Return the counts of these segments and of those that follow."""
         return Blanks(
             self.segments + other.segments,
             self.texts + other.texts,
@@ -61,42 +70,59 @@ class Blanks:
         return mine if mine is not None or later is None else self.segments + later
 
     def check(self, metric: TaskMetric, system: str = "", *, silence: bool = True) -> None:
-        """Refuses to score nothing.
+        """Refuse to score nothing.
 
-        WER and CER are plain numbers also where one side is blank (all is deleted, or inserted), and silence may be what
+        An error rate is a plain number also where one side is blank (all is deleted, or inserted), and silence may be what
         is measured; a BLEU, chrF or TER of nothing would be a number that says nothing of a system.
 
         Args:
             metric: that is to score.
             system: a name of the output, for the message.
-            silence: whether WER and CER may be of references that are all blank, as jiwer has it.
+            silence: an error rate may be of references that are all blank, as jiwer has it.
 
         Raises:
-            InputError: there are no segments, or all of one side is blank and the metric is not WER or CER.
+            InputError: there are no segments, or all of one side is blank and the metric is not an error rate.
         """
         of = f" of {system}" if system else ""
         if not self.segments:
             raise InputError(f"there is no segment{of} to score; give at least one hypothesis and its reference")
-        if self.hypotheses == self.segments and not metric.percent:
+        if self.hypotheses == self.segments and not metric.is_error_rate:
             raise InputError(f"all {self.segments:,} hypotheses{of} are blank: there is nothing to score; check the output")
-        if self.references == self.texts and not (metric.percent and silence):
+        if self.references == self.texts and not (metric.is_error_rate and silence):
             raise InputError(f"all {self.texts:,} references are blank: there is nothing to score against; check the file")
 
     def notes(self, system: str = "") -> list[str]:
-        """A sentence for each side that has blanks."""
+        """Return a sentence for each side that has blanks.
+
+        Args:
+            system: its name, for the sentence; "" if there is one only.
+
+        >>> Blanks(segments=3, texts=3, hypotheses=1, first_hypothesis=1).notes()
+        ['1 of 3 hypotheses are blank, the first that of segment 2']
+        """
         of = f" of {system}" if system else ""
-        found = []
+        notes = []
         if self.first_hypothesis is not None:
             where = f"the first that of segment {self.first_hypothesis + 1:,}"
-            found.append(f"{self.hypotheses:,} of {self.segments:,} hypotheses{of} are blank, {where}")
+            notes.append(f"{self.hypotheses:,} of {self.segments:,} hypotheses{of} are blank, {where}")
         if self.first_reference is not None:
             where = f"the first that of segment {self.first_reference + 1:,}"
-            found.append(f"{self.references:,} of {self.texts:,} references are blank, {where}")
-        return found
+            notes.append(f"{self.references:,} of {self.texts:,} references are blank, {where}")
+        return notes
 
 
 def blank_texts(texts: Texts) -> NDArray[np.int64]:
-    """Indexes, int64, of the texts that are empty or white space and nothing else (as `str.isspace` has it)."""
+    """Return which texts are empty or white space and nothing else (as `str.isspace` has it).
+
+    Args:
+        texts: as they were given.
+
+    Returns:
+        int64 [blank texts], their indexes.
+
+    >>> blank_texts(Texts.of_strings(["a", " ", ""])).tolist()
+    [1, 2]
+    """
     sizes = texts.ends - texts.starts
     inside = np.flatnonzero(sizes)
     first = texts.data[texts.starts[inside]]

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED, SIGNIFICANCE_TESTS
 from lmgauge.errors import UsageError
 from lmgauge.numerics.intervals import UNKNOWN, Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
-from lmgauge.tasks.draws import BOOTSTRAP_TEST, RANDOMIZATION_TEST, SIGNIFICANT, Drawn, Plan, doubts, draw
+from lmgauge.tasks.draws import ONE_DOCUMENT, SIGNIFICANT, Drawn, Plan, doubts, draw
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
-
-__all__ = ["BOOTSTRAP_TEST", "RANDOMIZATION_TEST", "SIGNIFICANT", "Groups", "SystemResult", "Systems", "compare_systems"]
+from lmgauge.tasks.settings import ComparisonSettings
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class SystemResult:
         difference: score minus the score of the first system; None for the first one itself.
         difference_interval: of 95 %, in the same way.
         p_value: of the test that was asked for, against the first system.
-        p_value_holm: adjusted for all systems held against the first (Holm 1979).
+        p_value_holm: adjusted for all systems that are compared with the first (Holm 1979).
         groups: the score of each group of segments.
     """
 
@@ -56,9 +53,9 @@ class SystemResult:
         return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
 
     def to_dict(self) -> dict[str, Any]:
-        """The score, its parts and what was drawn, flat and in full precision; groups as a dict of dicts."""
-        found = {"system": self.system} | self.score.to_dict() | self._drawn()
-        return found | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
+        """Return the score, its parts and what was drawn, flat and in full precision; groups as a dict of dicts."""
+        whole = {"system": self.system} | self.score.to_dict() | self._drawn()
+        return whole | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
 
     def _drawn(self) -> dict[str, Any]:
         low, high = _ends(self.interval)
@@ -77,17 +74,17 @@ class SystemResult:
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """A flat dict for the whole, with group None, and one for each group."""
+        """Return a flat dict for the whole, with group None, and one for each group."""
         whole = {"system": self.system, "group": None} | _flat(self.score) | self._drawn()
         return [whole, *({"system": self.system, "group": g} | _flat(score) for g, score in self.groups.items())]
 
 
 def _flat(score: TaskScore) -> dict[str, Any]:
-    """The score and its parts; of a list each entry by its number, from 1."""
-    found: dict[str, Any] = {}
+    """Return the score and its parts; of a list each entry by its number, from 1."""
+    flat: dict[str, Any] = {}
     for key, value in score.to_dict().items():
-        found |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
-    return found
+        flat |= {f"{key}_{i}": part for i, part in enumerate(value, 1)} if isinstance(value, list) else {key: value}
+    return flat
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
@@ -104,14 +101,14 @@ class Systems(ResultList[SystemResult]):
         signature: all choices that move the numbers.
         test: "bootstrap", "randomization", or None if nothing was drawn.
         resamples: of the bootstrap; None if there was none.
-        trials: of the randomisation; None with another test.
+        trials: of the randomization; None with another test.
         exact: whether these are all there are; nothing is drawn then.
         seed: of all draws; None if nothing was drawn.
         segments: how many were scored.
         unit: what intervals and tests take as independent, "segments" or "documents"; None if there are none.
         units: how many of them there are.
         independence: the same in words, without a full stop.
-        segments_per_draw: how many neighbours were drawn as one; 1 but for very long texts.
+        segments_per_draw: how many neighbors were drawn as one; 1 but for very long texts.
         higher_is_better: whether a higher score is the better one.
         percent: whether scores are ratios that people read as per cent.
         notes: what a reader must know to read the numbers.
@@ -139,7 +136,7 @@ class Systems(ResultList[SystemResult]):
         return (max if self.higher_is_better else min)(self.items, key=lambda item: item.score.score)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, full precision; a dict a system under "systems"."""
+        """Return everything as plain values, full precision; a dict a system under "systems"."""
         names = ("metric", "signature", "test", "resamples", "trials", "exact", "seed", "segments", "segments_per_draw")
         return {
             **{name: getattr(self, name) for name in (*names, "unit", "units", "independence")},
@@ -149,7 +146,7 @@ class Systems(ResultList[SystemResult]):
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Flat dicts: for each system the whole, with group None, then its groups."""
+        """Return flat dicts: for each system the whole, with group None, then its groups."""
         return [row for item in self.items for row in item.to_rows()]
 
     def _cells(self) -> list[list[str]]:
@@ -195,92 +192,99 @@ class Groups:
     names: tuple[str, ...]
     sums: tuple[Statistics, ...]
 
-    @classmethod
-    def of_segments(cls, codes: NDArray[np.integer[Any]], names: Sequence[str], statistics: Sequence[Statistics]) -> Groups:
-        """Add up.
+    def scores(self, metric: ScoredSums, system: int, references: int | None) -> dict[str, TaskScore]:
+        """Return the score of each group of one system's segments.
 
         Args:
-            codes: the group of each segment, an index into `names`.
-            names: of the groups.
-            statistics: of each system, int64 [segments, columns].
+            metric: that gave the statistics.
+            system: its index.
+            references: how many a segment has, None where the number varies.
         """
-        return cls(tuple(names), tuple(group_sums(codes, len(names), part) for part in statistics))
+        return {name: metric.score(self.sums[system][g], references) for g, name in enumerate(self.names)}
 
 
-def group_sums(codes: NDArray[np.integer[Any]], groups: int, statistics: Statistics) -> Statistics:
-    """Sums of statistics for each group.
+@dataclass(frozen=True)
+class IndependentRows:
+    """Statistics of what is taken as independent: documents, segments, or units of neighboring segments.
 
-    Args:
-        codes: the group of each segment, 0 to `groups` - 1.
-        groups: how many there are.
-        statistics: int64 [segments, columns].
-
-    Returns:
-        int64 [groups, columns].
+    Attributes:
+        statistics: of each system, int64 [rows, columns].
+        segments: how many there are in all rows; None: each row is one.
+        segments_per_row: more than 1 where neighbors were added up (`UnitSums`).
+        documents_by: what tells documents apart, for people; "unknown" if nothing does, `ONE_DOCUMENT` if there is one only.
+        by_document: each row is the sum of a document.
     """
-    sums = np.zeros((groups, statistics.shape[1]), dtype=np.int64)
-    np.add.at(sums, codes, statistics)
-    return sums
+
+    statistics: Sequence[Statistics]
+    segments: int | None = None
+    segments_per_row: int = 1
+    documents_by: str = UNKNOWN
+    by_document: bool = False
+
+    def with_documents(self, documents: Sequence[Statistics]) -> IndependentRows:
+        """Return documents as rows where there are two or more; else the same rows, of one document.
+
+        Args:
+            documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
+
+        >>> rows = IndependentRows([np.array([[1], [2], [4]])], documents_by="names")
+        >>> rows.with_documents([np.array([[3], [4]])]).by_document
+        True
+        >>> rows.with_documents([np.array([[7]])]).documents_by
+        'one document'
+        """
+        if len(documents[0]) < 2:
+            return replace(self, documents_by=ONE_DOCUMENT)
+        whole = len(self.statistics[0]) if self.segments is None else self.segments
+        return IndependentRows(documents, whole, 1, self.documents_by, by_document=True)
 
 
 def compare_systems(
     metric: ScoredSums,
     names: Sequence[str],
-    statistics: Sequence[Statistics],
+    rows: IndependentRows,
     references: int | None,
     *,
-    test: str | None = RANDOMIZATION_TEST,
-    resamples: int | None = None,
-    seed: int = DEFAULT_SEED,
-    segments: int | None = None,
-    segments_per_draw: int = 1,
-    documents_by: str = UNKNOWN,
-    by_document: bool = False,
     groups: Groups | None = None,
     notes: Sequence[str] = (),
-    threads: int | None = None,
+    settings: ComparisonSettings | None = None,
 ) -> Systems:
     """Score systems, draw intervals, and test each against the first.
 
     Intervals are the bootstrap's with both tests, from one set of draws for all systems. (sacreBLEU gives the first
-    system other draws than the rest where it is asked for intervals beside the randomisation test.) Where rows are
-    documents, intervals come from leaving out one at a time, and the randomisation of 16 or fewer counts all swaps. Of one
+    system other draws than the rest where it is asked for intervals beside the randomization test.) Where rows are
+    documents, intervals come from leaving out one at a time, and the randomization of 16 or fewer counts all swaps. Of one
     system, or of one segment, nothing is tested.
 
     Args:
         metric: that gave the statistics.
-        names: of the systems, the one to hold the others against first.
-        statistics: of each system, int64 [segments, columns], or of units of neighbours (`UnitSums`), or of documents
-            (`in_one_order`).
-        references: a segment has, None where the number varies.
-        test: "bootstrap" (paired), "randomization" (approximate), or None to draw nothing at all.
-        resamples: of the test; None: 1,000 resamples of the bootstrap (40 at least), 10,000 trials of the randomisation.
-            Beside the latter, intervals are of 1,000 resamples.
-        seed: of all draws.
-        segments: how many there are, if `statistics` are of units.
-        segments_per_draw: segments a unit.
-        documents_by: what tells documents apart, for people; "unknown" if nothing does, "segments" if each is one.
-        by_document: `statistics` are of documents.
+        names: of the systems, the one to compare the others with first.
+        rows: their statistics.
+        references: how many a segment has, None where the number varies.
         groups: sums of groups of segments, to be scored too.
         notes: to be shown with the result.
-        threads: how many; no number depends on it.
+        settings: the test, and how much is drawn.
 
     Raises:
-        UsageError: no such test, names and statistics do not match, too few resamples, or a seed below 0.
+        UsageError: names and statistics do not match, too few resamples, or a seed below 0.
     """
-    _check(names, statistics, test)
-    rows = len(statistics[0])
-    whole = rows if segments is None else segments
-    plan = Plan(test, len(names), rows, whole, segments_per_draw, documents_by, by_document, resamples, seed)
+    settings = settings or ComparisonSettings()
+    statistics, test = rows.statistics, settings.test
+    _check_names(names, len(statistics))
+    units = len(statistics[0])
+    segments = units if rows.segments is None else rows.segments
+    plan = Plan(
+        *(test, len(names), units, segments, rows.segments_per_row, rows.documents_by, rows.by_document),
+        *(settings.resamples, settings.seed),
+    )
     totals = [part.sum(axis=0, dtype=np.int64) for part in statistics]
     scores = [metric.score(total, references, plan.choices()) for total in totals]
-    drawn = draw(metric, names, statistics, plan, threads)
-    told = [*notes, *drawn[0].notes, *plan.caveats()]
-    adjusted = holm([found.p_value for found in drawn])
-    told += [note for name, found, p in zip(names, drawn, adjusted, strict=True) for note in doubts(name, found, p, test)]
+    drawn = draw(metric, names, statistics, plan, settings.threads)
+    p_values = holm([of_system.p_value for of_system in drawn])
+    doubtful = [note for name, one, p in zip(names, drawn, p_values, strict=True) for note in doubts(name, one, p, test)]
     items = (
-        _result(name, score, scores[0], found, p, _group_scores(metric, groups, i, references))
-        for i, (name, score, found, p) in enumerate(zip(names, scores, drawn, adjusted, strict=True))
+        _result(name, score, scores[0], one, p, groups.scores(metric, i, references) if groups else {})
+        for i, (name, score, one, p) in enumerate(zip(names, scores, drawn, p_values, strict=True))
     )
     return Systems(
         items=tuple(items),
@@ -291,14 +295,14 @@ def compare_systems(
         trials=plan.trials,
         exact=plan.exact,
         seed=plan.drawn_seed,
-        segments=whole,
-        segments_per_draw=segments_per_draw,
+        segments=segments,
+        segments_per_draw=rows.segments_per_row,
         unit=None if plan.units is None else plan.units.unit,
         units=None if plan.units is None else plan.units.units,
         independence=plan.independence(),
         higher_is_better=metric.higher_is_better,
         percent=metric.percent,
-        notes=tuple(dict.fromkeys(told)),
+        notes=tuple(dict.fromkeys([*notes, *drawn[0].notes, *plan.caveats(), *doubtful])),
     )
 
 
@@ -320,17 +324,9 @@ def _result(
     )
 
 
-def _check(names: Sequence[str], statistics: Sequence[Statistics], test: str | None) -> None:
-    if test is not None and test not in SIGNIFICANCE_TESTS:
-        raise UsageError(f"test {test!r} is not known; choose from {', '.join(SIGNIFICANCE_TESTS)}, or None to draw nothing")
-    if not names or len(names) != len(statistics):
-        raise UsageError(f"{len(names)} names for {len(statistics)} systems: give one for each, and at least one system")
+def _check_names(names: Sequence[str], systems: int) -> None:
+    if not names or len(names) != systems:
+        raise UsageError(f"{len(names)} names for {systems} systems: give one for each, and at least one system")
     repeated = next((name for i, name in enumerate(names) if name in names[:i]), None)
     if repeated is not None:
         raise UsageError(f"two systems are called {repeated!r}: give each a name of its own")
-
-
-def _group_scores(metric: ScoredSums, groups: Groups | None, system: int, references: int | None) -> dict[str, TaskScore]:
-    if groups is None:
-        return {}
-    return {name: metric.score(groups.sums[system][g], references) for g, name in enumerate(groups.names)}

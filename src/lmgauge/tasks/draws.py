@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def tosses(self) -> bool:
-        """Whether systems are held against the first by swaps."""
+        """Whether systems are compared with the first by swaps."""
         return self.draws and self.test == RANDOMIZATION_TEST and self.systems > 1
 
     @property
@@ -124,14 +124,14 @@ class Plan:
 
     def choices(self) -> dict[str, str]:
         """Keys of the signature, in sacreBLEU's order; documents last."""
-        found = {
+        keys = {
             "bs": self.resamples,
             "ar": "exact" if self.exact else self.trials,
             "seed": self.drawn_seed,
             "block": self.per_row if self.draws and self.per_row > 1 else None,
             "independent": in_signature(self.units) if self.draws and self.by_document else None,
         }
-        return {key: str(value) for key, value in found.items() if value is not None}
+        return {key: str(value) for key, value in keys.items() if value is not None}
 
     def independence(self) -> str:
         """Return what is taken as independent, as a sentence without its full stop; empty if nothing is drawn."""
@@ -158,7 +158,7 @@ class Plan:
             lenient = " and p-values too small" if self.test == BOOTSTRAP_TEST else ""
             yield f"{self.rows} segments are few: intervals are too narrow{lenient}; take {_FEW} or more"
         if self.per_row > 1:
-            yield f"{self.per_row} neighbouring segments at a time were drawn as one (block:{self.per_row})"
+            yield f"{self.per_row} neighboring segments at a time were drawn as one (block:{self.per_row})"
 
 
 @dataclass
@@ -189,8 +189,8 @@ def draw(
         totals = np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64)
         real = metric.scores(totals)
         if plan.by_document:
-            for found, (interval, difference) in zip(drawn, leave_out(metric, statistics, plan.segments), strict=True):
-                found.interval, found.difference_interval = interval, difference
+            for of_system, (interval, difference) in zip(drawn, leave_out(metric, statistics, plan.segments), strict=True):
+                of_system.interval, of_system.difference_interval = interval, difference
         if plan.resamples is not None:
             _bootstrap(metric, statistics, drawn, plan, real)
         if plan.tosses:
@@ -218,11 +218,13 @@ def _bootstrap(
 ) -> None:
     assert plan.resamples is not None
     resampled = [metric.scores(sums) for sums in bootstrap_sums(statistics, plan.resamples, plan.seed)]
-    for i, (found, values) in enumerate(zip(drawn, resampled, strict=True)):
-        found.interval = percentile_interval(values, plan.seed, plan.rows)
-        found.difference_interval = percentile_interval(values - resampled[0], plan.seed, plan.rows).interval if i else None
+    for i, (of_system, values) in enumerate(zip(drawn, resampled, strict=True)):
+        of_system.interval = percentile_interval(values, plan.seed, plan.rows)
+        of_system.difference_interval = (
+            percentile_interval(values - resampled[0], plan.seed, plan.rows).interval if i else None
+        )
         if i and plan.test == BOOTSTRAP_TEST:
-            found.p_value = bootstrap_p_value(resampled[0], values, float(real[i] - real[0]))
+            of_system.p_value = bootstrap_p_value(resampled[0], values, float(real[i] - real[0]))
 
 
 def _randomize(
@@ -235,9 +237,9 @@ def _randomize(
 ) -> None:
     assert plan.trials is not None
     if plan.exact:
-        for found, other in list(zip(drawn, statistics, strict=True))[1:]:
+        for of_system, other in list(zip(drawn, statistics, strict=True))[1:]:
             mine, theirs = swapped_sums(statistics[0], other)
-            found.p_value = swapped_p_value(metric.scores(mine), metric.scores(theirs))
+            of_system.p_value = swapped_p_value(metric.scores(mine), metric.scores(theirs))
         return
     mixed = randomized_sums(statistics[0], statistics[1:], plan.trials, plan.seed, threads)
     for i, (mine, theirs) in enumerate(mixed, start=1):
@@ -249,9 +251,9 @@ def _randomize(
 def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], drawn: Sequence[Drawn], row: str) -> None:
     """P-value 1 where nothing tells a system from the first: the bootstrap's rule would give the least."""
     same = []
-    for name, part, found in list(zip(names, statistics, drawn, strict=True))[1:]:
-        if found.p_value is not None and np.array_equal(part, statistics[0]):
-            found.p_value = 1.0
+    for name, part, of_system in list(zip(names, statistics, drawn, strict=True))[1:]:
+        if of_system.p_value is not None and np.array_equal(part, statistics[0]):
+            of_system.p_value = 1.0
             same.append(name)
     if same:
         who = same[0] if len(same) == 1 else f"{same[0]} and {len(same) - 1} more"
@@ -260,16 +262,16 @@ def _settle_identical(names: Sequence[str], statistics: Sequence[Statistics], dr
         )
 
 
-def doubts(name: str, found: Drawn, p: float | None, test: str | None) -> Iterator[str]:
+def doubts(name: str, drawn: Drawn, p: float | None, test: str | None) -> Iterator[str]:
     """Yield where the lenient rule of the paired bootstrap says yes and the interval does not.
 
     Args:
         name: of the system.
-        found: of it.
+        drawn: of it.
         p: its p-value, adjusted.
         test: that gave it.
     """
-    interval = found.difference_interval
+    interval = drawn.difference_interval
     if test == BOOTSTRAP_TEST and p is not None and p < SIGNIFICANT and interval and interval.low <= 0 <= interval.high:
         yield (
             f"{name}: p is below {SIGNIFICANT} by sacreBLEU's rule, which counts one side only, but the 95 % interval of "

@@ -13,8 +13,6 @@ from lmgauge.choices import UNICODE_FORMS, UnicodeForm
 from lmgauge.errors import UsageError
 from lmgauge.tasks.texts import Texts
 
-__all__ = ["CONTRACTIONS", "STANDARD", "Normalization"]
-
 CONTRACTIONS = (
     ("won't", "will not"),
     ("can't", "can not"),
@@ -42,6 +40,9 @@ _STRIPPED = re.compile(r" ?\0 ?")
 
 def check_unicode_form(form: str | None) -> None:
     """Check the name of a Unicode form.
+
+    Args:
+        form: "NFC", "NFKC" or None, for the characters of a text.
 
     Raises:
         UsageError: it is unknown.
@@ -80,7 +81,14 @@ class Normalization:
         check_unicode_form(self.unicode_form)
 
     def applied(self, texts: Texts) -> Texts:
-        """The texts after all steps; the same object without any."""
+        """Return the texts after all steps; the same object without any.
+
+        Args:
+            texts: one for each segment, as they were written.
+
+        >>> Normalization(lowercase=True, remove_punctuation=True).applied(Texts.of_strings(["Well, yes!"])).strings()
+        ['well yes']
+        """
         if self == Normalization():
             return texts
         return texts.mapped_together(self._applied)

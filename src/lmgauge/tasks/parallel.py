@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lmgauge.choices import TASK_ERROR_POLICIES, TaskErrorPolicy
 from lmgauge.errors import InputError, UsageError
+from lmgauge.tasks.blocks import Block
 from lmgauge.tasks.records import Cursor, DocumentCodes, Records, check_once, merged, picked, places, unequal, whole
-from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.tasks.settings import Reading
+from lmgauge.tasks.texts import Integers
 from lmgauge.tasks.utterance_ids import UtteranceIds
 from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN, DocumentNumbers, Names
@@ -23,101 +22,21 @@ from lmgauge.text.streams import Source, find_sources
 BY_FILE = "file"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Some consecutive segments.
-
-    Attributes:
-        references: of each segment.
-        hypotheses: a text for each segment, of each system.
-        groups: int32 [segments], index into `ParallelFiles.group_names`; None without groups.
-        documents: int64 [segments], the number of the document of each, from 0; None where documents are not known.
-    """
-
-    references: References
-    hypotheses: tuple[Texts, ...]
-    groups: NDArray[np.int32] | None
-    documents: Integers | None = None
-
-    def __len__(self) -> int:
-        """Return the number of segments."""
-        return len(self.references)
-
-
-def paths_of(given: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """Return a path, or several, as strings.
+
+    Args:
+        paths: a path, or several; the texts of their lines are segments.
 
     Raises:
         UsageError: it is neither.
+
+    >>> paths_of("ref.txt")
+    ['ref.txt']
     """
-    if not isinstance(given, (str, os.PathLike, Iterable)):
-        raise UsageError(f"a path, or a list of paths, is needed, not {type(given).__name__}")
-    return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the files are read.
-
-    Attributes:
-        field: field of JSONL, column of TSV or Parquet of the texts (a TSV column without name by its number).
-        reference_fields: those of the references; several give several references. Empty: `field`.
-        id_field: field that says which segment a record is, where files are not in one order; None: they are.
-        by: "file" (with folders), a field of the references, or a file with the name of a group on each line; None.
-        document: what is independent: "file" (with folders), "segment", "unknown", "blank-line" or "heading" (lines of the
-            references), a field of the references or, if these are plain text, of the first system's outputs, or a file with
-            the name of a document on each line; None: each of several text files in folders, otherwise unknown.
-        unit: "line", or "document": a whole file is one segment.
-        format: "text", "jsonl", "tsv" or "parquet" for all files; None: by their names.
-        errors: "fail" or "replace" what is not valid text.
-        keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
-    """
-
-    field: str = "text"
-    reference_fields: tuple[str, ...] = ()
-    id_field: str | None = None
-    by: str | None = None
-    document: str | None = None
-    unit: str = "line"
-    format: str | None = None
-    errors: TaskErrorPolicy = "fail"
-    keep_bom: bool = True
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Reading:
-        """Return the choices named; one name of a reference field may stand for a list of one.
-
-        Raises:
-            UsageError: an option is not known.
-        """
-        try:
-            names = options.get("reference_fields", ())
-            several = (names,) if isinstance(names, str) else tuple(names)
-            return cls(**{**options, "reference_fields": several})
-        except TypeError as error:
-            raise UsageError(f"unknown reading option: {error}") from error
-
-    def __post_init__(self) -> None:
-        """Check the choices that files cannot.
-
-        Raises:
-            UsageError: lines were to be left out, which would shift one file against another.
-        """
-        if self.errors not in TASK_ERROR_POLICIES:
-            raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all behind it")
-
-    def corpus(
-        self,
-        path: str,
-        *,
-        name: str | None = None,
-        group: str | None = None,
-        document: str | None = None,
-        lists: bool = False,
-    ) -> Corpus:
-        """The texts of one file."""
-        chosen: dict[str, Any] = {"unit": self.unit, "format": self.format, "errors": self.errors, "keep_bom": self.keep_bom}
-        return Corpus.from_files(path, field=name or self.field, group=group, document=document, lists=lists, **chosen)
+    if not isinstance(paths, (str, os.PathLike, Iterable)):
+        raise UsageError(f"a path, or a list of paths, is needed, not {type(paths).__name__}")
+    return [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
 
 
 @dataclass
@@ -126,7 +45,7 @@ class _Files:
 
     Attributes:
         references: files of references; grouped by their ids where records are matched by them.
-        hypotheses: one file of each system; grouped likewise.
+        hypotheses: one file of each system, then that of the source texts, if there is one; grouped likewise.
         labels: says the group of each segment, by its groups or else by its texts; None: nothing or `references[0]` does.
         label: the name of the files.
         documents: has the name of each segment's document on a line; None: nothing or one of the other files tells them.
@@ -149,13 +68,20 @@ class ParallelFiles:
         documents_by: what tells documents apart, for people; "unknown" if nothing does.
     """
 
-    def __init__(self, references: Sequence[str], hypotheses: Sequence[str], reading: Reading | None = None) -> None:
+    def __init__(
+        self,
+        references: Sequence[str],
+        hypotheses: Sequence[str],
+        reading: Reading | None = None,
+        sources: str | None = None,
+    ) -> None:
         """Look for the files; they are read when it is iterated over.
 
         Args:
             references: a file, or several that each hold one more reference for every segment; or one folder.
             hypotheses: a file for each system (a glob stands for several), or a folder with the references' file names.
             reading: how to read them.
+            sources: a file with the source text of each segment (or a folder), where a metric needs it.
 
         Raises:
             InputError: a file is missing.
@@ -165,51 +91,55 @@ class ParallelFiles:
         self.group_names: list[str] = []
         self.notes: list[str] = []
         self.documents_by = UNKNOWN
+        self._has_sources = sources is not None
         if not references or not hypotheses:
             raise UsageError("name the references, then the outputs of at least one system")
-        if any(os.path.isdir(path) for path in (*references, *hypotheses)):
-            self.names, self._parts = self._of_folders(references, hypotheses)
-        else:
-            self.names, self._parts = self._of_files(references, hypotheses)
+        # Source texts are read as one more system is, and taken apart in the blocks.
+        outputs = [*hypotheses, *([] if sources is None else [sources])]
+        if sources is not None and not os.path.isdir(sources) and len(find_sources(sources, self._reading.format)) > 1:
+            raise UsageError(f"{sources}: stands for several files: name one")
+        folders = any(os.path.isdir(path) for path in (*references, *outputs))
+        names, self._parts = (self._of_folders if folders else self._of_files)(references, outputs)
+        self.names = names[:-1] if self._has_sources else names
 
     def _of_files(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
         reading = self._reading
-        if [*references, *hypotheses, reading.by, reading.document].count("-") > 1:
+        if [*references, *hypotheses, reading.group, reading.document].count("-") > 1:
             raise UsageError("standard input (-) is named twice, but can be read only once")
         sources = find_sources(list(hypotheses), reading.format)
         paths = [source.path for source in sources]
         repeated = next((path for i, path in enumerate(paths) if path in paths[:i]), None)
         if repeated is not None:
             raise UsageError(f"{repeated} is named twice; name each system once")
-        if reading.by == BY_FILE:
-            raise UsageError("--by file needs folders: lmgauge wer references/ hypotheses/ --by file")
+        if reading.group == BY_FILE:
+            raise UsageError("--group file needs folders: lmgauge wer references/ hypotheses/ --group file")
         first = _checked(references, reading)[0]
         several = next((path for path in references if len(find_sources(path, reading.format)) > 1), None)
         if several is not None:
             raise UsageError(f"{several}: stands for several files: name one, and each further reference for itself (-r)")
-        named = reading.by is not None and os.path.exists(reading.by) and not os.path.isdir(reading.by)
-        by_field = reading.by is not None and first.format != "text" and not named
+        named = reading.group is not None and os.path.exists(reading.group) and not os.path.isdir(reading.group)
+        by_field = reading.group is not None and first.format != "text" and not named
         documents = _Documents.of_files(references, sources, first, reading)
         self.documents_by = documents.by
         corpora: list[Corpus] = []
         for path in references:
             for name in reading.reference_fields or (reading.field,):
-                group = reading.by if by_field and not corpora else None
+                group = reading.group if by_field and not corpora else None
                 rule = documents.in_references if not corpora else None
-                corpora.append(reading.corpus(path, name=name, group=reading.id_field or group, document=rule, lists=True))
+                corpora.append(_corpus(reading, path, field=name, group=reading.id or group, document=rule, lists=True))
         if any(not corpus.rereadable for corpus in corpora) and len(reading.reference_fields) > 1:
             raise UsageError("several fields of one file are read one after the other, which a pipe cannot: save it first")
         labels = None
-        if reading.by is not None and not by_field:
-            labels = Corpus.from_files(reading.by, group=None, format="text", errors=reading.errors)
-        elif reading.by is not None and reading.id_field is not None:
+        if reading.group is not None and not by_field:
+            labels = Corpus.from_files(reading.group, group=None, format="text", errors=reading.errors)
+        elif reading.group is not None and reading.id is not None:
             name = (reading.reference_fields or (reading.field,))[0]
-            labels = reading.corpus(references[0], name=name, group=reading.by, lists=True)
+            labels = _corpus(reading, references[0], field=name, group=reading.group, lists=True)
             if not labels.rereadable:
                 raise UsageError(f"{references[0]}: ids and groups are read in two passes, and a pipe gives one: save it")
         _checked(paths, reading)
         outputs = [
-            reading.corpus(path, group=reading.id_field, document=None if i else documents.in_outputs)
+            _corpus(reading, path, group=reading.id, document=None if i else documents.in_outputs)
             for i, path in enumerate(paths)
         ]
         return [s.label for s in sources], [_Files(corpora, outputs, labels, "", documents.names)]
@@ -220,8 +150,8 @@ class ParallelFiles:
         if odd is not None:
             folder = next(path for path in (*references, *hypotheses) if os.path.isdir(path))
             raise UsageError(f"{folder} is a folder and {odd} is not: name files only, or folders only")
-        if reading.by not in (None, BY_FILE):
-            raise UsageError(f"--by {reading.by}: folders can be grouped by file only")
+        if reading.group not in (None, BY_FILE):
+            raise UsageError(f"--group {reading.group}: folders can be grouped by file only")
         files = _names_in(references[0])
         if not files:
             raise InputError(f"{references[0]}: the folder holds no file")
@@ -232,10 +162,10 @@ class ParallelFiles:
         parts = [
             _Files(
                 [
-                    reading.corpus(path, group=reading.id_field, document=None if i else rule, lists=True)
+                    _corpus(reading, path, group=reading.id, document=None if i else rule, lists=True)
                     for i, path in enumerate(_checked_in(references, name, reading))
                 ],
-                [reading.corpus(path, group=reading.id_field) for path in _checked_in(hypotheses, name, reading)],
+                [_corpus(reading, path, group=reading.id) for path in _checked_in(hypotheses, name, reading)],
                 None,
                 name,
             )
@@ -265,26 +195,44 @@ class ParallelFiles:
         for part in self._parts:
             corpora = [*part.references, *part.hypotheses]
             ids = UtteranceIds(len(part.hypotheses))
-            if self._reading.id_field is not None:
-                yield _matched(part, self._reading, code, documents)
+            if self._reading.id is not None:
+                yield self._with_sources(_matched(part, self._reading, code, documents))
             else:
                 for block in _in_step(part, self._reading, code, documents):
                     if all(corpus.sources[0].format == "text" for corpus in corpora):
                         ids.add(block.references, block.hypotheses)
-                    yield block
-            told = (f"{corpus.sources[0].name}: {note}" for corpus in corpora for note in corpus.report.notes())
-            self.notes.extend(note for note in told if "final newline" not in note)
+                    yield self._with_sources(block)
+            notes = (f"{corpus.sources[0].name}: {note}" for corpus in corpora for note in corpus.report.notes())
+            self.notes.extend(note for note in notes if "final newline" not in note)
             if not noted and (note := ids.note([corpora[0].sources[0].name, *(c.sources[0].name for c in part.hypotheses)])):
                 noted = True  # once: the other files of a folder are most likely the same
                 self.notes.append(note)
+
+    def _with_sources(self, block: Block) -> Block:
+        if not self._has_sources:
+            return block
+        return replace(block, hypotheses=block.hypotheses[:-1], sources=block.hypotheses[-1])
+
+
+def _corpus(
+    reading: Reading,
+    path: str,
+    group: str | None,
+    document: str | None = None,
+    field: str | None = None,
+    lists: bool = False,
+) -> Corpus:
+    """Return the texts of one file; `group` is a field of groups or ids."""
+    options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
+    return Corpus.read(path, options)
 
 
 def _checked(paths: Sequence[str], reading: Reading) -> list[Source]:
     """The files, none of which is plain text where records are matched by id."""
     sources = find_sources(list(paths), reading.format)
     plain = next((source for source in sources if source.format == "text"), None)
-    if reading.id_field is not None and plain is not None:
-        raise UsageError(f"{plain.name}: plain text has no field {reading.id_field!r} to match by")
+    if reading.id is not None and plain is not None:
+        raise UsageError(f"{plain.name}: plain text has no field {reading.id!r} to match by")
     return sources
 
 
@@ -298,8 +246,11 @@ def _names_in(folder: str) -> list[str]:
     return sorted(entry.name for entry in os.scandir(folder) if entry.is_file() and not entry.name.startswith("."))
 
 
-def _same_names(wanted: list[str], found: list[str], reference: str, folder: str) -> None:
-    for have, other, names in ((folder, reference, set(wanted) - set(found)), (reference, folder, set(found) - set(wanted))):
+def _same_names(wanted: list[str], present: list[str], reference: str, folder: str) -> None:
+    for have, other, names in (
+        (folder, reference, set(wanted) - set(present)),
+        (reference, folder, set(present) - set(wanted)),
+    ):
         if names:
             one, more = min(names), len(names) - 1
             raise InputError(
@@ -331,16 +282,16 @@ class _Documents:
         if rule == FILE:
             raise UsageError("--document file needs folders: lmgauge wer references/ hypotheses/ --document file")
         if rule == SEGMENT:
-            return cls(_told(rule))
+            return cls(_source_of(rule))
         if rule in DOCUMENT_RULES:
-            return cls(_told(rule), in_references=rule)
+            return cls(_source_of(rule), in_references=rule)
         if rule == "-" or os.path.isfile(rule):
             by = "standard input" if rule == "-" else Path(rule).name
             return cls(by, names=Corpus.from_files(rule, group=None, format="text", errors=reading.errors))
         if first.format != "text":
-            return cls(_told(rule), in_references=rule)
+            return cls(_source_of(rule), in_references=rule)
         if outputs[0].format != "text":
-            return cls(_told(rule), in_outputs=rule)
+            return cls(_source_of(rule), in_outputs=rule)
         raise UsageError(
             f"--document {rule}: there is no such file with the name of a document on each line, and {references[0]} is "
             "plain text, which has no fields; name such a file, or segment, unknown, blank-line or heading"
@@ -354,10 +305,10 @@ def _folder_documents(sources: Sequence[Source], reading: Reading) -> tuple[str 
         rule = FILE if len(sources) > 1 and all(source.format == "text" for source in sources) else UNKNOWN
     if rule not in DOCUMENT_RULES and sources[0].format == "text":
         raise UsageError(f"--document {rule}: plain text has no fields, and in folders one file cannot name all documents")
-    return (None if rule in (SEGMENT, UNKNOWN) else rule), _told(rule)
+    return (None if rule in (SEGMENT, UNKNOWN) else rule), _source_of(rule)
 
 
-def _told(rule: str) -> str:
+def _source_of(rule: str) -> str:
     return DocumentNumbers(rule if rule in DOCUMENT_RULES else BY_NAMES, Names(), rule).source
 
 
@@ -380,7 +331,7 @@ def _in_step(part: _Files, reading: Reading, code: Callable[[str], int], documen
             names = labels.take(count).references.texts.strings()
         elif taken[0].groups is not None:
             names = [part.references[0].group_names[c] for c in taken[0].groups.tolist()]
-        elif reading.by == BY_FILE:
+        elif reading.group == BY_FILE:
             names = [part.label] * count
         groups = None if names is None else np.array([code(name) for name in names], dtype=np.int32)
         if named is not None:
@@ -425,7 +376,7 @@ def _matched(part: _Files, reading: Reading, code: Callable[[str], int], documen
 def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:
     """The group of each record of the references that are matched by ids, in their order."""
     if part.labels is None:
-        return [part.label] * segments if reading.by == BY_FILE else None
+        return [part.label] * segments if reading.group == BY_FILE else None
     records, names = whole(part.labels)
     names = names or records.references.texts.strings()
     _check_number(names, "groups", segments, part.labels, part)

@@ -60,7 +60,11 @@ class Cursor:
         return len(self._block.references) - self._at
 
     def take(self, count: int) -> Records:
-        """The next records; `left` has said that there are so many."""
+        """Return the next records; `left` has said that there are so many.
+
+        Args:
+            count: how many segments.
+        """
         assert self._block is not None
         begin, self._at = self._at, self._at + count
         self.done += count
@@ -113,7 +117,15 @@ class DocumentCodes:
 
 
 def merged(streams: Sequence[References]) -> References:
-    """The references of several files, side by side for each segment."""
+    """Return the references of several files, side by side for each segment.
+
+    Args:
+        streams: of each file, one or more references for each segment.
+
+    >>> both = merged([References.of_lists(["a", "b"]), References.of_lists([["c", "d"], "e"])])
+    >>> both.texts.strings(), both.offsets.tolist()
+    (['a', 'c', 'd', 'b', 'e'], [0, 3, 5])
+    """
     if len(streams) == 1:
         return streams[0]
     if all(len(stream.texts) == len(stream) for stream in streams):
@@ -130,7 +142,11 @@ def merged(streams: Sequence[References]) -> References:
 
 
 def unequal(cursors: Sequence[Cursor]) -> str:
-    """Which file ends first, and where."""
+    """Return a sentence that says which file ends first, and where.
+
+    Args:
+        cursors: one for each file; they are read to their ends to count segments.
+    """
     counts = [cursor.count_rest() for cursor in cursors]
     shortest = min(range(len(cursors)), key=counts.__getitem__)
     longest = max(range(len(cursors)), key=counts.__getitem__)
@@ -150,7 +166,10 @@ def _lines(cursor: Cursor) -> str:
 
 
 def whole(corpus: Corpus) -> tuple[Records, list[str]]:
-    """All records of a file, and the name of the group of each; none where it has no groups.
+    """Return all records of a file, and the name of the group of each; no names where it has no groups.
+
+    Args:
+        corpus: of one file; each record is a segment.
 
     Raises:
         InputError: there are no records.
@@ -170,29 +189,42 @@ def whole(corpus: Corpus) -> tuple[Records, list[str]]:
 
 
 def check_once(ids: list[str], corpus: Corpus) -> None:
-    """Refuse ids that come twice.
+    """Refuse ids that occur twice.
+
+    Args:
+        ids: of the segments, in the order of the file.
+        corpus: the file.
 
     Raises:
-        InputError: names the first, and its record.
+        InputError: an id occurs twice; names the first, and its record.
     """
     seen: set[str] = set()
     for i, name in enumerate(ids):
         if name in seen:
-            raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} comes a second time")
+            raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} occurs a second time")
         seen.add(name)
 
 
-def places(wanted: list[str], found: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:
-    """Where each wanted id is among those found; None if in the same order.
+def places(wanted: list[str], present: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:
+    """Return where each wanted id is in another file; None if both are in the same order.
+
+    Args:
+        wanted: ids of the references' segments.
+        present: ids of the other file's.
+        reference: the file of the references.
+        corpus: the other file.
+
+    Returns:
+        int64 [segments].
 
     Raises:
         InputError: one of the two files has an id that the other lacks.
     """
-    if wanted == found:
+    if wanted == present:
         return None
-    place = {name: i for i, name in enumerate(found)}
+    place = {name: i for i, name in enumerate(present)}
     missing = [name for name in wanted if name not in place]
-    surplus = sorted(set(found) - set(wanted))
+    surplus = sorted(set(present) - set(wanted))
     for names, has, lacks in ((missing, reference, corpus), (surplus, corpus, reference)):
         if names:
             more = f" ({len(names):,} in all)" if len(names) > 1 else ""
@@ -203,7 +235,12 @@ def places(wanted: list[str], found: list[str], reference: Corpus, corpus: Corpu
 
 
 def picked(records: Records, where: Integers) -> Records:
-    """The records at these places."""
+    """Return the records at these places.
+
+    Args:
+        records: of a whole file.
+        where: int64 [segments], indexes of records.
+    """
     references, _, documents = records
     counts = np.diff(references.offsets)[where]
     offsets = np.append(0, np.cumsum(counts)).astype(np.int64)

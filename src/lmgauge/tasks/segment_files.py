@@ -8,7 +8,7 @@ import sys
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
 from lmgauge.tasks.metrics.protocol import TaskMetric
-from lmgauge.tasks.segment_scoring import SegmentScores
+from lmgauge.tasks.scoring import SegmentScores
 
 
 class SegmentPrinter:
@@ -26,7 +26,11 @@ class SegmentPrinter:
         self._begun = False
 
     def write(self, block: SegmentScores) -> None:
-        """Adds the rows of a block."""
+        """Write the rows of a block.
+
+        Args:
+            block: scores of consecutive segments.
+        """
         lines = self._objects(block) if self._json else self._rows(block)
         sys.stdout.write(for_output("".join(line + "\n" for line in lines)))
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from lmgauge.tasks.texts import Texts
 
-__all__ = ["Tercom"]
-
 # What is between texts that are prepared together. No rule below looks across one: NUL is neither a letter nor skipped
 # between letters (the final sigma's rule), and there is a blank to both its sides.
 _BREAK = "\0"

@@ -34,15 +34,18 @@ class Texts:
 
     @classmethod
     def of_strings(cls, strings: Iterable[str], what: str = "text") -> Texts:
-        """Pack strings.
+        """Return strings as UTF-8.
 
         Args:
-            strings: the strings, in order.
+            strings: one for each segment, in order.
             what: what each is, for messages: "hypothesis", "reference".
 
         Raises:
-            UsageError: one of them is no string, or `strings` is a single one.
+            UsageError: one of them is not a string, or `strings` is a single one.
             InputError: one of them holds NUL or a lone surrogate.
+
+        >>> Texts.of_strings(["the", "cat"]).ends.tolist()
+        [3, 6]
         """
         if not isinstance(strings, Iterable) or isinstance(strings, (Mapping, Set)):
             raise UsageError(f"a list with a {what} for each segment is needed, not {type(strings).__name__}")
@@ -53,7 +56,14 @@ class Texts:
 
     @classmethod
     def of_bytes(cls, encoded: Sequence[bytes]) -> Texts:
-        """Pack strings that are valid UTF-8 already."""
+        """Return strings that are valid UTF-8 already.
+
+        Args:
+            encoded: the bytes of each.
+
+        >>> Texts.of_bytes([b"the", b"cat"]).strings()
+        ['the', 'cat']
+        """
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         ends = np.cumsum(lengths, dtype=np.int64)
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends - lengths, ends)
@@ -73,11 +83,25 @@ class Texts:
         return self.data, self.starts, self.ends
 
     def part(self, begin: int, end: int) -> Texts:
-        """Texts `begin` to `end` (excluded); nothing is copied."""
+        """Return texts `begin` to `end` (excluded); nothing is copied.
+
+        Args:
+            begin, end: numbers of segments.
+
+        >>> Texts.of_strings(["a", "b", "c"]).part(1, 3).strings()
+        ['b', 'c']
+        """
         return Texts(self.data, self.starts[begin:end], self.ends[begin:end])
 
     def picked(self, indexes: Integers) -> Texts:
-        """The texts with these indexes, in that order; nothing is copied."""
+        """Return the texts with these indexes, in that order; nothing is copied.
+
+        Args:
+            indexes: int64 [texts].
+
+        >>> Texts.of_strings(["a", "b", "c"]).picked(np.array([2, 0])).strings()
+        ['c', 'a']
+        """
         return Texts(self.data, self.starts[indexes], self.ends[indexes])
 
     def encoded(self) -> list[bytes]:
@@ -93,19 +117,29 @@ class Texts:
         return [text.decode("utf-8") for text in self.encoded()]
 
     def mapped(self, function: Callable[[str], str]) -> Texts:
-        """What a function makes of each text."""
+        """Return what a function makes of each text.
+
+        Args:
+            function: of the characters of one text.
+
+        >>> Texts.of_strings(["a", "b"]).mapped(str.upper).strings()
+        ['A', 'B']
+        """
         return Texts.of_bytes([function(text).encode() for text in self.strings()])
 
     def mapped_together(self, function: Callable[[str], str]) -> Texts:
-        """What a function makes of the texts, many at a time: one call for all is many times faster than one for each.
+        """Return what a function makes of the texts, many at a time: one call for all is faster than one for each.
 
         Args:
-            function: gets texts as one string with NUL, which no text holds, between them; it must leave those where they
-                are and look across none.
+            function: gets many texts as one string with NUL characters, which no text holds, between them; it must leave
+                those where they are and look across none.
+
+        >>> Texts.of_strings(["a", "b"]).mapped_together(str.upper).strings()
+        ['A', 'B']
         """
         parts = (self.part(begin, begin + _TOGETHER) for begin in range(0, len(self), _TOGETHER))
-        made = (function(b"\0".join(part.encoded()).decode("utf-8")).encode() for part in parts)
-        whole = np.frombuffer(b"\0".join(made), dtype=np.uint8)
+        results = (function(b"\0".join(part.encoded()).decode("utf-8")).encode() for part in parts)
+        whole = np.frombuffer(b"\0".join(results), dtype=np.uint8)
         breaks = np.flatnonzero(whole == 0).astype(np.int64)
         return Texts(whole, np.append(0, breaks + 1)[: len(self)], np.append(breaks, len(whole))[: len(self)])
 
@@ -114,10 +148,6 @@ class Texts:
         # NUL is neither a letter nor skipped between letters, so it ends the context that lower case looks at (for the
         # Greek sigma) as the end of a string does.
         return self.mapped_together(str.lower)
-
-    def joined(self, other: Texts) -> Texts:
-        """These texts, then the others; copies both."""
-        return Texts.of_bytes([*self.encoded(), *other.encoded()])
 
 
 def _encoded(text: str, what: str, i: int) -> bytes:
@@ -153,7 +183,14 @@ class References:
 
     @classmethod
     def of_streams(cls, streams: Sequence[Texts]) -> References:
-        """References that come as one list (file) each, all of the same length."""
+        """Return references that come as one list (file) each, all of the same length.
+
+        Args:
+            streams: each has one reference for every segment.
+
+        >>> References.of_streams([Texts.of_strings(["a"]), Texts.of_strings(["b"])]).texts.strings()
+        ['a', 'b']
+        """
         if len(streams) == 1:
             return cls.single(streams[0])
         whole = [text for texts in zip(*(stream.encoded() for stream in streams), strict=True) for text in texts]
@@ -161,11 +198,17 @@ class References:
 
     @classmethod
     def of_lists(cls, references: Sequence[str | Sequence[str | None]]) -> References:
-        """References as Python has them: a string for each segment, or a list of strings; None in a list is absent.
+        """Return references as Python has them: a string for each segment, or a list of strings; None in a list is absent.
+
+        Args:
+            references: of each segment.
 
         Raises:
-            UsageError: something is no string or list of strings.
-            InputError: a segment has no reference, or a text is none.
+            UsageError: something is not a string or a list of strings.
+            InputError: a segment has no reference, or a text holds NUL.
+
+        >>> References.of_lists(["a", ["b", None, "c"]]).offsets.tolist()
+        [0, 1, 3]
         """
         if not isinstance(references, Iterable) or isinstance(references, (Mapping, Set)):
             kind = type(references).__name__
@@ -174,8 +217,8 @@ class References:
             raise UsageError("references is one string: give a list with a string, or a list of strings, for each segment")
         flat: list[str] = []
         offsets = [0]
-        for i, given in enumerate(references):
-            several = [given] if isinstance(given, str) else [text for text in _listed(given, i) if text is not None]
+        for i, one in enumerate(references):
+            several = [one] if isinstance(one, str) else [text for text in _listed(one, i) if text is not None]
             if not several:
                 raise InputError(f"segment {i + 1} has no reference; give at least one (it may be an empty string)")
             flat.extend(several)
@@ -195,18 +238,29 @@ class References:
         return int(counts[0]) if (counts == counts[0]).all() else None
 
     def part(self, begin: int, end: int) -> References:
-        """The references of segments `begin` to `end` (excluded)."""
+        """Return the references of segments `begin` to `end` (excluded).
+
+        Args:
+            begin, end: numbers of segments.
+
+        >>> References.of_lists(["a", ["b", "c"]]).part(1, 2).texts.strings()
+        ['b', 'c']
+        """
         first, last = int(self.offsets[begin]), int(self.offsets[end])
         return References(self.texts.part(first, last), self.offsets[begin : end + 1] - first)
 
     def with_texts(self, texts: Texts) -> References:
-        """The same arrangement of other texts, as many as these."""
+        """Return the same arrangement of other texts.
+
+        Args:
+            texts: as many as these, for the same segments.
+        """
         return References(texts, self.offsets)
 
 
-def _listed(given: object, i: int) -> Sequence[str | None]:
-    if isinstance(given, (list, tuple)):
-        return given
-    if isinstance(given, np.ndarray):
-        return cast("list[str | None]", given.tolist())
-    raise UsageError(f"the references of segment {i + 1} are {type(given).__name__}, not a string or a list of strings")
+def _listed(texts: object, i: int) -> Sequence[str | None]:
+    if isinstance(texts, (list, tuple)):
+        return texts
+    if isinstance(texts, np.ndarray):
+        return cast("list[str | None]", texts.tolist())
+    raise UsageError(f"the references of segment {i + 1} are {type(texts).__name__}, not a string or a list of strings")

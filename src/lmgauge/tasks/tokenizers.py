@@ -84,12 +84,17 @@ TOKENIZERS = ("none", *OWN_KINDS, *_OUTSIDE)
 
 
 def check_tokenizer(name: str) -> None:
-    """Check that there is such a tokenizer and that what it needs is installed, before any text is read.
+    """Check that a tokenizer can be used, before a text is read.
+
+    Args:
+        name: one of `TOKENIZERS`, which cut a text into words.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no tokenizer of that name.
         MissingExtraError: a library it needs is not installed.
-        InputError: the file of its model is not there.
+        InputError: the file of its model is missing.
+
+    >>> check_tokenizer("13a")
     """
     if name not in TOKENIZERS:
         raise UsageError(f"tokenizer: {name!r} is not known; give one of {', '.join(TOKENIZERS)}")
@@ -120,17 +125,23 @@ def _model_file(key: str) -> tuple[str, str]:
 
 
 def tokenizer_signature(name: str) -> str:
-    """What a signature calls a tokenizer; those with a dictionary or a model name it.
+    """Return what a signature calls a tokenizer; those with a dictionary or a model name it.
+
+    Args:
+        name: one of `TOKENIZERS`, which cut a text into words.
 
     Raises:
         MissingExtraError: a library it needs is not installed.
         InputError: its model is missing or damaged.
+
+    >>> tokenizer_signature("13a")
+    '13a'
     """
     return str(_outside(name).signature()) if name in _OUTSIDE else name
 
 
 def tokenized(texts: Texts, name: str, threads: int = 1) -> Texts:
-    """The texts with white space between their tokens, and nowhere else in them.
+    """Return the texts with white space between their tokens, and nowhere else in them.
 
     Args:
         texts: any texts; white space at the end of each is removed first.
@@ -143,6 +154,9 @@ def tokenized(texts: Texts, name: str, threads: int = 1) -> Texts:
     Raises:
         MissingExtraError: a library it needs is not installed.
         InputError: its model is missing or damaged.
+
+    >>> tokenized(Texts.of_strings(["It's on, mat."]), "13a").strings()[0].split()
+    ["It's", 'on', ',', 'mat', '.']
     """
     if name == "none":
         return texts
@@ -198,8 +212,8 @@ def _international_classes() -> Classes:
     regex = _regex()
     classes = np.zeros(CODE_POINTS, dtype=np.uint8)
     for code, category in ((1, "S"), (2, "N"), (3, "P")):
-        for found in regex.finditer(rf"\p{{{category}}}+", _all_characters()):
-            begin, end = found.span()
+        for match in regex.finditer(rf"\p{{{category}}}+", _all_characters()):
+            begin, end = match.span()
             # No category holds characters on both sides of the surrogates next to each other.
             shift = SURROGATES[1] - SURROGATES[0] if begin >= SURROGATES[0] else 0
             classes[begin + shift : end + shift] = code

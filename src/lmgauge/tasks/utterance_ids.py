@@ -59,13 +59,13 @@ class _File:
         for line in texts.part(0, looked_at).strings():
             self.lines += 1
             for k, known in enumerate(_FORMATS):
-                ids, found = self.ids[k], known.id_of(line)
-                if ids is None or found is None or found in ids:
+                ids, utterance = self.ids[k], known.id_of(line)
+                if ids is None or utterance is None or utterance in ids:
                     self.ids[k] = None
                 else:
-                    ids.add(found)
+                    ids.add(utterance)
 
-    def found(self, k: int) -> set[str]:
+    def ids_in(self, k: int) -> set[str]:
         """Return the ids in format `k`; none if a line has none, or there is but one line."""
         return (self.ids[k] or set()) if self.lines > 1 else set()
 
@@ -91,11 +91,11 @@ class UtteranceIds:
         """Return a sentence that says which files hold ids, and what to do; None if there are none.
 
         Args:
-            names: of the references' file, then of each system's.
+            names: of the references' file, then of each system's; a line of each is a segment.
         """
         for k, known in enumerate(_FORMATS):
-            ids = self._references.found(k)
-            with_ids = [name for file, name in zip(self._outputs, names[1:], strict=True) if ids & file.found(k)]
+            ids = self._references.ids_in(k)
+            with_ids = [name for file, name in zip(self._outputs, names[1:], strict=True) if ids & file.ids_in(k)]
             if with_ids:
                 return (
                     f"every line of {' and '.join([names[0], *with_ids])} {known.where} with an id ({min(ids)}), as in "

@@ -16,19 +16,19 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary, VocabularyBuilder
 
 _DONE, _GROW, _RESERVED, _ROOM = range(4)
-_GIVEN = 3
+_ALREADY_CUT = 3
 _SEGMENT, _WRITTEN, _SIZE = 0, 3, 4  # of the kernel's EncodeState
 _NO_TOKENS = (np.zeros(0, np.uint8),) + (np.zeros(0, np.int64),) * 4
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Ids of consecutive segments, each closed by `</s>`.
+    """Ids of consecutive segments, each closed by `</s>` unless that was left out.
 
     Attributes:
         ids: uint32 [n], with `<s>` before each segment where sentences are contexts of their own.
-        span_ends: int64 [n] or empty: where each token's span ends in its segment's UTF-8 text.
-        lossy: bool [segments], whether the tokens do not give the segment back exactly.
+        span_ends: int64 [n] or empty: where each token's span ends in its segment's UTF-8 text, in bytes.
+        lossy: bool [segments], True where the tokens do not give the segment back exactly.
     """
 
     ids: NDArray[np.uint32]
@@ -37,7 +37,7 @@ class Encoded:
 
     @property
     def lossy_segments(self) -> int:
-        """Number of segments that the tokens do not give back exactly."""
+        """The number of segments that the tokens do not give back exactly."""
         return int(np.count_nonzero(self.lossy))
 
 
@@ -51,19 +51,35 @@ def encode(
     reserved: ReservedPolicy = "refuse",
     spans: bool = False,
 ) -> Encoded:
-    """Turns segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`.
+    """Turn segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`.
+
+    Args:
+        segments: the text.
+        tokenizer: cuts it into tokens.
+        vocabulary: the ids of tokens.
+        bos: True puts `<s>` before each segment.
+        eos: True puts `</s>` after each segment.
+        reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, an ordinary word, or (unk) `<unk>` the unknown word.
+        spans: True fills `span_ends`.
 
     Raises:
-        InputError: the text contains `<unk>`, `<s>` or `</s>` and `reserved` is "refuse" (or it is "unk" and another
-            reserved token than `<unk>` is met).
+        InputError: the text contains `<unk>`, `<s>` or `</s>`, and `reserved` is refuse; or unk, and it is not `<unk>`.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> from lmgauge.text.tokenizers import make_tokenizer
+        >>> vocabulary = Vocabulary.from_tokens(["a", "b"])  # ids 3 and 4
+        >>> for block in Corpus.from_strings(["a b", "c"]):
+        ...     print(encode(block, make_tokenizer("whitespace"), vocabulary, bos=True).ids)
+        [1 3 4 2 1 0 2]
     """
     if tokenizer.kernel is None:
         tokens = tokenizer.tokenize(segments)
-        mode, lossy = _GIVEN, tokens.lossy
-        given = (tokens.data, tokens.starts, tokens.ends, tokens.counts, tokens.span_ends)
+        mode, lossy = _ALREADY_CUT, tokens.lossy
+        cut = (tokens.data, tokens.starts, tokens.ends, tokens.counts, tokens.span_ends)
         capacity = len(tokens.starts)
     else:
-        mode, lossy, given = tokenizer.kernel, np.zeros(len(segments), bool), _NO_TOKENS
+        mode, lossy, cut = tokenizer.kernel, np.zeros(len(segments), bool), _NO_TOKENS
         length = int(np.sum(segments.ends - segments.starts))
         capacity = length // 2 + len(segments) if tokenizer.unit == "word" else length
     ids = np.empty(capacity + 2 * len(segments) + 1, np.uint32)
@@ -71,13 +87,13 @@ def encode(
     builder = vocabulary if isinstance(vocabulary, VocabularyBuilder) else None
     state = np.array([0, -1, 0, 0, 0 if builder is None else builder.size, -1, 0], np.int64)
     if tokenizer.unit == "subword" and reserved == "refuse":
-        reserved = "unk"  # a tokenizer's own unknown token is none of the text's words
+        reserved = "unk"  # a tokenizer's own unknown token is not a word of the text
     options = (mode, RESERVED_POLICIES.index(reserved), bos, eos)
     irregular = np.zeros(len(segments) if mode == 0 else 0, np.uint8)
     kernel = _native.encode_segments if builder is None else _native.intern_segments
     text = (segments.data, segments.starts, segments.ends)
     while True:
-        status = kernel(text, given, vocabulary.arrays, options, state, ids, span_ends, irregular)
+        status = kernel(text, cut, vocabulary.arrays, options, state, ids, span_ends, irregular)
         if builder is not None:
             builder.size = int(state[_SIZE])
         if status == _GROW and builder is not None:
@@ -87,7 +103,7 @@ def encode(
         elif status == _DONE:
             break
         else:
-            raise RuntimeError("the encoder ran out of room that was computed to suffice")
+            raise RuntimeError("the encoder ran out of room that should have sufficed")
     written = int(state[_WRITTEN])
     if len(irregular):
         lossy = irregular.astype(bool)
@@ -103,11 +119,11 @@ def _reserved_error(segments: Segments, first: int, policy: ReservedPolicy) -> I
                 line = segments.line(index)
                 name = word.decode()
                 remedy = (
-                    "--reserved escape takes it as an ordinary word, --reserved unk as the unknown word"
+                    "--reserved escape reads it as an ordinary word, --reserved unk as the unknown word"
                     if word == b"<unk>"
-                    else "--reserved escape takes it as an ordinary word"
+                    else "--reserved escape reads it as an ordinary word"
                 )
                 return InputError(f"{segments.source}, line {line}: the text contains the reserved token {name}; {remedy}")
     return InputError(
-        f"{segments.source}: the text contains a reserved token; --reserved escape takes it as an ordinary word"
+        f"{segments.source}: the text contains a reserved token; --reserved escape reads it as an ordinary word"
     )

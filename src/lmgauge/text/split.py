@@ -10,12 +10,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from filecmp import cmp
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import DEFAULT_SEED
+from lmgauge.choices import DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
 from lmgauge.text.documents import Corpus, Segments
@@ -32,7 +32,7 @@ class Split:
         assignment: uint8 [segments], index into `PARTS` in reading order.
         fractions: the share of each part that was asked for.
         seed: the seed used.
-        by_group: True if the segments of a group stay together.
+        by: what stays together: "group", "document" or None.
         records: True if segments are records or documents, which may hold newlines.
         sha256: digest of the text that was split.
     """
@@ -40,7 +40,7 @@ class Split:
     assignment: NDArray[np.uint8]
     fractions: tuple[float, float, float]
     seed: int
-    by_group: bool
+    by: SplitBy | None
     records: bool
     sha256: str
 
@@ -64,11 +64,11 @@ def split_corpus(
     fractions: Sequence[float] = DEFAULT_FRACTIONS,
     *,
     seed: int = DEFAULT_SEED,
-    by_group: bool = False,
+    by: SplitBy | None = None,
 ) -> Split:
     """Assign each segment of a corpus to training, validation or test part.
 
-    The assignment depends on the seed, the fractions and the number of segments alone (with `by_group` on the sizes
+    The assignment depends on the seed, the fractions and the number of segments alone (with `by` on the sizes
     of the groups too), on any machine and with any version of any library.
 
     Args:
@@ -76,7 +76,8 @@ def split_corpus(
         fractions: shares of train, validation and test; they sum to one. By segment they are met to the nearest
             segment, by group as nearly as whole groups allow.
         seed: any integer from 0 to 2**64 - 1.
-        by_group: keep the segments of a group (a file, unless the corpus says otherwise) together.
+        by: "group" keeps the segments of a group (a file, unless the corpus says otherwise) together, "document" those of a
+            document.
 
     Raises:
         UsageError: fractions or seed out of range, or a single group to split by.
@@ -87,25 +88,28 @@ def split_corpus(
         {'train': 8, 'validation': 1, 'test': 1}
     """
     shares = _check(fractions, seed)
+    if by not in (None, *SPLIT_BY):
+        raise UsageError(f"by {by!r}: choose {' or '.join(SPLIT_BY)}, or None")
     sizes = []
-    groups: list[NDArray[np.int32]] = []
+    groups: list[NDArray[np.integer[Any]]] = []
     records = False
     for part in corpus:
         sizes.append(part.ends - part.starts + part.terminator)
         records |= part.terminator == 0
-        if by_group:
-            groups.append(part.groups if part.groups is not None else np.zeros(len(part), dtype=np.int32))
+        if by is not None:
+            codes = part.groups if by == "group" else part.documents
+            groups.append(np.zeros(len(part), dtype=np.int32) if codes is None else codes)
     if not sizes:
         raise InputError("there is no text to split: the input is empty")
     total = sum(map(len, sizes))
-    if by_group:
+    if by is not None:
         assignment = _assign_groups(np.concatenate(groups), np.concatenate(sizes), shares, seed)
     else:
         rank = np.empty(total, dtype=np.int64)
         rank[_shuffled(total, seed)] = np.arange(total)
         bounds = [round(share * total) for share in (shares[0], shares[0] + shares[1])]
         assignment = np.searchsorted(bounds, rank, side="right").astype(np.uint8)
-    return Split(assignment, shares, seed, by_group, records, corpus.report.sha256)
+    return Split(assignment, shares, seed, by, records, corpus.report.sha256)
 
 
 def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
@@ -132,12 +136,12 @@ def _shuffled(n: int, seed: int) -> NDArray[np.int64]:
 
 
 def _assign_groups(
-    codes: NDArray[np.int32], sizes: NDArray[np.int64], shares: tuple[float, float, float], seed: int
+    codes: NDArray[np.integer[Any]], sizes: NDArray[np.int64], shares: tuple[float, float, float], seed: int
 ) -> NDArray[np.uint8]:
     """Return the part of each segment, whole groups together.
 
     Args:
-        codes: int32 [segments], group of each segment.
+        codes: integers [segments], group of each segment.
         sizes: int64 [segments], bytes of each segment.
         shares: of the bytes, for each part.
         seed: of the order in which groups are dealt.
@@ -145,14 +149,17 @@ def _assign_groups(
     group_bytes = np.zeros(int(codes.max()) + 1, dtype=np.int64)
     np.add.at(group_bytes, codes, sizes)
     if len(group_bytes) < 2:
-        raise UsageError("there is one group only, so nothing to split by: give several files, or a --group field")
+        raise UsageError(
+            "there is one group only, so nothing to split by: give several files, or a field for --group or --document"
+        )
     order = _shuffled(len(group_bytes), seed)
     # A group belongs where its middle falls when the groups are laid end to end in the shuffled order.
     middle = np.cumsum(group_bytes[order]) - group_bytes[order] / 2
     bounds = np.array([shares[0], shares[0] + shares[1]]) * group_bytes.sum()
     part = np.empty(len(group_bytes), dtype=np.uint8)
     part[order] = np.searchsorted(bounds, middle, side="right")
-    return part[codes]
+    assignment: NDArray[np.uint8] = part[codes]
+    return assignment
 
 
 def write_split(
@@ -161,7 +168,7 @@ def write_split(
     fractions: Sequence[float] = DEFAULT_FRACTIONS,
     *,
     seed: int = DEFAULT_SEED,
-    by_group: bool = False,
+    by: SplitBy | None = None,
 ) -> list[WrittenPart]:
     """Split a corpus and write the parts: train.txt, validation.txt, test.txt, a segment a line, in reading order.
 
@@ -171,7 +178,7 @@ def write_split(
     Args:
         corpus: the text; it is read twice.
         directory: where to write; made if it is not there.
-        fractions, seed, by_group: as in `split_corpus`.
+        fractions, seed, by: as in `split_corpus`.
 
     Returns:
         The parts written.
@@ -184,7 +191,7 @@ def write_split(
     """
     if not corpus.rereadable:
         raise UsageError("splitting reads the text twice, and standard input can be read only once: save it first")
-    split = split_corpus(corpus, fractions, seed=seed, by_group=by_group)
+    split = split_corpus(corpus, fractions, seed=seed, by=by)
     suffix = ".jsonl" if split.records else ".txt"
     folder = Path(directory)
     paths = [folder / (name + suffix) if share else None for name, share in zip(PARTS, split.fractions, strict=True)]

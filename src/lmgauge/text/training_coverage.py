@@ -1,15 +1,14 @@
-"""What of a test text the training text holds: how often each word, and how long an n-gram that ends there.
+"""How well training text covers a test text: for each word its count, and the longest n-gram that ends with it.
 
 >>> from lmgauge.text.documents import Corpus
 >>> train, test = Corpus.from_strings(["a b c", "b"]), Corpus.from_strings(["a b", "c b x"])
->>> seen = seen_in_training(train, test)
->>> seen.counts.tolist(), seen.longest.tolist()
+>>> coverage = find_training_coverage(train, test)
+>>> coverage.counts.tolist(), coverage.longest.tolist()
 ([1, 2, 1, 2, 0], [1, 2, 1, 1, 0])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError, UsageError
+from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.encoding import encode
 from lmgauge.text.tokenizers import WhitespaceTokenizer
@@ -29,19 +29,19 @@ _SLOTS_PER_NGRAM = 1.4
 
 
 @dataclass(frozen=True)
-class SeenInTraining:
-    """For each word of a test text, in reading order, what the training text knows of it.
+class TrainingCoverage:
+    """For each word of a test text, in reading order, how often and in how long an n-gram the training text has it.
 
     Words are runs of bytes that are not ASCII white space, as they stand (`<unk>` in a text is a word like any other).
-    N-grams lie within a segment, in the test as in the training text; sentence ends are no part of them.
+    N-grams lie within a segment, in the test as in the training text, and do not include sentence ends.
 
     Attributes:
         counts: int64 [words], how often the word occurs in the training text.
         longest: uint8 [words], the length of the longest n-gram of at most `max_order` words that ends with this word,
             begins in its segment, and occurs in a segment of the training text; 0 where the word itself does not.
         first_words: int64 [segments + 1]; the words of segment i are `first_words[i]` up to `first_words[i + 1]`.
-        max_order: the longest n-grams looked for.
-        train_words: how many words the training text has.
+        max_order: length of the longest n-grams searched for, in words.
+        train_words: number of words in the training text.
         train_sha256: digest of the training text.
     """
 
@@ -53,44 +53,42 @@ class SeenInTraining:
     train_sha256: str
 
     def of(self, block: Segments) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
-        """Return what belongs to consecutive segments of the test, such as a block of its corpus.
+        """Return the figures of consecutive segments of the test, such as a block of its corpus.
 
         Args:
-            block: segments of the text that was given as test, read in the same way.
+            block: segments of the test text, read in the same way.
 
         Returns:
-            `counts` and `longest` of their words, and int64 [segments], how many words each has.
+            `counts` (int64 [words]) and `longest` (uint8 [words]) of their words, and int64 [segments], words of each.
         """
         firsts = self.first_words[block.first : block.first + len(block) + 1]
         words = slice(int(firsts[0]), int(firsts[-1]))
         return self.counts[words], self.longest[words], np.diff(firsts)
 
 
-def seen_in_training(
+def find_training_coverage(
     train: Corpus,
     test: Corpus,
     *,
     max_order: int = 5,
     threads: int | None = None,
-    progress: Callable[[int], None] = lambda done: None,
-) -> SeenInTraining:
-    """Read a test text into memory and a training text block by block, and tell what of the one is in the other.
+) -> TrainingCoverage:
+    """Read a test text into memory and a training text block by block, and find the one in the other.
 
     Memory is bounded by the test: about 50 bytes a word of it, at the default order.
 
     Args:
         train: the training text; read once.
         test: the test text; read once.
-        max_order: how long n-grams to look for, in words.
-        threads: how many; nothing depends on it.
-        progress: called with the bytes of training text read so far.
+        max_order: length of the longest n-grams to search for, 1 to 255 words.
+        threads: number of threads; nothing depends on it.
 
     Raises:
         InputError: test or training text has no words.
         UsageError: `max_order` is not between 1 and 255.
     """
     if not 1 <= max_order <= MAX_ORDER:
-        raise UsageError(f"max_order: {max_order} is no length of n-grams; give 1 to {MAX_ORDER}")
+        raise UsageError(f"max_order must be the length of n-grams, 1 to {MAX_ORDER}; got {max_order}")
     tokenizer, builder = WhitespaceTokenizer(), VocabularyBuilder()
     parts = [encode(block, tokenizer, builder, bos=False, reserved="escape").ids for block in test]
     ids = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
@@ -99,31 +97,33 @@ def seen_in_training(
     if not is_word.any():
         raise InputError("the test text has no words: is it the right file?")
     vocabulary = builder.finish()
+    # numbers[k - 2][i] is the number of the k-gram that ends at token i; the kernel sets flags[k - 2] of that number where
+    # the training text has the k-gram.
     numbers, keys = _number_ngrams(ids, is_word, max_order)
     flags = [np.zeros(len(table), np.uint8) for table in keys]
 
     def mark(block: Segments) -> tuple[NDArray[np.int64], int, int]:
-        found = encode(block, tokenizer, vocabulary, bos=False, reserved="escape").ids
-        _native.mark_ngrams(found, keys, flags)
-        return np.bincount(found, minlength=len(vocabulary)), len(found) - len(block), block.byte_count()
+        words = encode(block, tokenizer, vocabulary, bos=False, reserved="escape").ids
+        _native.mark_ngrams(words, keys, flags)
+        return np.bincount(words, minlength=len(vocabulary)), len(words) - len(block), block.byte_count()
 
     counts, train_words, done = np.zeros(len(vocabulary), np.int64), 0, 0
     for block_counts, words, size in map_in_order(mark, train, thread_count(threads)):
         counts += block_counts
         train_words += words
         done += size
-        progress(done)
+        say_progress(f"read {done / 1e6:,.0f} MB of training text")
     if not train_words:
         raise InputError("the training text has no words: is it the right file?")
     counts[: EOS + 1] = 0
     of_word = counts[ids[is_word]]
     longest = (of_word > 0).astype(np.uint8)
     for order, (number, flag) in enumerate(zip(numbers, flags, strict=True), start=2):
-        there = number[is_word]
-        longest[(there != _NONE) & (flag[np.minimum(there, len(flag) - 1)] > 0)] = order
+        of_words = number[is_word]
+        longest[(of_words != _NONE) & (flag[np.minimum(of_words, len(flag) - 1)] > 0)] = order
     ends = np.flatnonzero(~is_word)
     first_words = np.concatenate(([0], ends - np.arange(len(ends)))).astype(np.int64)
-    return SeenInTraining(of_word, longest, first_words, max_order, train_words, train.report.sha256)
+    return TrainingCoverage(of_word, longest, first_words, max_order, train_words, train.report.sha256)
 
 
 def _number_ngrams(

@@ -1,6 +1,6 @@
 """Token strings and their ids.
 
-Ids 0, 1 and 2 are `<unk>`, `<s>` and `</s>` in every vocabulary. In a *closed* vocabulary `<unk>` is no event: unseen
+Ids 0, 1 and 2 are `<unk>`, `<s>` and `</s>` in every vocabulary. In a *closed* vocabulary `<unk>` is not an event: unseen
 words have probability zero instead of sharing the mass that smoothing leaves to it.
 """
 
@@ -30,7 +30,12 @@ class Vocabulary:
         slots: uint64 [power of two], open hash table: upper half of the string's hash << 32 | id + 1.
         offsets: int64 [size + 1], where each string starts in `bytes`.
         bytes: uint8, the strings one after another, and 8 spare bytes.
-        closed: whether `<unk>` is excluded from the events.
+        closed: True excludes `<unk>` from the events.
+
+    Example:
+        >>> vocabulary = Vocabulary.from_tokens(["the", "cat"])
+        >>> vocabulary.id("cat"), vocabulary.id("dog"), vocabulary.token(3)
+        (4, 0, 'the')
     """
 
     def __init__(
@@ -40,10 +45,18 @@ class Vocabulary:
 
     @classmethod
     def from_tokens(cls, tokens: Iterable[str], *, closed: bool = False) -> Vocabulary:
-        """The vocabulary of these tokens, in this order, after the three special ones.
+        """Return the vocabulary of these tokens, in this order, after the three special ones.
+
+        Args:
+            tokens: strings.
+            closed: True excludes `<unk>` from the events.
 
         Raises:
-            InputError: a token is empty, special or comes twice.
+            InputError: a token is empty, special or listed twice.
+
+        Example:
+            >>> list(Vocabulary.from_tokens(["a"]))
+            ['<unk>', '<s>', '</s>', 'a']
         """
         seen = dict.fromkeys(SPECIAL_TOKENS)
         for token in tokens:
@@ -63,7 +76,13 @@ class Vocabulary:
 
     @classmethod
     def from_strings(cls, offsets: NDArray[np.int64], data: NDArray[np.uint8], *, closed: bool) -> Vocabulary:
-        """The vocabulary of strings laid out as `offsets` and `data` say; builds the hash table."""
+        """Return the vocabulary of strings that lie one after another in `data`, with its hash table.
+
+        Args:
+            offsets: int64 [size + 1], where each token begins, in bytes.
+            data: uint8, the strings and 8 spare bytes.
+            closed: True excludes `<unk>` from the events.
+        """
         size = len(offsets) - 1
         slots = np.zeros(1 << max(4, (3 * size).bit_length()), np.uint64)
         # The kernel takes one mutable triple, though it writes to the slots alone.
@@ -72,7 +91,7 @@ class Vocabulary:
 
     @property
     def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
-        """What the kernels take."""
+        """The arrays that the kernels take."""
         return self.slots, self.offsets, self.bytes
 
     def __len__(self) -> int:
@@ -86,7 +105,7 @@ class Vocabulary:
 
     @property
     def event_count(self) -> int:
-        """How many tokens can be predicted: all but `<s>`, and but `<unk>` where the vocabulary is closed."""
+        """The number of tokens that can be predicted: all but `<s>`, and but `<unk>` where the vocabulary is closed."""
         return len(self) - 1 - int(self.closed)
 
     @cached_property
@@ -97,10 +116,10 @@ class Vocabulary:
         return [whole[start:end].decode("utf-8", "replace") for start, end in pairwise(bounds)]
 
     def token(self, token_id: int) -> str:
-        """The string of an id.
+        """Return the string of an id.
 
         Raises:
-            InputError: no such id.
+            InputError: the id is outside the vocabulary.
         """
         if not 0 <= token_id < len(self):
             raise InputError(f"token id {token_id} is outside the vocabulary of {len(self):,} tokens")
@@ -108,11 +127,16 @@ class Vocabulary:
         return self.bytes[start:end].tobytes().decode("utf-8", "replace")
 
     def id(self, token: str) -> int:
-        """The id of a string; that of `<unk>` where it is unknown."""
+        """Return the id of a token; that of `<unk>` where it is unknown."""
         return max(self._find(token), UNK)
 
     def ids(self, tokens: Sequence[str]) -> NDArray[np.uint32]:
-        """Ids of many strings."""
+        """Return the ids of many tokens, uint32 [n].
+
+        Example:
+            >>> Vocabulary.from_tokens(["a", "b"]).ids(["b", "a", "c"]).tolist()
+            [4, 3, 0]
+        """
         return np.array([self.id(token) for token in tokens], np.uint32)
 
     def _find(self, token: str) -> int:
@@ -124,7 +148,7 @@ class Vocabulary:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the token strings in order and whether the vocabulary is closed."""
+        """SHA-256 over the tokens in order, and over whether the vocabulary is closed."""
         digest = hashlib.sha256(b"closed" if self.closed else b"open")
         digest.update(np.ascontiguousarray(self.offsets, "<i8").data)
         digest.update(self.bytes[: self.offsets[-1]].data)
@@ -149,11 +173,11 @@ class VocabularyBuilder:
 
     @property
     def arrays(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
-        """What the kernels take."""
+        """The arrays that the kernels take."""
         return self.slots, self.offsets, self.bytes
 
     def grow(self) -> None:
-        """Doubles what a kernel found too small."""
+        """Double the arrays that a kernel found too small."""
         used = int(self.offsets[self.size])
         if 4 * self.size > len(self.slots):
             self.slots = np.zeros(4 * len(self.slots), np.uint64)
@@ -165,7 +189,11 @@ class VocabularyBuilder:
             self.bytes = np.concatenate((self.bytes, np.zeros_like(self.bytes)))
 
     def finish(self, *, closed: bool = False) -> Vocabulary:
-        """The vocabulary of what was read."""
+        """Return the vocabulary of the tokens that were read.
+
+        Args:
+            closed: True excludes `<unk>` from the events.
+        """
         used = int(self.offsets[self.size])
         data = np.concatenate((self.bytes[:used], np.zeros(_SPARE_BYTES, np.uint8)))
         return Vocabulary.from_strings(self.offsets[: self.size + 1].copy(), data, closed=closed)
@@ -174,21 +202,26 @@ class VocabularyBuilder:
 def restrict(
     vocabulary: Vocabulary, counts: NDArray[np.int64], *, min_count: int = 1, size: int | None = None
 ) -> tuple[Vocabulary, NDArray[np.uint32]]:
-    """The vocabulary without rare tokens, and the new id of each old one (`<unk>` for those left out).
+    """Return the vocabulary without rare tokens, and the new id of each old one (`<unk>` for those left out), uint32 [n].
 
     Args:
-        vocabulary: what to restrict.
+        vocabulary: the vocabulary of the text.
         counts: int64 [len(vocabulary)], occurrences of each token.
         min_count: tokens that occur less often are left out.
         size: at most this many tokens stay, the special ones not counted: the most frequent, ties by first occurrence.
 
     Raises:
         UsageError: `min_count` or `size` is not positive.
+
+    Example:
+        >>> small, new_ids = restrict(Vocabulary.from_tokens(["a", "b"]), np.array([0, 2, 2, 1, 3]), min_count=2)
+        >>> small.tokens[3:], new_ids.tolist()
+        (['b'], [0, 1, 2, 0, 3])
     """
     if min_count < 1:
-        raise UsageError(f"min-count {min_count}: a word that counts must occur at least once; give 1 or more")
+        raise UsageError(f"min-count {min_count}: it must be 1 or more")
     if size is not None and size < 1:
-        raise UsageError(f"vocab-size {size}: a vocabulary needs at least one word")
+        raise UsageError(f"vocab-size {size}: it must be 1 or more")
     kept = counts >= min_count
     kept[:3] = True
     if size is not None and size < np.count_nonzero(kept) - 3:

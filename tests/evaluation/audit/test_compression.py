@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import Sound, SoundWithoutEnds
 
 from lmgauge.errors import MissingExtraError
-from lmgauge.evaluation.audit import FAIL, NOT_CHECKED, PASS, audit
 from lmgauge.evaluation.audit.compression import EventCoder, NoCodeError, check_compression, decode_segments, encode_segments
-from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
+from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS
+from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.models.custom import CustomModel
+from lmgauge.scores import iter_segments
 from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS
 
@@ -74,21 +76,27 @@ def test_impossible_events_have_no_code() -> None:
         coder.encode(encoder, 0, np.full(4, -np.inf))
 
 
+def rows_beside(model: CustomModel, lines: Sequence[str]) -> list[Rows]:
+    """The rows of lines, beside them."""
+    segments = iter_segments(model.score(Corpus.from_strings(lines)))
+    return [Rows.beside(rows, lines[rows.segment].encode()) for rows in segments]
+
+
 def scored(model: Sound, lines: Sequence[str]) -> tuple[Subject, list[Rows]]:
-    return Subject(model), list(rows_of(model.score(Corpus.from_strings(lines))))
+    return Subject(model), rows_beside(model, lines)
 
 
 def test_decoding_needs_model_and_code_alone() -> None:
     subject, rows = scored(Sound(LINES), LINES)
     code = encode_segments(subject, rows)
-    assert code.dtype == np.uint32
+    assert {lane.words.dtype for lane in code} == {np.dtype(np.uint32)}
     fresh = Subject(Sound(LINES))
-    assert decode_segments(fresh, code) == [part.ids.tolist() for part in rows]
+    assert decode_segments(fresh, code) == [part.token_ids.tolist() for part in rows]
 
 
 def test_segments_without_an_end_tell_their_length() -> None:
     subject, rows = scored(SoundWithoutEnds(LINES), LINES[:3])
-    assert decode_segments(subject, encode_segments(subject, rows)) == [part.ids.tolist() for part in rows]
+    assert decode_segments(subject, encode_segments(subject, rows)) == [part.token_ids.tolist() for part in rows]
 
 
 def test_long_texts_are_coded_in_lanes() -> None:
@@ -103,10 +111,10 @@ def test_long_texts_are_coded_in_lanes() -> None:
     words = np.array([f"w{i}" for i in range(2045)])
     lines = [" ".join(line) for line in np.random.default_rng(1).choice(words, (700, 10)).tolist()]
     model = Uniform(words.tolist())
-    subject, rows = Subject(model), list(rows_of(model.score(Corpus.from_strings(lines))))
+    subject, rows = Subject(model), rows_beside(model, lines)
     code = encode_segments(subject, rows)
-    assert int(code[0]) > 1
-    assert decode_segments(subject, code) == [part.ids.tolist() for part in rows]
+    assert len(code) > 1
+    assert decode_segments(subject, code) == [part.token_ids.tolist() for part in rows]
     length, decoding = check_compression(subject, rows)
     assert length.verdict == decoding.verdict == PASS, (length, decoding)
 
@@ -116,7 +124,7 @@ def test_another_model_cannot_read_it() -> None:
     code = encode_segments(subject, rows)
     other = Subject(Sound([*LINES[1:], LINES[0], "dream dream dream"]))
     with contextlib.suppress(NoCodeError):
-        assert decode_segments(other, code) != [part.ids.tolist() for part in rows]
+        assert decode_segments(other, code) != [part.token_ids.tolist() for part in rows]
 
 
 def test_a_model_that_predicts_otherwise_while_decoding_fails() -> None:
@@ -145,7 +153,7 @@ def test_impossible_segments_are_left_out() -> None:
         assert length.verdict == decoding.verdict == PASS
         assert length.details["impossible_segments"] == 1
         assert "Left out: 1 segment with an event of probability zero" in length.evidence
-        nothing = check_compression(subject, [part for part in rows if word in part.ids])
+        nothing = check_compression(subject, [part for part in rows if word in part.token_ids])
     assert {check.verdict for check in nothing} == {NOT_CHECKED}
     assert "infinitely many bits" in nothing[0].evidence
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import Sound, without
 
-from lmgauge.evaluation.audit import FAIL, PASS, audit
+from lmgauge.evaluation.audit.results import FAIL, PASS
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import (
     GALLERY,
     UNPROVABLE,
@@ -19,7 +20,7 @@ from tests.evaluation.audit.gallery import (
 )
 
 from lmgauge.errors import CheckFailedError
-from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Audit, audit
+from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Audit
 from lmgauge.text.documents import Corpus
 
 

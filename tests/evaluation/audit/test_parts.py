@@ -12,18 +12,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import OtherTemperature, Sound
 
 import lmgauge
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.audit import FAIL, LEVELS, NOT_CHECKED, PASS, Check, audit, check_contamination
-from lmgauge.evaluation.audit.contamination import NothingToCompareError
+from lmgauge.evaluation.audit.contamination import NothingToCompareError, check_contamination
 from lmgauge.evaluation.audit.coverage import recount
 from lmgauge.evaluation.audit.normalization import log_sum_exp
-from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of, rows_of
+from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_CHECKED, PASS, Check
+from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
 from lmgauge.evaluation.audit.sample import Portion, sampled_events
 from lmgauge.evaluation.audit.spelling import Spelling, read_metaspace
-from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, Strings
+from lmgauge.scores import EOS_KIND, OOV
 from lmgauge.text.documents import Corpus
 
 LINES = ["to be or not to be", "that is the question", "to sleep", "", "perchance to dream"]
@@ -74,18 +75,6 @@ def test_a_portion_of_a_stream_is_its_beginning() -> None:
     for i in range(100):
         portion.offer(rows(i, "x" * 9, ["x"], [9]))
     assert [part.segment for part in portion.segments()] == [0, 1, 2, 3, 4]
-
-
-def test_rows_that_came_in_two_batches_are_one_segment() -> None:
-    def batch(segments: list[int], events: list[int], tokens: list[str]) -> ScoreBatch:
-        n = len(tokens)
-        ids = np.arange(n, dtype=np.uint32)
-        arrays = (np.array(segments, np.int64), np.array(events, np.int64), ids)
-        return ScoreBatch(*arrays, Strings(tokens), np.zeros(n), np.zeros(n, np.uint8), np.arange(n, dtype=np.int64))
-
-    found = list(rows_of([batch([0, 1], [1, 2], ["a", "b", "c"]), batch([1, 2], [1, 1], ["d", "e"])]))
-    assert [part.segment for part in found] == [0, 1, 2]
-    assert [part.tokens() for part in found] == [["a"], ["b", "c", "d"], ["e"]]
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n"), max_size=8), max_size=6))
@@ -226,11 +215,11 @@ def test_a_tolerance_has_its_limits() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"levels": ["coverage", "truth"]}, "level 'truth' is not known"),
-        ({"contexts": 0}, "at least 1 context"),
-        ({"compression_bytes": 0}, "at least 1 context"),
+        ({"levels": ["coverage", "truth"]}, "'truth' is not a level"),
+        ({"contexts": 0}, "contexts must be 1 or more; got 0"),
+        ({"compression_bytes": 0}, "compression_bytes must be 1 or more"),
         ({"max_overlap": 2}, "between 0 and 1"),
-        ({"sum_tolerance": 0.5}, "no rounding"),
+        ({"sum_tolerance": 0.5}, "not rounding"),
     ],
 )
 def test_arguments_out_of_range(options: dict[str, Any], message: str) -> None:

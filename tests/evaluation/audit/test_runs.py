@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from tests.evaluation.audit.auditing import audit_run
 
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.cli.main import cli
-from lmgauge.evaluation.audit import FAIL, NOT_CHECKED, PASS, Audit, audit_run
-from lmgauge.evaluation.runs import content_fingerprint, open_run
+from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Audit
+from lmgauge.evaluation.run_folder import content_fingerprint
+from lmgauge.evaluation.runs import open_run
 
 LINES = ["to be or not to be", "that  is the question", "", "to sleep perchance", "日本 to dream"]
 Rows = list[dict[str, Any]]

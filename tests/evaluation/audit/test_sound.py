@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from tests.evaluation.audit.auditing import audit
 from tests.laws.test_model_laws import models, texts
 from tests.reference.ngram import KINDS
 
 import lmgauge
 from lmgauge import Corpus, NgramModel
-from lmgauge.evaluation.audit import NOT_CHECKED, PASS, Audit, audit
+from lmgauge.evaluation.audit.results import NOT_CHECKED, PASS, Audit
 from lmgauge.models.registry import load_model
 
 RAGGED = ["  two  spaces ", "", "\ttab\t\there", "日本語 😀 unseen", "x\u3000y", "\u00a0no-break", "e\u0301", "   ", "last"]

@@ -120,7 +120,7 @@ def test_runs_of_words_that_the_training_text_has() -> None:
 
 @pytest.mark.parametrize("name", ["word", "character", "byte", "mle"])
 def test_every_way_to_cut_adds_up_to_the_whole(shop: Shop, name: str) -> None:
-    found = diagnose(shop.run(name), training=obvious_training)
+    found = diagnose(shop.run(name), training=lambda text: obvious_training)
     whole = found.evaluation
     assert whole.bytes == sum(file.stat().st_size for file in shop.files)
     bits = _finite_bits(found)
@@ -162,7 +162,7 @@ def test_bytes_by_class_do_not_depend_on_a_tokenizer_of_characters_or_bytes(shop
 
 
 def test_seen_and_unseen(shop: Shop) -> None:
-    found = diagnose(shop.run("word"), training=obvious_training)
+    found = diagnose(shop.run("word"), training=lambda text: obvious_training)
     words = [word for lines in TESTS.values() for line in lines for word in line.split()]
     known = Counter(word for line in TRAIN for word in line.split())
     bands = {row.label: row.ranges for row in by(found, "occurrences").rows}
@@ -311,7 +311,7 @@ def test_a_foreign_table_without_spans_or_tokens(shop: Shop, tmp_path: Path) -> 
 
 def test_slices_by_training_words_are_said_not_to_be_by_the_tokens_of_the_run(shop: Shop) -> None:
     for name, noted in (("word", False), ("mle", False), ("character", True), ("byte", True)):
-        found = diagnose(shop.run(name), training=obvious_training)
+        found = diagnose(shop.run(name), training=lambda text: obvious_training)
         assert any("are by words between white space" in note for note in found.notes) == noted
         assert not any("are by words" in note for note in diagnose(shop.run(name)).notes)
 

@@ -96,7 +96,7 @@ def test_best_parameters(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"best\.safetensors: the best parameters cannot be read"):
         folder.load_best(first)
     (tmp_path / "best.safetensors").unlink()
-    with pytest.raises(ModelFileError, match="to begin anew"):
+    with pytest.raises(ModelFileError, match="to start anew"):
         folder.load_best(first)
 
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
 from typing import Any
 
 import pytest
 import torch
 
+import lmgauge
 from lmgauge.errors import UsageError
 from lmgauge.models.training.networks import build_model, parameter_count
 from lmgauge.models.training.presets import PRESET_NAMES, preset_settings
-from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings
+from lmgauge.models.training.settings import (
+    NEURAL_KINDS,
+    NeuralKind,
+    NeuralTrainingSettings,
+    RunSettings,
+    SettingsChanges,
+)
 
 ZAREMBA = {  # section 4.1: units, steps, dropout, epochs, decay, epochs before it, clipping, initial range
     "small": (200, 20, 0.0, 13, 0.5, 4, 5, 0.1),
@@ -102,3 +111,19 @@ def test_unknown_kinds() -> None:
         preset_settings("cnn")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="kind 'cnn'"):
         NeuralTrainingSettings(kind="cnn")  # type: ignore[arg-type]
+
+
+def test_the_changes_taken_by_name_are_the_settings() -> None:
+    own = [field.name for field in fields(NeuralTrainingSettings) if field.name not in ("kind", "preset", "paper")]
+    assert list(SettingsChanges.__annotations__) == own
+
+
+def test_the_public_function_has_the_defaults_of_the_run() -> None:
+    defaults = {name: taken.default for name, taken in inspect.signature(lmgauge.train_neural).parameters.items()}
+    assert {field.name: field.default for field in fields(RunSettings)}.items() <= defaults.items()
+
+
+@pytest.mark.parametrize(("options", "words"), [({"reserved": "skip"}, "choose"), ({"checkpoint_every": -1}, "0 for each")])
+def test_a_run_that_cannot_be(options: Any, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        RunSettings(**options)

@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from lmgauge import train_neural
 from lmgauge.errors import UsageError
 from lmgauge.models.training.processes import Processes
-from lmgauge.models.training.run import train_neural
 from lmgauge.text.documents import Corpus
 
 TEXTS = [" ".join(f"w{(3 * i + j * (1 + i % 3)) % 11}" for j in range(7)) for i in range(40)]
@@ -35,7 +35,7 @@ import torch
 from lmgauge.errors import InputError
 from lmgauge.models.training import tokenizers
 from lmgauge.models.training.loop import Loop, TrainingFailedError
-from lmgauge.models.training.run import train_neural
+from lmgauge import train_neural
 from lmgauge.text.documents import Corpus
 torch.set_num_threads(1)
 texts, options, output, port = json.loads(sys.argv[1])
@@ -139,10 +139,10 @@ def test_a_batch_that_cannot_be_shared_out() -> None:
     ("variables", "message"),
     [
         ({"WORLD_SIZE": "2"}, "WORLD_SIZE is set but RANK is not: start it with torchrun, or unset WORLD_SIZE"),
-        ({"WORLD_SIZE": "x"}, "WORLD_SIZE is 'x', which is no number"),
+        ({"WORLD_SIZE": "x"}, "WORLD_SIZE is 'x', which is not a number"),
         ({"WORLD_SIZE": "0"}, "WORLD_SIZE is '0'"),
         ({"WORLD_SIZE": "2", "RANK": "-1"}, "RANK is '-1'"),
-        ({"WORLD_SIZE": "2", "RANK": "2"}, "RANK 2 is none of the 2 processes"),
+        ({"WORLD_SIZE": "2", "RANK": "2"}, "RANK 2 is not one of the 2 processes"),
         ({"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": ""}, "LOCAL_RANK is ''"),
     ],
 )

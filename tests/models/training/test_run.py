@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from lmgauge import train_neural
 from lmgauge.api.evaluate import evaluate
 from lmgauge.errors import InputError, MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.torch import precision
@@ -21,7 +22,7 @@ from lmgauge.models.registry import load_model
 from lmgauge.models.training import run
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError
 from lmgauge.models.training.presets import preset_settings
-from lmgauge.models.training.run import NeuralTraining, train_neural
+from lmgauge.models.training.run import NeuralTraining
 from lmgauge.models.training.settings import NEURAL_KINDS
 from lmgauge.text.documents import Corpus
 
@@ -238,7 +239,7 @@ def test_a_checkpoint_changed_by_hand_is_told(damage: dict[str, Any], tmp_path: 
     file = tmp_path / "model.training" / "step-20" / "checkpoint.json"
     note = json.loads(file.read_text(encoding="utf-8")) | damage
     file.write_text(json.dumps({name: value for name, value in note.items() if value is not ...}), encoding="utf-8")
-    with pytest.raises(ModelFileError, match="delete the folder to begin anew"):
+    with pytest.raises(ModelFileError, match="delete the folder to start anew"):
         train(tmp_path, epochs=9, resume=True)
 
 
@@ -307,7 +308,7 @@ def test_a_stopped_run_is_not_thrown_away_or_mixed_up(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="training text is another"):
         train(tmp_path, epochs=9, texts=lines(59), resume=True)
     (tmp_path / "model.training" / "step-20" / "tensors.safetensors").write_bytes(b"damaged")
-    with pytest.raises(ModelFileError, match=r"delete .* to begin anew"):
+    with pytest.raises(ModelFileError, match=r"delete .* to start anew"):
         train(tmp_path, epochs=9, resume=True)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.reference import overlap as twin
+from tests.text.overlap.finding import find_overlap
 
 from lmgauge.text.documents import Corpus
-from lmgauge.text.overlap.find import find_overlap
 
 
 def packed(path: Path) -> Path:

@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference import overlap as twin
+from tests.text.overlap.finding import find_overlap
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.documents import Corpus
-from lmgauge.text.overlap.find import Overlap, find_overlap, write_clean
+from lmgauge.text.overlap.find import Overlap, write_clean
 from lmgauge.text.overlap.folding import fold
 from lmgauge.text.overlap.near_duplicates import SHINGLE, choose_bands, shingles
 
@@ -101,7 +102,7 @@ def test_finds_what_comparing_every_pair_of_positions_finds(
     train: list[str], test: list[str], lines: bool, unit: str, n: int, block_bytes: int, threads: int
 ) -> None:
     with corpora(train, test, lines=lines, block_bytes=block_bytes) as (source, text):
-        found = find_overlap(source, text, unit=unit, n=n, near=0, passages=10_000, threads=threads)  # type: ignore[arg-type]
+        found = find_overlap(source, text, overlap_unit=unit, n=n, near=0, passages=10_000, threads=threads)  # type: ignore[arg-type]
     compare_with_twin(found, train, test, lines=lines, unit=unit, n=n)
 
 
@@ -209,7 +210,7 @@ def test_the_place_of_a_run_that_began_blocks_ago_is_known(tmp_path: Path) -> No
 def test_characters_run_across_white_space_of_any_kind() -> None:
     train = Corpus.from_strings(["山路を登りながら、\nこう考えた。"])
     test = Corpus.from_strings(["「山路を　登り\u00a0ながら、こう 考えた」"])
-    found = find_overlap(train, test, unit="character", n=10, near=0)
+    found = find_overlap(train, test, overlap_unit="character", n=10, near=0)
     assert found.longest_run == 14
     assert found.passages[0].text == "山路を　登り\u00a0ながら、こう 考えた"
     assert (found.passages[0].train.byte, found.passages[0].test.byte) == (0, 3)
@@ -324,10 +325,10 @@ def test_texts_too_short_for_an_ngram_and_empty_ones() -> None:
     found = find_overlap(Corpus.from_strings(["a b"]), Corpus.from_strings(["a b c", "", " "]))
     assert (found.ngrams, found.contaminated_segments, found.blank_segments, found.passages) == (0, 0, 2, [])
     assert (found.ngram_share, found.contaminated_share) == (0.0, 0.0)
-    assert found.notes == ("no run of 13 words fits in the test: only whole duplicates and near ones were looked for",)
+    assert found.notes == ("no run of 13 words fits in the test: the search was for whole duplicates and near ones only",)
     found = find_overlap(Corpus.from_strings(["a b c"]), Corpus.from_strings(["a b c"]), near=0)
     assert (found.contaminated_share, found.ngram_share) == (1.0, 0.0)
-    assert found.notes == ("no run of 13 words fits in the test: only whole duplicates were looked for",)
+    assert found.notes == ("no run of 13 words fits in the test: the search was for whole duplicates only",)
     found = find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings([" "]))
     assert (found.tokens, found.contaminated_bytes) == (0, 0)
     with pytest.raises(InputError, match="the test text is empty"):
@@ -335,12 +336,12 @@ def test_texts_too_short_for_an_ngram_and_empty_ones() -> None:
     for train in ([], ["", " \t"]):
         for unit in ("word", "character"):
             with pytest.raises(InputError, match=f"the training text has no {unit}s"):
-                find_overlap(Corpus.from_strings(train), Corpus.from_strings(["a b c"]), unit=unit)  # type: ignore[arg-type]
+                find_overlap(Corpus.from_strings(train), Corpus.from_strings(["a b c"]), overlap_unit=unit)  # type: ignore[arg-type]
 
 
 def test_text_without_spaces_is_said_to_be(data: Path) -> None:
     def notes(*test: str, unit: str = "word", n: int = 1) -> tuple[str, ...]:
-        return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(test), unit=unit, n=n, near=0).notes  # type: ignore[arg-type]
+        return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(test), overlap_unit=unit, n=n, near=0).notes  # type: ignore[arg-type]
 
     said = ("most of the text has no spaces between words: --overlap-unit character compares it",)
     for name in ("pud.zh-Hant", "pud.th", "akutagawa.ja", "pud.en", "pud.de", "pud.ko", "pud.ar"):
@@ -356,10 +357,10 @@ def test_options_out_of_range() -> None:
         return find_overlap(Corpus.from_strings(["a"]), Corpus.from_strings(["a"]), **options)  # type: ignore[arg-type]
 
     for options, message in (
-        ({"n": 0}, "no length of n-grams"),
-        ({"near": 1.5}, "no Jaccard index"),
-        ({"unit": "line"}, "words or characters"),
-        ({"passages": -1}, "is negative"),
+        ({"n": 0}, "n must be the length"),
+        ({"near": 1.5}, "near must be a Jaccard index"),
+        ({"overlap_unit": "line"}, "one of word, character"),
+        ({"passages": -1}, "passages must be 0 or more"),
         ({"threads": 0}, "not a number of threads"),
     ):
         with pytest.raises(UsageError, match=message):

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check
+from lmgauge.evaluation.audit.results import Check, judge
+from lmgauge.evaluation.audit.settings import AuditSettings
 
-DEFAULT_MAX_OVERLAP = 0.01
+LEVEL, NAME = "contamination", "training text"
 
 
 class NothingToCompareError(InputError):
-    """A comparison that could not be made, though both texts could be read: one of them has no words."""
+    """Both texts could be read, but one of them has no words to compare."""
 
 
 class OverlapCounts(Protocol):
-    """What level 4 asks of a comparison with the training text; `lmgauge.Overlap` has it."""
+    """The figures of an overlap with the training text that level 4 needs; `lmgauge.Overlap` has them."""
 
     @property
     def segments(self) -> int: ...  # noqa: D102
@@ -39,48 +40,42 @@ class OverlapCounts(Protocol):
 
 
 OverlapSource = OverlapCounts | Callable[[], OverlapCounts]
-"""A finished comparison, or what makes one when called."""
+"""An overlap, or the function that finds it."""
 
 
-def check_contamination(overlap: OverlapSource | None, max_overlap: float = DEFAULT_MAX_OVERLAP) -> Check:
-    """Level 4: the share of the text that was seen in training.
+def check_contamination(
+    overlap: OverlapSource | None, max_overlap: float = AuditSettings.max_overlap, skipped: str = ""
+) -> Check:
+    """Check the share of the text that is in the training text.
 
     Args:
-        overlap: a finished comparison, or what makes one when called; None if the training text is not at hand.
-        max_overlap: FAIL where a larger share of the bytes than this was seen in long runs or whole segments.
+        overlap: an overlap, or the function that finds it; None if the training text is not at hand.
+        max_overlap: FAIL where a larger share (0 to 1) of the bytes lies in long runs or whole segments.
+        skipped: why there is nothing to check, if that is known already.
+
+    Raises:
+        InputError: the training text cannot be read.
     """
-    name = "training text"
-    if overlap is None:
-        return Check("contamination", name, NOT_CHECKED, "the training text was not named (--train)")
+    if skipped or overlap is None:
+        return judge(LEVEL, NAME, skipped=skipped or "the training text was not named (--train)")
     try:
-        found = overlap() if callable(overlap) else overlap
+        counts = overlap() if callable(overlap) else overlap
     except NothingToCompareError as error:
-        return Check("contamination", name, NOT_CHECKED, str(error))
-    share = found.long_contaminated_bytes / found.bytes if found.bytes else 0.0
-    details = {
-        "bytes": found.bytes,
-        "long_contaminated_bytes": found.long_contaminated_bytes,
-        "segments": found.segments,
-        "contaminated_segments": found.contaminated_segments,
-        "share": share,
-        "max_overlap": max_overlap,
-    }
+        return judge(LEVEL, NAME, skipped=str(error))
+    share = counts.long_contaminated_bytes / counts.bytes if counts.bytes else 0.0
     evidence = (
-        f"{100 * share:.2f} % of the bytes ({found.long_contaminated_bytes:,} of {found.bytes:,}) are in the training text, "
-        f"in runs of {found.n} {found.unit}s or more or as whole segments of 20 bytes or more; "
+        f"{100 * share:.2f} % of the bytes ({counts.long_contaminated_bytes:,} of {counts.bytes:,}) are in the training "
+        f"text, in runs of {counts.n} {counts.unit}s or more or as whole segments of 20 bytes or more; "
         f"{100 * max_overlap:g} % are allowed."
     )
-    if share > max_overlap:
-        return Check("contamination", name, FAIL, evidence, details)
-    if 2 * found.contaminated_bytes > found.bytes:
-        reason = (
-            f"{100 * found.contaminated_bytes / found.bytes:.0f} % of the bytes are lines that the training text has too, "
-            "but short ones, which repeat by nature: judge by lmgauge overlap"
-        )
-        return Check("contamination", name, NOT_CHECKED, reason, details)
-    if found.unspaced:
-        reason = "words were compared, but they are not set apart by spaces here: name --overlap-unit character"
-        return Check("contamination", name, NOT_CHECKED, reason, details)
-    if not found.ngrams:
-        evidence += f" No run of {found.n} {found.unit}s fits in the text: only whole segments were compared."
-    return Check("contamination", name, PASS, evidence, details)
+    if 2 * counts.contaminated_bytes > counts.bytes:
+        repeated = 100 * counts.contaminated_bytes / counts.bytes
+        skipped = f"{repeated:.0f} % of the bytes are lines that the training text has too, but short ones, which repeat by "
+        skipped += "nature: judge by lmgauge overlap"
+    elif counts.unspaced:
+        skipped = "words were compared, but spaces do not separate them here: name --overlap-unit character"
+    no_runs = f" No run of {counts.n} {counts.unit}s fits in the text: only whole segments were compared."
+    details = {name: getattr(counts, name) for name in ("bytes", "long_contaminated_bytes", "segments")}
+    details |= {"contaminated_segments": counts.contaminated_segments, "share": share, "max_overlap": max_overlap}
+    bad = evidence if share > max_overlap else ""
+    return judge(LEVEL, NAME, bad=bad, skipped=skipped, good=evidence + ("" if counts.ngrams else no_runs), details=details)

@@ -6,128 +6,105 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from lmgauge.choices import DEFAULT_SEED
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError, ProbabilityError
 from lmgauge.evaluation.audit.causality import check_causality
 from lmgauge.evaluation.audit.compression import check_compression
-from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_contamination
+from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import Coverage
 from lmgauge.evaluation.audit.memory import Memory, beginning, check_copy, untouched_copy
-from lmgauge.evaluation.audit.normalization import check_normalization
-from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, ordered
-from lmgauge.evaluation.audit.rows import DEFAULT_SUM_TOLERANCE, Subject
+from lmgauge.evaluation.audit.normalization import LEVEL as NORMALIZATION
+from lmgauge.evaluation.audit.normalization import SUMS, check_normalization
+from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, judge
+from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Sample
+from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.progress import say_progress
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
 
-DEFAULT_CONTEXTS = 1000
-DEFAULT_COMPRESSION_BYTES = 100_000
-_LOOKED_AT_BYTES = 100_000
+_SAMPLE_BYTES = 100_000
 _BATCH_BYTES = 30_000
-_LARGEST_SUM_TOLERANCE = 1e-3
 _COMPARED_WITH_COPY = 200
 _SHOWN_EVERY = 4096
-
-Progress = Callable[[str], None]
+_BROKEN_OFF = "the audit ended when the model gave a probability above 1"
 
 
 def audit(
     model: LanguageModel,
     corpus: Corpus | Sequence[Segments],
+    settings: AuditSettings | None = None,
     *,
-    levels: Sequence[str] = LEVELS,
-    exhaustive: bool = False,
-    contexts: int = DEFAULT_CONTEXTS,
-    compression_bytes: int = DEFAULT_COMPRESSION_BYTES,
-    seed: int = DEFAULT_SEED,
     overlap: OverlapSource | None = None,
-    max_overlap: float = DEFAULT_MAX_OVERLAP,
-    sum_tolerance: float = DEFAULT_SUM_TOLERANCE,
     threads: int | None = None,
     name: str | None = None,
     untouched: Callable[[], LanguageModel] | None = None,
-    progress: Progress = lambda text: None,
 ) -> Audit:
-    """Audits a model on a text; the text is read once.
+    """Audit a model on a text; the text is read once.
 
     Args:
         model: any object with `vocabulary`, `tokenizer`, `score(segments)` and `log_distribution(context_ids)`, as it is
-            before it has scored the text: what it learned from that earlier cannot be seen any more. It may state
+            before it has scored the text: what it learned from the text earlier can no longer be seen. It may state
             a `tolerance` (nats) within which its rows repeat, else 0, and a `context_policy`, else `sentence`.
         corpus: the text.
-        levels: which to look at, of `LEVELS`.
-        exhaustive: take all contexts, segments and bytes instead of samples.
-        contexts: how many distributions are summed.
-        compression_bytes: how many bytes of the text are coded.
-        seed: of all samples.
-        overlap: of the text with the training text (`contaminated_bytes` and so on), or what finds it when called.
-        max_overlap: share of the text's bytes that may lie in stretches seen in training.
-        sum_tolerance: how far probabilities may sum from 1; rounded ones, as in some ARPA files, need 1e-5.
+        settings: what to check and how closely.
+        overlap: the overlap of the text with the training text, or the function that finds it.
         threads: of `score`, where it takes them.
-        name: what to call the model.
-        untouched: what gives the model as it was before it saw the text, e.g. by loading it again; if not given, a deep
+        name: name of the model in the result.
+        untouched: returns the model as it was before it saw the text, e.g. by loading it again; if not given, a deep
             copy is made.
-        progress: told in words what is being done.
 
     Returns:
         The checks of all levels; those not asked for are NOT CHECKED.
 
     Raises:
-        UsageError: an unknown level, a number out of range, or an object that is no model.
+        UsageError: the object is not a model, or `log_distribution` returns an array of another length.
         InputError: the text is empty or cannot be used.
     """
-    _check_arguments(levels, contexts, compression_bytes, max_overlap, sum_tolerance)
-    subject = Subject(model, threads, sum_tolerance)
+    settings = settings or AuditSettings()
+    levels, exhaustive, seed = settings.levels, settings.exhaustive, settings.seed
+    subject = Subject(model, threads, settings.sum_tolerance)
     copied = untouched_copy(model) if untouched is None and "causality" in levels else ""
-    sample = Sample(subject, None if exhaustive else max(compression_bytes, _LOOKED_AT_BYTES), seed)
+    sample = Sample(subject, None if exhaustive else max(settings.compression_bytes, _SAMPLE_BYTES), seed)
     checks: list[Check] = []
     headline = Headline()
     memory: Memory | None = None
-    if set(levels) - {"contamination"}:
-        coverage, memory = _walk(subject, sample, corpus, progress, remember="causality" in levels)
-        headline = coverage.headline()
-        checks += coverage.checks() if "coverage" in levels else []
-    if "normalization" in levels:
-        wanted = None if exhaustive else contexts
-        checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed, progress=progress)
-    if "causality" in levels:
-        few = sample.beginning(None if exhaustive else _BATCH_BYTES)
-        checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive, progress=progress)
-    if "contamination" in levels:
-        progress("looking for training text")
-        checks.append(check_contamination(overlap, max_overlap))
-    if "compression" in levels:
-        proved = sample.segments(None if exhaustive else compression_bytes)
-        checks += check_compression(subject, proved, sample.whole, progress)
-    if memory is not None:
-        progress("asking again what was asked before the text was shown")
-        other = untouched() if untouched is not None else copied
-        checks += [_beside_copy(other, subject, sample, min(contexts, _COMPARED_WITH_COPY), seed), memory.check()]
-    settings: dict[str, object] = {
-        "seed": seed,
-        "exhaustive": exhaustive,
-        "contexts": contexts,
-        "compression_bytes": compression_bytes,
-    }
-    settings |= {"max_overlap": max_overlap, "sum_tolerance": sum_tolerance}
-    settings |= {"tolerance": subject.tolerance, "context": subject.context}
-    found = ordered(checks, dict.fromkeys(LEVELS, NOT_ASKED_FOR))
-    return Audit(name or subject.label, found, settings, headline)
-
-
-def _beside_copy(other: LanguageModel | str, subject: Subject, sample: Sample, wanted: int, seed: int) -> Check:
-    """Whether a model that was not shown the text, if there is one, gives what the audited one gave."""
-    copy = other if isinstance(other, str) else Subject(other, subject.threads, subject.sum_tolerance)
-    return check_copy(copy, subject, sample.spread(), wanted=wanted, seed=seed)
+    try:
+        if set(levels) - {"contamination"}:
+            coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
+            headline = coverage.headline()
+            checks += coverage.checks() if "coverage" in levels else []
+        if NORMALIZATION in levels:
+            wanted = None if exhaustive else settings.contexts
+            checks += check_normalization(subject, sample.spread(), wanted=wanted, seed=seed)
+        if "causality" in levels:
+            few = sample.beginning(None if exhaustive else _BATCH_BYTES)
+            checks += check_causality(subject, few, seed=seed, exhaustive=exhaustive)
+        if "contamination" in levels:
+            say_progress("looking for training text")
+            checks.append(check_contamination(overlap, settings.max_overlap))
+        if "compression" in levels:
+            compressed = sample.segments(None if exhaustive else settings.compression_bytes)
+            checks += check_compression(subject, compressed, sample.whole)
+        if memory is not None:
+            say_progress("asking again what was asked before the text was shown")
+            copy = untouched() if untouched is not None else copied
+            other = copy if isinstance(copy, str) else Subject(copy, threads, settings.sum_tolerance)
+            few_events = min(settings.contexts, _COMPARED_WITH_COPY)
+            checks += [check_copy(other, subject, sample.spread(), wanted=few_events, seed=seed), memory.check()]
+    except ProbabilityError as error:
+        checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
+    stated = {"tolerance": subject.tolerance, "context": subject.context}
+    reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
+    return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, headline)
 
 
 def _walk(
-    subject: Subject, sample: Sample, corpus: Corpus | Sequence[Segments], progress: Progress, *, remember: bool
+    subject: Subject, sample: Sample, corpus: Corpus | Sequence[Segments], *, remember: bool
 ) -> tuple[Coverage, Memory | None]:
-    """Scores the text and looks at every row; `remember` asks the model at some contexts before it is shown any of it.
+    """Score the text and read every row; `remember` asks the model at some contexts before it is shown any of it.
 
     Raises:
         InputError: there is no segment.
@@ -140,24 +117,8 @@ def _walk(
         sample.offer(rows)
         if memory is not None:
             memory.watch(rows)
-        if coverage.scored % _SHOWN_EVERY == 0:
-            progress(f"covering, {coverage.bytes / 1e6:,.1f} MB")
+        if coverage.segments_scored % _SHOWN_EVERY == 0:
+            say_progress(f"reading rows, {coverage.bytes / 1e6:,.1f} MB")
     if not coverage.counted.segments:
         raise InputError("there is nothing to audit: the text has no segment")
     return coverage, memory
-
-
-def _check_arguments(
-    levels: Sequence[str], contexts: int, compression_bytes: int, max_overlap: float, sum_tolerance: float
-) -> None:
-    unknown = [level for level in levels if level not in LEVELS]
-    if unknown:
-        raise UsageError(f"level {unknown[0]!r} is not known; choose from {', '.join(LEVELS)}")
-    if contexts < 1 or compression_bytes < 1:
-        raise UsageError("an audit needs at least 1 context and 1 byte to prove")
-    if not 0 <= max_overlap <= 1:
-        raise UsageError(f"max-overlap {max_overlap}: it is a share of the text, between 0 and 1")
-    if not 0 <= sum_tolerance <= _LARGEST_SUM_TOLERANCE:
-        raise UsageError(
-            f"sum-tolerance {sum_tolerance}: give 0 to {_LARGEST_SUM_TOLERANCE:g}; sums farther off are no rounding"
-        )

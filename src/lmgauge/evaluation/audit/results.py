@@ -1,23 +1,26 @@
-"""What an audit found: checks with a verdict and their evidence."""
+"""The result of an audit: checks, each with a verdict and its evidence."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS
 from lmgauge.errors import CheckFailedError
+from lmgauge.numerics.units import nats_to_bits
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
 PASS: Verdict = "PASS"
 FAIL: Verdict = "FAIL"
 NOT_CHECKED: Verdict = "NOT CHECKED"
 WHOLE_LEVEL = "all"
-"""Name of the only check of a level of which nothing was looked at."""
+"""Name of the only check of a level that was skipped as a whole."""
 NOT_ASKED_FOR = "not asked for"
 LEVELS = AUDIT_LEVELS
+_LARGEST_EXPONENT = 709  # of e, in float64
+_LONG_NUMBER = 10**7  # perplexities from here on are printed with an exponent
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Check:
         level: one of `LEVELS`.
         name: the question, in two or three words.
         verdict: PASS, FAIL or NOT CHECKED.
-        evidence: what was seen, in a sentence with its numbers; of what was not checked the reason.
+        evidence: the observation, in a sentence with its numbers; for a skipped check the reason.
         details: the numbers, by name.
     """
 
@@ -39,9 +42,32 @@ class Check:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+def judge(
+    level: str, name: str, *, bad: str = "", skipped: str = "", good: str = "", details: Mapping[str, Any] | None = None
+) -> Check:
+    """Return a check: FAIL where there is evidence of a fault, else NOT CHECKED where there is a reason, else PASS.
+
+    Args:
+        level: one of `LEVELS`.
+        name: the question.
+        bad: evidence of a fault; empty if there is none.
+        skipped: why the check could not be made; empty if it was.
+        good: evidence that all is well.
+        details: the numbers behind the evidence.
+
+    Example:
+        >>> judge("coverage", "spans", bad="", good="The spans tile 5 bytes.").verdict
+        'PASS'
+        >>> judge("coverage", "spans", bad="Byte 3 belongs to no event.", good="The spans tile 5 bytes.").verdict
+        'FAIL'
+    """
+    verdict = FAIL if bad else NOT_CHECKED if skipped else PASS
+    return Check(level, name, verdict, bad or skipped or good, dict(details or {}))
+
+
 @dataclass(frozen=True)
 class Headline:
-    """The number that an audit is about, from its rows by plain arithmetic.
+    """The number that an audit is about, computed from its rows by plain arithmetic.
 
     Attributes:
         perplexity: over all events; None where no row was looked at.
@@ -58,17 +84,32 @@ class Headline:
 
     @classmethod
     def of(cls, nats: float, events: int, size: int | None, *, bound: bool) -> Headline:
-        """From the log-probability of so many events and the bytes of the text."""
+        """Return the headline of a text.
+
+        Args:
+            nats: log-probability of all events.
+            events: number of rows.
+            size: bytes of the text; None or 0 where it is not at hand.
+            bound: True if bits per byte are a lower bound.
+
+        Example:
+            >>> str(Headline.of(-8 * math.log(2), 4, 4, bound=False))
+            'perplexity 4.0000, bits per byte 2.0000, 4 events'
+        """
         if not events:
             return cls()
         mean = -nats / events
-        perplexity = math.inf if mean > 709 else math.exp(mean)
-        return cls(perplexity, -nats / size / math.log(2) if size else None, bound, events)
+        perplexity = math.inf if mean > _LARGEST_EXPONENT else math.exp(mean)
+        return cls(perplexity, nats_to_bits(-nats / size) if size else None, bound, events)
+
+    def without_bytes(self) -> Headline:
+        """Return the headline for rows whose text is not at hand."""
+        return replace(self, bits_per_byte=None)
 
     def __str__(self) -> str:
         if self.perplexity is None:
             return ""
-        large = math.isfinite(self.perplexity) and self.perplexity >= 10**7
+        large = _LONG_NUMBER <= self.perplexity < math.inf
         parts = [f"perplexity {self.perplexity:.6g}" if large else f"perplexity {self.perplexity:,.4f}"]
         if self.bits_per_byte is not None:
             bound = ">= " if self.bits_per_byte_is_bound and math.isfinite(self.bits_per_byte) else ""
@@ -81,10 +122,10 @@ class Audit:
     """The checks of all levels, in order.
 
     Attributes:
-        model: what was audited.
+        model: name of the model.
         checks: the answers, level by level.
-        settings: seed, tolerances, size of the samples: what makes the same audit again.
-        headline: the number it is about.
+        settings: seed, tolerances, sizes of the samples: enough to repeat the audit.
+        headline: the number that was audited.
     """
 
     model: str
@@ -94,22 +135,22 @@ class Audit:
 
     @property
     def perplexity(self) -> float | None:
-        """Of the rows that were looked at, over all events; None where none were."""
+        """Perplexity over all events that were read; None where none were."""
         return self.headline.perplexity
 
     @property
     def bits_per_byte(self) -> float | None:
-        """Of the text, with `bits_per_byte_is_bound`; None where it is not at hand."""
+        """Bits per byte of the text, with `bits_per_byte_is_bound`; None where the text is not at hand."""
         return self.headline.bits_per_byte
 
     @property
     def bits_per_byte_is_bound(self) -> bool:
-        """Whether the bytes of the text cost more than that."""
+        """True if the bytes of the text cost more than that."""
         return self.headline.bits_per_byte_is_bound
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed; what was not checked did not."""
+        """True if no check failed; a check that was not made did not fail."""
         return not self.failures
 
     @property
@@ -118,24 +159,32 @@ class Audit:
         return tuple(check for check in self.checks if check.verdict == FAIL)
 
     def verdict(self, level: str) -> Verdict:
-        """FAIL where a check of the level failed, PASS where one passed, NOT CHECKED where none was made."""
+        """Return FAIL where a check of the level failed, else PASS where one passed, else NOT CHECKED.
+
+        Args:
+            level: one of `LEVELS`.
+
+        Example:
+            >>> Audit("mine", (judge("coverage", "spans", bad="a gap"),)).verdict("coverage")
+            'FAIL'
+        """
         verdicts = {check.verdict for check in self.checks if check.level == level}
         return FAIL if FAIL in verdicts else PASS if PASS in verdicts else NOT_CHECKED
 
     def require(self) -> Audit:
-        """The audit itself, if nothing failed.
+        """Return the audit itself, if nothing failed.
 
         Raises:
             CheckFailedError: a check failed; the message has the first one's evidence.
         """
         if self.failures:
             first = self.failures[0]
-            more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
+            more = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
             raise CheckFailedError(f"{self.model} fails the audit at {first.level}, {first.name}: {first.evidence}{more}")
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, with the verdict of each level."""
+        """Return everything as plain values, with the verdict of each level."""
         return {
             "model": self.model,
             "passed": self.passed,
@@ -152,25 +201,43 @@ class Audit:
         return "\n".join(lines)
 
 
-def not_checked(level: str, reason: str, name: str = WHOLE_LEVEL) -> Check:
-    """A check that was not made, and why."""
-    return Check(level, name, NOT_CHECKED, reason)
+def numbers_of(record: object) -> dict[str, Any]:
+    """Return the public attributes of what a check counted, as its details."""
+    return {name: value for name, value in vars(record).items() if not name.startswith("_")}
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun, e.g. `1 segment`, `3,761 segments`."""
+    """Return a number with its noun.
+
+    >>> counted(1, "segment"), counted(3761, "segment"), counted(2, "entry", "entries")
+    ('1 segment', '3,761 segments', '2 entries')
+    """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def told(value: float) -> str:
-    """A log-probability, in nine digits."""
+def in_nine_digits(value: float) -> str:
+    """Return a log-probability in nine digits.
+
+    >>> in_nine_digits(-0.1234567891), in_nine_digits(float("nan"))
+    ('-0.123456789', 'NaN')
+    """
     return "NaN" if math.isnan(value) else f"{value:.9g}"
 
 
-def ordered(checks: Sequence[Check], reasons: Mapping[str, str]) -> tuple[Check, ...]:
-    """Checks by level; a level without any is NOT CHECKED, for the reason given."""
-    found: list[Check] = []
+def by_level(checks: Sequence[Check], reasons: Mapping[str, str]) -> tuple[Check, ...]:
+    """Return checks in the order of the levels; a level without any is NOT CHECKED.
+
+    Args:
+        checks: in any order.
+        reasons: of each level, why nothing of it was checked.
+
+    Example:
+        >>> checks = by_level([judge("coverage", "spans")], dict.fromkeys(LEVELS, NOT_ASKED_FOR))
+        >>> [check.verdict for check in checks]
+        ['PASS', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED', 'NOT CHECKED']
+    """
+    in_order: list[Check] = []
     for level in LEVELS:
         own = [check for check in checks if check.level == level]
-        found += own or [not_checked(level, reasons[level])]
-    return tuple(found)
+        in_order += own or [judge(level, WHOLE_LEVEL, skipped=reasons[level])]
+    return tuple(in_order)

@@ -3,139 +3,95 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.contamination import DEFAULT_MAX_OVERLAP, OverlapSource, check_contamination
-from lmgauge.evaluation.audit.coverage import Coverage
-from lmgauge.evaluation.audit.results import (
-    FAIL,
-    LEVELS,
-    NOT_ASKED_FOR,
-    NOT_CHECKED,
-    PASS,
-    Audit,
-    Check,
-    Headline,
-    counted,
-    ordered,
-)
-from lmgauge.evaluation.audit.rows import Rows, Subject, rows_of
+from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
+from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
+from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, counted, judge
+from lmgauge.evaluation.audit.rows import Subject
+from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
-from lmgauge.numerics.units import perplexity_ratio_from_nats
-from lmgauge.scores import EOS_KIND, KINDS, OOV, TOKEN, ScoreBatch
+from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
+from lmgauge.progress import say_progress
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, SegmentRows, iter_segments
 from lmgauge.text.documents import Corpus
-from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-LEVEL = "coverage"
 RELATIVE_TOLERANCE = 1e-12
 _NEEDS_MODEL = "needs the model: name it with -m"
 _NO_TEXT = "the text it scored is not at hand: name it (--text)"
 _COUNTS = ("segments", "words", "characters", "bytes")
-
-Progress = Callable[[str], None]
-
-
-@dataclass
-class _Sums:
-    """The sums of a table, the plain way: a correctly rounded sum of each batch, and of those the sum."""
-
-    parts: list[float] = field(default_factory=list)
-    events: list[int] = field(default_factory=lambda: [0] * len(KINDS))
-    zeros: int = 0
-    lossy: int = 0
-    spans_apart: int = 0
-
-    def watch(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
-        """Hands batches on and adds them up."""
-        for batch in batches:
-            finite = [value for value in batch.logprob.tolist() if value != -math.inf]
-            self.parts.append(math.fsum(finite))
-            self.zeros += len(batch) - len(finite)
-            self.spans_apart += batch.spans_apart
-            self.lossy += batch.lossy_segments
-            for kind in range(len(KINDS)):
-                self.events[kind] += int((batch.kind == kind).sum())
-            yield batch
-
-    @property
-    def nats(self) -> float:
-        """Log-probability of everything; -inf if an event has probability zero."""
-        return -math.inf if self.zeros else math.fsum(self.parts)
+_SHOWN = 3  # of the claims that are wrong
 
 
 def audit_run(
     run: Run,
     corpus: Corpus | None,
+    settings: AuditSettings | None = None,
     *,
-    levels: Sequence[str] = LEVELS,
     overlap: OverlapSource | None = None,
-    max_overlap: float = DEFAULT_MAX_OVERLAP,
-    progress: Progress = lambda text: None,
 ) -> Audit:
-    """Audits a run for what can be seen without its model: coverage, denominators and sums and contamination.
+    """Audit what can be seen of a run without its model: its seal, coverage, denominators, sums, and contamination.
 
     Args:
-        run: the run folder or score table, as `open_run` gives it.
-        corpus: the text it scored; without it the sums are all that is checked.
-        levels: which to look at.
-        overlap: of the text with the training text, or what finds it when called.
-        max_overlap: share of the text's bytes that may lie in stretches seen in training.
-        progress: told in words what is being done.
+        run: the run folder or score table, as `open_run` returns it.
+        corpus: the text it scored; None leaves only the sums to be checked.
+        settings: `levels` and `max_overlap` of them.
+        overlap: the overlap with the training text, or the function that finds it.
 
     Raises:
         InputError: the table cannot be read at all.
     """
+    settings = settings or AuditSettings()
     checks: list[Check] = []
     headline = Headline()
-    if "coverage" in levels:
-        progress("covering")
-        found, headline = _coverage(run, corpus)
-        checks += [_seal(run), *found]
-    if "contamination" in levels:
-        progress("looking for training text")
-        contamination = check_contamination(overlap, max_overlap)
-        nothing = corpus is None and overlap is None
-        checks.append(Check("contamination", contamination.name, NOT_CHECKED, _NO_TEXT) if nothing else contamination)
-    every = ordered(checks, {level: _NEEDS_MODEL if level in levels else NOT_ASKED_FOR for level in LEVELS})
-    return Audit(run.name, every, {"run": str(run.path), "max_overlap": max_overlap}, headline)
+    if "coverage" in settings.levels:
+        say_progress("reading the table")
+        checks, headline = _coverage(run, corpus)
+        checks.insert(0, _seal(run))
+    if "contamination" in settings.levels:
+        say_progress("looking for training text")
+        no_text = _NO_TEXT if corpus is None and overlap is None else ""
+        checks.append(check_contamination(overlap, settings.max_overlap, no_text))
+    reasons = {level: _NEEDS_MODEL if level in settings.levels else NOT_ASKED_FOR for level in LEVELS}
+    return Audit(run.name, by_level(checks, reasons), {"run": str(run.path), "max_overlap": settings.max_overlap}, headline)
 
 
 def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None = None) -> list[Check]:
-    """Whether a stored run is what this model makes of this text: by fingerprint, and row by row.
+    """Check whether this model, on this text, gives the rows that a run stored: by fingerprint, and row by row.
+
+    Args:
+        run: the stored run.
+        corpus: the text it scored.
+        model: the model that should have made it.
+        threads: of `score`.
 
     Raises:
-        UsageError: the object is no model.
+        UsageError: the object is not a model.
     """
     subject = Subject(model, threads)
-    theirs, own = run.origin.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
-    details = {"run": theirs, "model": own}
-    if not theirs or not own:
-        same = Check(LEVEL, "model", NOT_CHECKED, "the run, or the model, has no fingerprint", details)
-    elif theirs != own:
-        evidence = f"The run was made by a model with fingerprint {theirs[:6]}; this one has {own[:6]}."
-        same = Check(LEVEL, "model", FAIL, evidence, details)
-    else:
-        same = Check(LEVEL, "model", PASS, f"The run was made by this model: its fingerprint is {own[:6]}.", details)
-    compared = 0
-    for stored, made in zip_longest(rows_of(run.batches()), rows_of(subject.score(corpus))):
-        wrong = _row_difference(stored, made, subject)
-        if wrong:
-            return [same, Check(LEVEL, "stored rows", FAIL, f"The table is not what the model gives: {wrong}.")]
-        compared += len(made)
-    text = f"{counted(compared, 'row')} of the table are what the model gives."
-    return [same, Check(LEVEL, "stored rows", PASS, text, {"rows": compared})]
+    stored, own = run.origin.fingerprints.get("model", ""), str(getattr(model, "fingerprint", ""))
+    bad = f"The run was made by a model with fingerprint {stored[:6]}; this one has {own[:6]}."
+    good = f"The run was made by this model: its fingerprint is {own[:6]}."
+    same = _same_fingerprints("model", {"run": stored, "model": own}, "the run, or the model, has no fingerprint", bad, good)
+    rows = 0
+    for before, now in zip_longest(iter_segments(run.batches()), iter_segments(subject.score(corpus))):
+        difference = _row_difference(before, now, subject)
+        if difference:
+            return [same, judge(LEVEL, "stored rows", bad=f"The table is not what the model gives: {difference}.")]
+        rows += len(now)
+    good = f"{counted(rows, 'row')} of the table are what the model gives."
+    return [same, judge(LEVEL, "stored rows", good=good, details={"rows": rows})]
 
 
-def _row_difference(stored: Rows | None, made: Rows | None, subject: Subject) -> str:
-    """How the rows of a segment differ from those stored of it; empty if they do not."""
+def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subject: Subject) -> str:
+    """Return how the rows of a segment differ from those stored of it; empty if they do not."""
     if stored is None or made is None:
         return f"{'it' if stored is None else 'the model'} ends before the other"
     where = f"segment {made.segment + 1}"
@@ -148,126 +104,98 @@ def _row_difference(stored: Rows | None, made: Rows | None, subject: Subject) ->
 
 
 def _seal(run: Run) -> Check:
-    """Whether a run folder is as it was written."""
-    if run.evaluation is None:
-        return Check(LEVEL, "seal", NOT_CHECKED, "a bare score table has none")
-    if run.broken_seal:
-        return Check(LEVEL, "seal", FAIL, f"{run.broken_seal}.")
-    return Check(LEVEL, "seal", PASS, "Neither the numbers nor the table were changed after they were written.")
+    """Check whether a run folder is as it was written."""
+    skipped = "a bare score table has none" if run.evaluation is None else ""
+    bad = f"{run.broken_seal}." if run.broken_seal else ""
+    good = "Neither the numbers nor the table were changed after they were written."
+    return judge(LEVEL, "seal", bad=bad, skipped=skipped, good=good)
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
-    sums, first_tokens = _Sums(), FirstTokens(run.origin.policy)
-    coverage = Coverage(None, run.origin.unit, pull=True, context=run.origin.context)
-    blocks: Iterable[Segments] = () if corpus is None else corpus
-
-    def table(feed: Iterable[Segments]) -> Iterator[ScoreBatch]:
-        return sums.watch(first_tokens.watch(run.batches()))
-
+    first_tokens = FirstTokens(run.origin.policy)
+    coverage = Coverage(None, run.origin.unit, pull=True, policy=run.origin.policy)
     try:
-        if corpus is None:
-            for _ in table(()):
-                pass
-        else:
-            for _ in coverage.walk(blocks, table):
-                pass
+        for _ in coverage.walk(() if corpus is None else corpus, lambda _: first_tokens.watch(run.batches())):
+            pass
     except InputError as error:
-        return [Check(LEVEL, "table", FAIL, f"The table breaks its own rules: {error}.")], Headline()
-    if not sum(sums.events):
-        return [Check(LEVEL, "table", FAIL, "The table has no rows.")], Headline()
-    bound = bool(sums.events[OOV] or sums.lossy or run.origin.lossy_segments)
-    size = None if corpus is None else coverage.denominators.bytes
-    headline = Headline.of(sums.nats, sum(sums.events), size, bound=bound)
+        return [judge(LEVEL, "table", bad=f"The table breaks its own rules: {error}.")], Headline()
+    if not coverage.events:
+        return [judge(LEVEL, "table", bad="The table has no rows.")], Headline()
+    text = judge(LEVEL, "text", skipped=_NO_TEXT) if corpus is None else _same_text(run, corpus)
     scale = _first_tokens(first_tokens)
+    headline = coverage.headline(lossy=bool(run.origin.lossy_segments))
     if corpus is None:
-        return [Check(LEVEL, "text", NOT_CHECKED, _NO_TEXT), scale, *_claims(run, sums, None)], headline
-    if sums.spans_apart:
-        coverage.faults["spans"].note("a span that does not begin where the one before ended")
-        coverage.faults["spans"].count += sums.spans_apart - 1
-    text = _same_text(run, corpus)
+        return [text, scale, _claims(run, coverage, text=False)], headline.without_bytes()
     if text.verdict == FAIL:  # rows beside another text say nothing of either
-        return [text, *_claims(run, sums, None)], Headline.of(sums.nats, sum(sums.events), None, bound=bound)
-    return [text, *coverage.checks(), scale, *_claims(run, sums, coverage)], headline
+        return [text, _claims(run, coverage, text=False)], headline.without_bytes()
+    return [text, *coverage.checks(), scale, _claims(run, coverage, text=True)], headline
 
 
 def _first_tokens(first_tokens: FirstTokens) -> Check:
-    """Whether the probabilities of what segments begin with can be those of one distribution."""
+    """Check whether the probabilities of the tokens that segments begin with can be those of one distribution."""
     if first_tokens.why_not:
-        return Check(LEVEL, "first tokens", NOT_CHECKED, first_tokens.why_not)
-    seen = first_tokens.describe()
-    verdict = {True: PASS, False: FAIL, None: NOT_CHECKED}[first_tokens.possible]
-    return Check(LEVEL, "first tokens", verdict, f"{seen[0].upper()}{seen[1:]}.", {"sum": first_tokens.mass})
+        return judge(LEVEL, "first tokens", skipped=first_tokens.why_not)
+    what = first_tokens.describe()
+    evidence = f"{what[0].upper()}{what[1:]}."
+    bad, skipped = (evidence if first_tokens.possible is verdict else "" for verdict in (False, None))
+    return judge(LEVEL, "first tokens", bad=bad, skipped=skipped, good=evidence, details={"sum": first_tokens.mass})
 
 
 def _same_text(run: Run, corpus: Corpus) -> Check:
-    own, theirs = corpus.report.sha256, run.text_sha256
-    details = {"text": own, "run": theirs}
-    if not theirs:
-        return Check(LEVEL, "text", NOT_CHECKED, "the table does not say which text it scored", details)
-    if own != theirs:
-        evidence = f"The text has fingerprint {own[:6]}, but the run scored one with {theirs[:6]}."
-        return Check(LEVEL, "text", FAIL, evidence, details)
-    return Check(LEVEL, "text", PASS, f"The text is the one that was scored: its fingerprint is {own[:6]}.", details)
+    own, scored = corpus.report.sha256, run.text_sha256
+    bad = f"The text has fingerprint {own[:6]}, but the run scored one with {scored[:6]}."
+    good = f"The text is the one that was scored: its fingerprint is {own[:6]}."
+    return _same_fingerprints("text", {"text": own, "run": scored}, "the table does not say which text it scored", bad, good)
 
 
-def _claims(run: Run, sums: _Sums, coverage: Coverage | None) -> list[Check]:
-    """What evaluation.json says, held against what was added up and counted here."""
+def _same_fingerprints(name: str, fingerprints: dict[str, str], unknown: str, bad: str, good: str) -> Check:
+    """Return a check that both fingerprints are known, and the same."""
+    skipped = "" if all(fingerprints.values()) else unknown
+    differ = len(set(fingerprints.values())) > 1 and not skipped
+    return judge(LEVEL, name, bad=bad if differ else "", skipped=skipped, good=good, details=fingerprints)
+
+
+def _claims(run: Run, coverage: Coverage, *, text: bool) -> Check:
+    """Compare evaluation.json with what was added up, and with `text` counted, here."""
     if run.evaluation is None:
-        reason = "a score table alone claims no numbers; a run folder does (eval -o)"
-        return [Check(LEVEL, "claims", NOT_CHECKED, reason)]
-    computed = _recomputed(sums, coverage)
+        skipped = "a score table alone claims no numbers; a run folder does (eval -o)"
+        return judge(LEVEL, "claims", skipped=skipped)
+    computed = dict(_recomputed(coverage, text))
     wrong = []
     for name, value in computed.items():
-        claimed = _number(run.evaluation, name)
-        if claimed is None or not _same(claimed, value):
-            wrong.append(f"{name} is {_told(claimed)}, but comes to {_told(value)}")
-    details = {"recomputed": computed, "wrong": len(wrong)}
-    if wrong:
-        text = f"evaluation.json does not say what the table says: {'; '.join(wrong[:3])}"
-        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
-        return [Check(LEVEL, "claims", FAIL, f"{text}{more}.", details)]
-    text = (
-        f"{counted(len(computed), 'number')} of evaluation.json come out the same when added up again: perplexity "
-        f"{_told(computed['perplexity'])} from {sum(sums.events):,} events"
-    )
-    return [Check(LEVEL, "claims", PASS, f"{text}.", details)]
+        claimed = _number(run.evaluation.get(name))
+        if claimed is None or not (claimed == value or math.isclose(claimed, value, rel_tol=RELATIVE_TOLERANCE)):
+            stated = "not there" if claimed is None else f"{claimed:,.12g}"
+            wrong.append(f"{name} is {stated}, but comes to {value:,.12g}")
+    more = f" (and {len(wrong) - _SHOWN} more)" if wrong[_SHOWN:] else ""
+    bad = f"evaluation.json does not say what the table says: {'; '.join(wrong[:_SHOWN])}{more}." if wrong else ""
+    good = f"{counted(len(computed), 'number')} of evaluation.json come out the same when added up again: perplexity "
+    good += f"{computed['perplexity']:,.12g} from {coverage.events:,} events."
+    return judge(LEVEL, "claims", bad=bad, good=good, details={"recomputed": computed, "wrong": len(wrong)})
 
 
-def _recomputed(sums: _Sums, coverage: Coverage | None) -> dict[str, float]:
-    """Numbers of an evaluation, from rows and text."""
-    events, nats = sum(sums.events), sums.nats
-    found: dict[str, float] = {
-        "events": events,
-        "tokens": sums.events[TOKEN] + sums.events[OOV],
-        "sentence_ends": sums.events[EOS_KIND],
-        "oov": sums.events[OOV],
-        "zero_probability_events": sums.zeros,
-        "log_probability": nats,
-        "cross_entropy": -nats / events,
-        "perplexity": perplexity_ratio_from_nats(-nats / events),
-        "bits_per_token": -nats / events / math.log(2),
-    }
-    if coverage is not None:
-        for name in _COUNTS:
-            count = getattr(coverage.denominators, name)
-            found[name] = count
-            if name != "segments" and count:
-                found[f"bits_per_{name.removesuffix('s')}"] = -nats / count / math.log(2)
-    return found
+def _recomputed(coverage: Coverage, text: bool) -> Iterator[tuple[str, float]]:
+    """Yield the numbers of an evaluation by name, from rows and, with `text`, denominators."""
+    events, kinds, nats = coverage.events, coverage.kinds, coverage.sum.nats
+    yield "events", events
+    yield "tokens", kinds[TOKEN] + kinds[OOV]
+    yield "sentence_ends", kinds[EOS_KIND]
+    yield "oov", kinds[OOV]
+    yield "zero_probability_events", coverage.sum.zeros
+    yield "log_probability", nats
+    yield "cross_entropy", -nats / events
+    yield "perplexity", perplexity_ratio_from_nats(-nats / events)
+    yield "bits_per_token", nats_to_bits(-nats / events)
+    for name in _COUNTS if text else ():
+        count = getattr(coverage.denominators, name)
+        yield name, count
+        if name != "segments" and count:
+            yield f"bits_per_{name.removesuffix('s')}", nats_to_bits(-nats / count)
 
 
-def _number(evaluation: Mapping[str, Any], name: str) -> float | None:
-    """A claimed number; infinities are strings in JSON."""
-    value = evaluation.get(name)
+def _number(value: Any) -> float | None:
+    """Return a claimed number, or None for anything else; infinities are strings in JSON."""
     try:
         return None if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         return None
-
-
-def _same(a: float, b: float) -> bool:
-    return a == b or math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE)
-
-
-def _told(value: float | None) -> str:
-    return "not there" if value is None else f"{value:,.12g}"

@@ -1,21 +1,21 @@
-"""Whether tokens spell the bytes they span, read by the rules of their unit and not by the tokenizer that made them."""
+"""Do tokens spell the bytes they span? They are read by the rules of their unit, not by the tokenizer that made them."""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS, Check, counted
+from lmgauge.evaluation.audit.results import Check, counted, judge
 from lmgauge.evaluation.audit.rows import Rows
 from lmgauge.scores import EOS_KIND, OOV, TOKEN
 
 Reading = Callable[[Rows], list[bool]]
-"""Which events of a segment spell their span."""
+"""Returns for each event of a segment whether it spells its span."""
 
 CLEAR_SHARE = 0.9
 """A reading that fits this share of the tokens is the right one, and the other tokens are wrong."""
@@ -29,74 +29,65 @@ def _pieces(rows: Rows) -> list[bytes]:
 
 
 def _escaped(token: bytes, piece: bytes) -> bool:
-    """Whether a token stands for a reserved word that the text has as an ordinary one: `<<unk>>` for `<unk>`."""
+    """Return True if a token stands for a reserved word that the text has as an ordinary one: `<<unk>>` for `<unk>`."""
     return token[:1] == b"<" and token == b"<" + piece + b">"
 
 
-def _by_event(rows: Rows, spells: Callable[[bytes, bytes, int], bool]) -> list[bool]:
-    return [
-        spells(piece, token.encode(errors="replace"), kind)
-        for piece, token, kind in zip(_pieces(rows), rows.tokens(), rows.kind.tolist(), strict=True)
-    ]
+def _by_event(
+    token: Callable[[bytes, bytes], bool], unknown: Callable[[bytes], bool], end: Callable[[bytes], bool]
+) -> Reading:
+    """Return a reading of one event at a time, from what may span which bytes: a token, an unknown token, `</s>`."""
+
+    def read(rows: Rows) -> list[bool]:
+        return [
+            end(piece)
+            if kind == EOS_KIND
+            else unknown(piece)
+            if kind == OOV
+            else token(piece, name.encode(errors="replace"))
+            for piece, name, kind in zip(_pieces(rows), rows.tokens(), rows.kind.tolist(), strict=True)
+        ]
+
+    return read
 
 
-def read_words(rows: Rows) -> list[bool]:
-    """Words: a span is white space and then the word; an unknown word is one word; `</s>` takes white space."""
-
-    def spells(piece: bytes, token: bytes, kind: int) -> bool:
-        word = piece.lstrip()
-        if kind == EOS_KIND:
-            return not piece.decode(errors="replace").strip()
-        if kind == OOV:
-            return len(piece.split()) == 1
-        return word == token or _escaped(token, word) or piece.decode(errors="replace").strip().encode() == token
-
-    return _by_event(rows, spells)
+def _is_word(piece: bytes, token: bytes) -> bool:
+    word = piece.lstrip()
+    return word == token or _escaped(token, word) or piece.decode(errors="replace").strip().encode() == token
 
 
-def read_characters(rows: Rows) -> list[bool]:
-    """Characters: a span is the token, which is one, or one unknown character."""
-
-    def spells(piece: bytes, token: bytes, kind: int) -> bool:
-        if kind == EOS_KIND:
-            return not piece
-        return len(piece.decode(errors="replace")) == 1 and (kind == OOV or piece == token)
-
-    return _by_event(rows, spells)
+def _is_byte(piece: bytes) -> bool:
+    return len(piece) == 1
 
 
-def read_pieces(rows: Rows) -> list[bool]:
-    """Pieces as they stand: a span is the token, white space and all."""
-
-    def spells(piece: bytes, token: bytes, kind: int) -> bool:
-        if kind == EOS_KIND:
-            return not piece.strip()
-        return bool(piece) if kind == OOV else piece == token
-
-    return _by_event(rows, spells)
+def _is_character(piece: bytes) -> bool:
+    return len(piece.decode(errors="replace")) == 1
 
 
-def read_bytes(rows: Rows) -> list[bool]:
-    """Bytes: a span is the one byte that the token names in hexadecimal."""
-
-    def spells(piece: bytes, token: bytes, kind: int) -> bool:
-        if kind == EOS_KIND:
-            return not piece
-        return len(piece) == 1 if kind == OOV else len(piece) == 1 and token == f"<0x{piece[0]:02X}>".encode()
-
-    return _by_event(rows, spells)
+read_words = _by_event(_is_word, lambda p: len(p.split()) == 1, lambda p: not p.decode(errors="replace").strip())
+"""Words: a span is white space and then the word; an unknown word is one word; `</s>` takes white space."""
+read_characters = _by_event(lambda p, token: _is_character(p) and p == token, _is_character, operator.not_)
+"""Characters: a span is the token, which is one, or one unknown character."""
+read_pieces = _by_event(operator.eq, bool, lambda p: not p.strip())
+"""Pieces as they stand: a span is the token, white space included."""
+read_bytes = _by_event(lambda p, token: _is_byte(p) and token == b"<0x%02X>" % p[0], _is_byte, operator.not_)
+"""Bytes: a span is the one byte that the token names in hexadecimal."""
 
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """The characters that stand for bytes in byte-level pieces (Radford et al. 2019, `bytes_to_unicode`)."""
+    """Return the byte that each character of a byte-level piece stands for (Radford et al. 2019, `bytes_to_unicode`)."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     return {chr(byte): byte for byte in plain} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 def read_byte_level(rows: Rows) -> list[bool]:
-    """Byte-level subwords: each character of a piece is a byte."""
+    """Read byte-level subwords: each character of a piece is a byte.
+
+    Args:
+        rows: of a segment, [n].
+    """
     alphabet = _byte_alphabet()
 
     def spelled(token: str) -> bytes | None:
@@ -107,7 +98,11 @@ def read_byte_level(rows: Rows) -> list[bool]:
 
 
 def read_metaspace(rows: Rows) -> list[bool]:
-    """Subwords with U+2581 for a space, which the text need not have at its begin."""
+    """Read subwords with U+2581 for a space, which the text need not have at its beginning.
+
+    Args:
+        rows: of a segment, [n].
+    """
 
     def spelled(token: str) -> bytes:
         value = byte_named(token)
@@ -117,16 +112,17 @@ def read_metaspace(rows: Rows) -> list[bool]:
 
 
 def _by_group(rows: Rows, spelled: Callable[[str], bytes | None], begin: str) -> list[bool]:
-    """Reads pieces together that share the bytes of one character: the first has its span, those after it none.
+    """Read pieces together that share the bytes of one character: the first has its span, those after it none.
 
-    Where all pieces together are the text, the spans only hand white space to another neighbour: that is right, too.
-    `begin` is what the first may have more than the text.
+    Where all pieces together are the text, the spans only hand white space to another neighbor: that is right, too.
+    `begin` may precede the text in the first piece.
     """
     kinds, pieces = rows.kind.tolist(), _pieces(rows)
     parts = [spelled(token) if kind == TOKEN else None for token, kind in zip(rows.tokens(), kinds, strict=True)]
     ends = [not piece.strip() for piece, kind in zip(pieces, kinds, strict=True) if kind == EOS_KIND]
-    if all(part is not None for part, kind in zip(parts, kinds, strict=True) if kind != EOS_KIND) and all(ends):
-        whole = b"".join(part for part in parts if part is not None)
+    spelled_parts = [part for part in parts if part is not None]
+    if len(spelled_parts) + len(ends) == len(kinds) and all(ends):
+        whole = b"".join(spelled_parts)
         # Line ends may be scored as text: then they are the last token's, or the end of it.
         if not {whole, whole.removeprefix(begin.encode())}.isdisjoint((rows.text, rows.source)):
             return [True] * len(kinds)
@@ -152,22 +148,19 @@ def _by_group(rows: Rows, spelled: Callable[[str], bytes | None], begin: str) ->
 
 
 def byte_named(token: str) -> int | None:
-    """The byte that a token such as `<0x0A>` names; None if it names none.
+    """Return the byte that a token such as `<0x0A>` names; None if it names none.
 
     >>> byte_named("<0x0A>"), byte_named("<0xZZ>")
     (10, None)
     """
-    found = _BYTE_NAME.fullmatch(token)
-    return int(found[1], 16) if found else None
-
-
-def _predicted(rows: Rows) -> list[str]:
-    return [token for token, kind in zip(rows.tokens(), rows.kind.tolist(), strict=True) if kind != EOS_KIND]
+    match = _BYTE_NAME.fullmatch(token)
+    return int(match[1], 16) if match else None
 
 
 def _back(detokenize: Callable[[Sequence[str]], str]) -> Reading:
     def read(rows: Rows) -> list[bool]:
-        return [detokenize(_predicted(rows)).encode(errors="replace") in (rows.text, rows.source)] * len(rows)
+        tokens = [token for token, kind in zip(rows.tokens(), rows.kind.tolist(), strict=True) if kind != EOS_KIND]
+        return [detokenize(tokens).encode(errors="replace") in (rows.text, rows.source)] * len(rows)
 
     return read
 
@@ -185,7 +178,7 @@ _READINGS: dict[str, tuple[str, Reading]] = {
 
 @dataclass
 class _Fit:
-    """How well a reading fits what was read."""
+    """How well a reading fits the segments so far."""
 
     tokens: int = 0
     wrong: int = 0
@@ -194,14 +187,14 @@ class _Fit:
 
 
 class Spelling:
-    """Collects, segment by segment, whether tokens spell the text.
+    """Judges, segment by segment, whether tokens spell the text.
 
     Args:
         unit: of the tokens; if unknown, or `subword` without `detokenize`, the reading that fits best is taken.
         detokenize: from token strings to text, for subwords.
 
     Attributes:
-        altered: segments that the tokenizer does not give back, left out.
+        altered: segments that the tokenizer does not restore, left out.
     """
 
     def __init__(self, unit: str, detokenize: Callable[[Sequence[str]], str] | None = None) -> None:
@@ -219,7 +212,12 @@ class Spelling:
         self.altered = 0
 
     def add(self, rows: Rows, *, altered: bool = False) -> None:
-        """Reads the tokens of a segment; `altered`: its tokenizer says that it does not give the text back."""
+        """Read the tokens of a segment.
+
+        Args:
+            rows: of the segment.
+            altered: True if its tokenizer says that it does not restore the text.
+        """
         unknown = bool((rows.kind == OOV).any())
         if not self._by_event and (unknown or altered):
             self._unknown += unknown and not altered
@@ -234,45 +232,42 @@ class Spelling:
         self._events += len(rows)
         self._tokens += int(tokens.sum())
         for name, right in read.items():
-            self._add(self._fit[name], rows, np.array(right, bool), tokens)
-
-    def _add(self, fit: _Fit, rows: Rows, right: NDArray[np.bool_], tokens: NDArray[np.bool_]) -> None:
-        fit.tokens += int((right & tokens).sum())
-        wrong = np.flatnonzero(~right)
-        fit.wrong += len(wrong)
-        fit.wrong_segments += bool(len(wrong))
-        if len(wrong) and not fit.first:
-            fit.first = _describe(rows, int(wrong[0]) if self._by_event else None)
+            fit, wrong = self._fit[name], np.flatnonzero(~np.array(right, bool))
+            fit.tokens += int(tokens[right].sum())
+            fit.wrong += len(wrong)
+            fit.wrong_segments += bool(len(wrong))
+            if len(wrong) and not fit.first:
+                fit.first = _describe(rows, int(wrong[0]) if self._by_event else None)
 
     def check(self, oov: int) -> Check:
-        """The verdict over all segments."""
-        level, name = "coverage", "spelling"
-        if self.altered > self._segments:
+        """Return the verdict over all segments; `oov` is the number of unknown tokens, for the evidence."""
+        if not self._segments or self.altered > self._segments:
             count = f"{self.altered:,} of {counted(self.altered + self._segments + self._unknown, 'segment')}"
-            reason = f"the tokenizer alters the text: {count} do not come back from their tokens"
-            return Check(level, name, NOT_CHECKED, reason, {"altered": self.altered, "segments": self._segments})
-        if not self._segments:
-            return Check(level, name, NOT_CHECKED, "no segment's tokens can be turned back into its text" + self._left_out())
+            skipped = f"the tokenizer alters the text: {count} do not come back from their tokens"
+            if self.altered <= self._segments:
+                skipped = "no segment's tokens can be turned back into its text" + self._left_out()
+            altered = {"altered": self.altered, "segments": self._segments}
+            return judge("coverage", "spelling", skipped=skipped, details=altered)
         best = next((n for n, fit in self._fit.items() if not fit.wrong), "")
         best = best or max(self._fit, key=lambda reading: self._fit[reading].tokens)
         fit, read_as = self._fit[best], self._readings[best][0]
-        details = {"read_as": read_as, "segments": self._segments, "right": self._segments - fit.wrong_segments, "oov": oov}
+        details: dict[str, object] = {"read_as": read_as, "segments": self._segments, "oov": oov}
+        details["right"] = self._segments - fit.wrong_segments
         details |= {"events": self._events, "wrong": fit.wrong, "altered": self.altered}
-        if not fit.wrong:
-            text = f"Read as {read_as}, {counted(self._events, 'event')} spell the bytes they span"
-            text += f", {counted(oov, 'unknown token')} among them" if oov else ""
-            return Check(level, name, PASS, text + self._left_out() + ".", details)
-        if not self._sure and fit.tokens < CLEAR_SHARE * self._tokens:
-            fitting = f"as {read_as}, the best of them, {100 * fit.tokens / self._tokens:.0f} % of the tokens do"
-            reason = (
-                f"these tokens spell the text by no rule known here ({fitting}); with their model (-m) its tokenizer decides"
-            )
-            return Check(level, name, NOT_CHECKED, reason, details)
-        if self._by_event:
-            what = f"Read as {read_as}, {fit.wrong:,} of {counted(self._events, 'event')} do not spell the bytes they span"
-        else:
-            what = f"In {counted(fit.wrong_segments, 'segment')} tokens do not spell the bytes they span"
-        return Check(level, name, FAIL, f"{what}, first in {fit.first}.", details)
+        events = counted(self._events, "event")
+        bad = skipped = ""
+        if fit.wrong and not self._sure and fit.tokens < CLEAR_SHARE * self._tokens:
+            share = f"as {read_as}, the best of them, {100 * fit.tokens / self._tokens:.0f} % of the tokens do"
+            skipped = f"these tokens spell the text by no rule known here ({share}); "
+            skipped += "with their model (-m) its tokenizer decides"
+        elif fit.wrong and self._by_event:
+            bad = f"Read as {read_as}, {fit.wrong:,} of {events} do not spell the bytes they span, first in {fit.first}."
+        elif fit.wrong:
+            segments = counted(fit.wrong_segments, "segment")
+            bad = f"In {segments} tokens do not spell the bytes they span, first in {fit.first}."
+        unknown = f", {counted(oov, 'unknown token')} among them" if oov else ""
+        good = f"Read as {read_as}, {events} spell the bytes they span{unknown}{self._left_out()}."
+        return judge("coverage", "spelling", bad=bad, skipped=skipped, good=good, details=details)
 
     def _left_out(self) -> str:
         reasons = []
@@ -284,7 +279,7 @@ class Spelling:
 
 
 def _describe(rows: Rows, bad: int | None) -> str:
-    """An event that does not spell its span; None: the tokens together do not give the text back."""
+    """Describe an event that does not spell its span; None: the tokens together do not restore the text."""
     where = f"segment {rows.segment + 1}"
     if bad is None:
         return f"{where}, {rows.text[:60].decode(errors='replace')!r}"

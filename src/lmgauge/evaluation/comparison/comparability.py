@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lmgauge.choices import COMPARED_METRICS
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.evaluation.bounds import BoundReason, bound_reasons
 from lmgauge.evaluation.comparison.facts import Facts
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run
@@ -15,7 +16,6 @@ from lmgauge.scores import EOS_KIND, OOV
 
 METRICS = COMPARED_METRICS
 AS_TEXT = "as text"
-ALTERED = "text altered by the tokenizer or read as special tokens"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
 WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
 
@@ -104,23 +104,15 @@ def _oov_policy(policy: str, tally: Tally) -> str:
 
 
 def _exactness(origin: Origin, tally: Tally, apart: int) -> str:
-    reasons = bound_reasons(origin, tally)
+    reasons = [reason.short for reason in bounds_of(origin, tally)]
     if apart:
         reasons.append(f"spans do not tile the text ({apart:,} times)")
     return "no: " + ", ".join(reasons) if reasons else "yes"
 
 
-def bound_reasons(origin: Origin, tally: Tally) -> list[str]:
-    """Why bits per byte are a lower bound only; empty where they are exact."""
-    reasons = []
-    if tally.events[OOV]:
-        reasons.append("unseen words")
-    if origin.lossy_segments or tally.lossy_segments:
-        if not origin.policy.scores_first_tokens:
-            reasons.append("first tokens not scored")
-        else:
-            reasons.append("white space lost" if origin.unit == "word" else ALTERED)
-    return reasons
+def bounds_of(origin: Origin, tally: Tally) -> list[BoundReason]:
+    """Return why the bits of a table are lower bounds only; empty where they are exact."""
+    return bound_reasons(origin, tally.events[OOV], origin.lossy_segments or tally.lossy_segments)
 
 
 def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...], str]:

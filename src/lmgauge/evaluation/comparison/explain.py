@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lmgauge.evaluation.comparison.comparability import ALTERED, EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE
+from lmgauge.evaluation.bounds import lossy_reason
+from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.slicing.sums import Slices
@@ -44,8 +45,7 @@ def notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices
     if part == NOTHING:
         for run in sums.runs:
             if run.origin.lossy_segments and run.origin.unit != "word":
-                first = not run.origin.policy.scores_first_tokens
-                why = "first tokens not scored" if first else ALTERED
+                why = lossy_reason(run.origin).short
                 yield (
                     f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "
                     "not tell which, so no part of the text is known to be exact"

@@ -5,23 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE, Verdict, bound_reasons
+from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE, Verdict, bounds_of
 from lmgauge.evaluation.comparison.explain import notes
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import Comparison, Difference
 from lmgauge.evaluation.slicing.ranges import Floats
+from lmgauge.figures import COMPARED, Figure
 from lmgauge.numerics.exact import exact_to_nats
 from lmgauge.numerics.independence import in_words
 from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
-from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
-
-_UNITS = ("event", "byte", "character", "word")
+from lmgauge.numerics.units import difference_to_scale, nats_to_scale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,27 +59,27 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         level: confidence with which a difference must hold to be found, 0 to 1.
     """
     part = sums.part
-    units = [unit for unit in _UNITS if _shows(unit, part, verdicts)]
+    figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
     paired = sums.per_segment.joined()
     zeros, sizes, used = paired.zeros, paired.sizes, paired.used
-    spreads = dict(zip(_UNITS, paired.spreads(), strict=True))
-    lead = next((spreads[unit] for unit in (*units, *_UNITS) if spreads[unit] is not None), None)
+    spreads = dict(zip(COMPARED, paired.spreads(), strict=True))
+    lead = next((spreads[figure] for figure in (*figures, *COMPARED) if spreads[figure] is not None), None)
     tested = None if zeros.any() else lead
     p_value = None
     if tested is not None:
         p_value = paired.p_value(tested, settings.resamples, settings.seed, settings.threads)
-    intervals = {unit: None if found is None else found.interval() for unit, found in spreads.items()}
+    intervals = {figure: None if found is None else found.interval() for figure, found in spreads.items()}
     exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
-    differences = tuple(_differences(units, exact, sizes.sum(axis=0), {} if zeros.any() else intervals))
+    differences = tuple(_differences(figures, exact, sizes.sum(axis=0), {} if zeros.any() else intervals))
     finite = [math.fsum(nats[used]) for nats in paired.nats] if zeros.any() else []
-    without_zeros = tuple(_differences(units, finite, sizes[used].sum(axis=0), intervals)) if zeros.any() else ()
+    without_zeros = tuple(_differences(figures, finite, sizes[used].sum(axis=0), intervals)) if zeros.any() else ()
     if not differences and part != NOTHING:
         part = NOTHING
         verdicts = [replace(verdict, nearest=None) for verdict in verdicts]
     slices = [collected.finish(sums.unit) for collected in sums.slices]
     slices = [found for found in slices if found.rows and not (found.name == "group" and len(found.rows) == 1)]
     by_bytes = sums.unit != "event"
-    bounds = [part == WHOLE and bool(bound_reasons(r.origin, t)) for r, t in zip(sums.runs, sums.facts.totals, strict=True)]
+    bounds = [part == WHOLE and bool(bounds_of(r.origin, t)) for r, t in zip(sums.runs, sums.facts.totals, strict=True)]
     return Comparison(
         first=sums.runs[0].name,
         second=sums.runs[1].name,
@@ -109,34 +109,29 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
     )
 
 
-def _shows(unit: str, part: str, verdicts: Sequence[Verdict]) -> bool:
-    """Return True if the part that is compared allows a figure per this unit."""
+def _shows(figure: Figure, part: str, verdicts: Sequence[Verdict]) -> bool:
+    """Return True if the part that is compared allows a figure."""
     if part == WHOLE:
-        return any(verdict.comparable for verdict in verdicts if verdict.metric == _metric(unit))
-    return unit == {EXACT_PART: "byte", SHARED_EVENTS: "event"}.get(part)
-
-
-def _metric(unit: str) -> str:
-    return "perplexity" if unit == "event" else f"bits_per_{unit}"
+        return any(verdict.comparable for verdict in verdicts if verdict.metric == figure.name)
+    return figure.per == {EXACT_PART: "bytes", SHARED_EVENTS: "events"}.get(part)
 
 
 def _differences(
-    units: Sequence[str], nats: Sequence[float], totals: Floats, intervals: Mapping[str, Interval | None]
+    figures: Sequence[Figure], nats: Sequence[float], totals: Floats, intervals: Mapping[Figure, Interval | None]
 ) -> Iterator[Difference]:
-    """Yield perplexity where it may be compared, bits per byte and so on, of two sums of log-probabilities."""
-    for unit, size in zip(_UNITS, totals.tolist(), strict=True):
-        if not size or unit not in units:
+    """Yield the figures of two sums of log-probabilities, and how far they are apart."""
+    for figure, size in zip(COMPARED, totals.tolist(), strict=True):
+        if not size or figure not in figures:
             continue
         first, second = (0.0 - part / size for part in nats)  # never -0.0
-        interval = intervals.get(unit)
-        to_figure = perplexity_from_nats if unit == "event" else nats_to_bits
-        to_difference = perplexity_ratio_from_nats if unit == "event" else nats_to_bits
-        a, b = to_figure(first), to_figure(second)
+        a, b = (nats_to_scale(value, figure.scale) for value in (first, second))
         if math.isfinite(first) and math.isfinite(second):
-            difference = to_difference(second - first)
+            difference = difference_to_scale(second - first, figure.scale)
         else:
-            difference = _quotient(a, b) if unit == "event" else _gap(a, b)
-        yield Difference(_metric(unit), a, b, difference, None if interval is None else interval.mapped(to_difference))
+            difference = _quotient(a, b) if figure.scale == "perplexity" else _gap(a, b)
+        interval = intervals.get(figure)
+        to_difference = partial(difference_to_scale, scale=figure.scale)
+        yield Difference(figure.name, a, b, difference, None if interval is None else interval.mapped(to_difference))
 
 
 def _quotient(first: float, second: float) -> float:

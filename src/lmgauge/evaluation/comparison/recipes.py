@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ from lmgauge.evaluation.comparison.facts import gather_facts
 from lmgauge.evaluation.comparison.results import SIGNIFICANT
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
 from lmgauge.evaluation.tally import Tally
+from lmgauge.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
 from lmgauge.numerics.intervals import Interval, Spread, spread
 from lmgauge.numerics.significance import holm
-from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.numerics.units import difference_to_scale, nats_to_scale
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]
@@ -224,9 +226,9 @@ def _compared(
     seeds = [float(part.var(ddof=1)) / len(part) for part in values]
     both = _with_seeds(text, seeds, [len(part) - 1 for part in values])
     figures = [float(part.mean()) for part in values]
-    to_figure = perplexity_from_nats if metric == PERPLEXITY else nats_to_bits
-    to_difference = perplexity_ratio_from_nats if metric == PERPLEXITY else nats_to_bits
-    first, second = (tuple(float(to_figure(value)) for value in part.tolist()) for part in values)
+    scale: Scale = "perplexity" if metric == PERPLEXITY else "bits"
+    to_figure, to_difference = partial(nats_to_scale, scale=scale), partial(difference_to_scale, scale=scale)
+    first, second = (tuple(to_figure(value) for value in part.tolist()) for part in values)
     total = text.error**2 + sum(seeds)
     p_value = both.p_value
     return RecipeComparison(
@@ -235,8 +237,8 @@ def _compared(
         runs=(len(nats[0]), len(nats[1])),
         metric=metric,
         values=(first, second),
-        figures=(float(to_figure(figures[0])), float(to_figure(figures[1]))),
-        difference=float(to_difference(figures[1] - figures[0])),
+        figures=(to_figure(figures[0]), to_figure(figures[1])),
+        difference=to_difference(figures[1] - figures[0]),
         interval=both.interval().mapped(to_difference),
         seed_share=sum(seeds) / total if total else 0.0,
         p_value=p_value,

@@ -12,7 +12,7 @@ Braverman, Chen, Kakade, Narasimhan, Zhang & Zhang (2020), "Calibration, entropy
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -144,21 +144,23 @@ def calibrate(
     model: LanguageModel,
     events: int,
     *,
+    tables: Iterable[ScoreBatch] | None = None,
     contexts: int | None = DEFAULT_CONTEXTS,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Calibration:
-    """Holds a model's distributions against what came.
+    """Compare a model's distributions with the tokens that came.
 
     Args:
-        run: what the model made of a text.
+        run: the scores that the model gave a text.
         model: the model.
         events: rows of the run's table.
+        tables: the rows, whole segments at a time; read from the run if None.
         contexts: how many to draw, without replacement; all if None.
         seed: of the draw.
         threads: distributions computed at a time, where the model is made for that; no number depends on it.
-        progress: told how many contexts are done.
+        progress: called with the number of contexts that are done.
 
     Raises:
         InputError: the run is not of this model, or has no events.
@@ -179,7 +181,7 @@ def calibrate(
 
     # Only models that may score blocks at a time are asked from several threads.
     at_a_time = thread_count(threads) if model.blocks_are_independent else 1
-    for event, sums in map_in_order(work, _events(run, model, chosen), at_a_time):
+    for event, sums in map_in_order(work, _events(run, model, tables, chosen), at_a_time):
         collected.add(sums, event.segment, event.document)
         progress(collected.contexts)
     if not collected.contexts:
@@ -196,12 +198,14 @@ class _Event:
     document: int | None
 
 
-def _events(run: Run, model: LanguageModel, chosen: Ints | None) -> Iterator[_Event]:
+def _events(run: Run, model: LanguageModel, tables: Iterable[ScoreBatch] | None, chosen: Ints | None) -> Iterator[_Event]:
     """The events drawn, each with the ids before it."""
     bos, runs_on = model.vocabulary.id("<s>"), policy_of(model).runs_on
     before = np.array([bos], np.uint32)
     seen = 0
-    for _, (batch,) in lockstep([run.batches()], None, [run.name]):
+    if tables is None:
+        tables = (batch for _, (batch,) in lockstep([run.batches()], None, [run.name]))
+    for batch in tables:
         ids = model_ids(batch, model, run)
         rows = np.arange(len(batch)) if chosen is None else chosen[(chosen >= seen) & (chosen < seen + len(batch))] - seen
         segment_of = batch.row_segments()

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, DIAGNOSIS_SECTIONS
-from lmgauge.errors import UsageError
-from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.diagnosis.baselines import Baselines
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
 from lmgauge.evaluation.diagnosis.costs import TokenCosts, UnseenWords
 from lmgauge.evaluation.diagnosis.mutual_information import (
@@ -43,6 +43,7 @@ from lmgauge.evaluation.slicing.slices import (
 )
 from lmgauge.evaluation.slicing.sums import Slices, SliceSums
 from lmgauge.evaluation.tables import evaluate_scores
+from lmgauge.figures import FIGURES
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -98,7 +99,7 @@ def diagnose(
     settings: DiagnosisSettings | None = None,
     *,
     corpus: Corpus | None = None,
-    training: TrainingWords | None = None,
+    training: Callable[[Corpus], TrainingWords] | None = None,
     model: LanguageModel | None = None,
     sample: Sampler | None = None,
     progress: Progress = lambda stage: None,
@@ -109,68 +110,69 @@ def diagnose(
         run: the scores that a model gave a text.
         settings: sections, numbers of examples and draws; the defaults if None.
         corpus: the text; if not given, the one the run remembers, if it is still there.
-        training: of the words of a block, how often each occurs in the training text, and the length of the longest n-gram
-            of that text that ends with it: two arrays int64 [words of the block].
+        training: given the text, what gives of the words of each of its blocks how often each occurs in the training text,
+            and the length of the longest n-gram of that text that ends with it: two integer arrays [words of the block].
         model: the model behind the run: its distributions are compared with the tokens that came.
         sample: text of the model: for each of some lengths an array of its token ids, uint32 [length].
         progress: called with a few words on what is being done.
 
     Raises:
         InputError: the table breaks its rules, the text is not the one that was scored, or the model is another.
+        UsageError: `training` without the text that was scored.
     """
     settings = settings or DiagnosisSettings()
-    only, seed, threads = settings.only, settings.seed, settings.threads
     progress("reading the run")
-    if corpus is None:
-        corpus = remembered(run)
-    else:
-        run = about(run, corpus)
-    evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=corpus)
-    if corpus is None:
-        evaluation = _as_told(run, evaluation)
-    seen = _Reading(run, corpus, evaluation, training, settings)
+    run, text, evaluation = _evaluated(run, corpus)
+    words = None
+    if training is not None and "slices" in settings.only:
+        if text is None:
+            raise UsageError("slices by what was seen in training need the text that was scored: name it (--text)")
+        progress("reading the training text")
+        words = training(text)
     limit = LARGEST
     if model is not None and sample is not None:
         limit = settings.sample_tokens or default_sample_tokens(len(model.vocabulary))
-    stretches = TokenStretches(stretches_of(evaluation.events, limit) if "information" in only else [])
+    seen = _Reading(run, text, evaluation, words, settings, limit)
     progress("cutting the text into slices")
-    baselines = _read(run, corpus, seen, stretches, only, threads)
+    tables = seen.read()
     calibration = None
-    if model is not None and "calibration" in only:
+    if model is not None and "calibration" in settings.only:
         wanted = min(settings.contexts or evaluation.events, evaluation.events)
         calibration = calibrate(
             run,
             model,
             evaluation.events,
+            tables=tables,
             contexts=settings.contexts,
-            seed=seed,
-            threads=threads,
+            seed=settings.seed,
+            threads=settings.threads,
             progress=lambda done: progress(f"calibration: {done:,} of {wanted:,} contexts"),
         )
+    for _ in tables:  # what calibration did not read: all of it where there is no model
+        pass
     information = None
-    if "information" in only and seen.tokens.named:
+    if "information" in settings.only and seen.tokens.named:
         progress("mutual information")
-        information = _curve(stretches, model, sample, seed, progress)
-    return seen.finish(baselines, calibration, information)
+        information = _curve(seen.stretches, model, sample, settings.seed, progress)
+    return seen.finish(calibration, information)
 
 
-def _read(
-    run: Run,
-    corpus: Corpus | None,
-    seen: _Reading,
-    stretches: TokenStretches,
-    only: Collection[str],
-    threads: int | None,
-) -> tuple[Baseline, ...]:
-    collector = None
-    if corpus is not None and "baselines" in only:
-        collector = Baselines(corpus.report.bytes or None, threads)
-    for block, (table,) in lockstep([run.batches()], corpus, [run.name]):
-        seen.add(block, table)
-        stretches.add(table.token_ids, table.strings.tokens)
-        if block is not None and collector is not None:
-            collector.add(block)
-    return () if collector is None else collector.finish()
+def _evaluated(run: Run, corpus: Corpus | None) -> tuple[Run, Corpus | None, Evaluation]:
+    """Evaluate a table together with its text, read once for both the numbers and its fingerprint."""
+    text = corpus if corpus is not None or not run.text_sha256 else run.corpus()
+    evaluation: Evaluation | None = None
+    try:
+        evaluation = evaluate_scores(run.batches(), origin=run.origin, corpus=text)
+    except InputError:
+        if corpus is not None:
+            about(run, corpus)  # that it is another text says more than where it differs
+        if corpus is not None or text is None or remembered(run) is not None:
+            raise
+    if corpus is not None and evaluation is not None:
+        return about(run, corpus), corpus, evaluation
+    if evaluation is None or (text is not None and text.report.sha256 != run.text_sha256):
+        text, evaluation = None, evaluate_scores(run.batches(), origin=run.origin)
+    return run, text, evaluation if text is not None else _with_stored_figures(run, evaluation)
 
 
 class _Reading:
@@ -183,9 +185,14 @@ class _Reading:
         evaluation: Evaluation,
         training: TrainingWords | None,
         settings: DiagnosisSettings,
+        looked_at: int,
     ) -> None:
         self.run, self.corpus, self.evaluation, self.training = run, corpus, evaluation, training
         self.only, self.examples = settings.only, settings.examples
+        self.stretches = TokenStretches(stretches_of(evaluation.events, looked_at) if "information" in self.only else [])
+        self.baselines: Baselines | None = None
+        if corpus is not None and "baselines" in self.only:
+            self.baselines = Baselines(corpus.report.bytes or None, settings.threads)
         self.slices: dict[str, SliceSums] = {}
         self.spans = True
         self.long_runs = _LongRuns()
@@ -193,8 +200,16 @@ class _Reading:
         self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
-    def add(self, block: Segments | None, table: ScoreBatch) -> None:
-        """Adds a block of the text and its rows."""
+    def read(self) -> Iterator[ScoreBatch]:
+        """Read the table and the text once, and hand the rows on."""
+        for block, (table,) in lockstep([self.run.batches()], self.corpus, [self.run.name]):
+            self._add(block, table)
+            yield table
+
+    def _add(self, block: Segments | None, table: ScoreBatch) -> None:
+        self.stretches.add(table.token_ids, table.strings.tokens)
+        if block is not None and self.baselines is not None:
+            self.baselines.add(block)
         self.spans &= len(table.ends) == len(table)
         ranges = _event_ranges(table)
         sums = exact_sums(table, ranges.events[0])
@@ -263,17 +278,12 @@ class _Reading:
             in_all = np.bincount(ranges.segment, bits, len(block)).astype(np.float64)
             self.segments.add_segments(block, scored, [in_all])
 
-    def finish(
-        self,
-        baselines: tuple[Baseline, ...],
-        calibration: Calibration | None,
-        information: InformationCurve | None,
-    ) -> Diagnosis:
+    def finish(self, calibration: Calibration | None, information: InformationCurve | None) -> Diagnosis:
         unit = "byte" if self.corpus is not None and self.spans else "event"
         slices = tuple(sums.finish(unit) for sums in self.slices.values())
         return Diagnosis(
             evaluation=self.evaluation,
-            baselines=baselines,
+            baselines=() if self.baselines is None else self.baselines.finish(),
             slices=tuple(s for s in slices if s.rows),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
             worst_tokens=self.worst.worst(),
@@ -319,13 +329,13 @@ class _Reading:
         return origin.fingerprints.get("tokenizer_name", origin.unit) in ("whitespace", "word")
 
 
-def _as_told(run: Run, evaluation: Evaluation) -> Evaluation:
-    """The figures that need the text, as the run told them when the text was there."""
-    told = run.evaluation or {}
-    known: dict[str, Any] = {name: told.get(name) for name in ("words", "characters", "bytes")}
-    for name in ("bits_per_word", "bits_per_character", "bits_per_byte", "word_perplexity"):
-        known[name] = None if told.get(name) is None else float(told[name])  # JSON has "inf" as a string
-    known |= {name: told[name] for name in ("signature", "fingerprints") if name in told}
+def _with_stored_figures(run: Run, evaluation: Evaluation) -> Evaluation:
+    """Return an evaluation with the figures that need the text, as the run has them from when the text was there."""
+    stored = run.evaluation or {}
+    known: dict[str, Any] = {name: stored.get(name) for name in ("words", "characters", "bytes")}
+    for name in (figure.name for figure in FIGURES if figure.per in known):
+        known[name] = None if stored.get(name) is None else float(stored[name])  # JSON has "inf" as a string
+    known |= {name: stored[name] for name in ("signature", "fingerprints") if name in stored}
     return replace(evaluation, **known, notes=[])
 
 

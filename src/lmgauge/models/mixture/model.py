@@ -48,7 +48,7 @@ class Saveable(Protocol):
     """A model that can write itself as a folder."""
 
     def save(self, path: str | Path) -> None:
-        """Writes the model as a folder that `load_model` reads."""
+        """Write the model as a folder that `load_model` reads."""
         ...
 
 
@@ -79,7 +79,7 @@ class MixtureModel(ScoresStrings):
         estimation: Mapping[str, Any] | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        """Checks that the components can be mixed.
+        """Check that the components can be mixed.
 
         Args:
             components: at least two models over the same tokens (in any order), with the same tokenizer.
@@ -89,7 +89,7 @@ class MixtureModel(ScoresStrings):
 
         Raises:
             InputError: tokenizers, vocabularies, the meaning of reserved tokens or the ends of lines differ.
-            UsageError: too few models, or weights that are none.
+            UsageError: too few models, or weights that do not sum to one.
         """
         self._aligned = agreeing(components, names)
         self.components = tuple(components)
@@ -140,7 +140,7 @@ class MixtureModel(ScoresStrings):
         return all(component.blocks_are_independent for component in self.components)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """One batch of the score table for each block of segments, in order.
+        """Yield one batch of the score table for each block of segments, in order.
 
         Raises:
             InputError: the components cut the text into different events.
@@ -148,7 +148,15 @@ class MixtureModel(ScoresStrings):
         yield from score_together(self._aligned, segments, self._combined, spans=spans, threads=threads)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """The batch of one block whose segments are contexts of their own."""
+        """Return the batch of one block whose segments are contexts of their own.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the components cut the text into different events.
+        """
         return self._combined(block, [model.score_block(block, spans=spans) for model in self._aligned])
 
     def _combined(self, block: Segments, batches: list[ScoreBatch]) -> ScoreBatch:
@@ -173,7 +181,7 @@ class MixtureModel(ScoresStrings):
         return np.minimum(mixed, 0.0)  # a certain event is not more than certain by rounding
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
-        """Natural log-probabilities of all tokens after a context.
+        """Return natural log-probabilities of all tokens after a context.
 
         Args:
             context_ids: ids before the event, `<s>` at their beginning; under the policy `stream`, all of the text.
@@ -189,11 +197,11 @@ class MixtureModel(ScoresStrings):
         return self._mixed([c.log_distribution(context if policy_of(c).runs_on else sentence) for c in self._aligned])
 
     def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:
-        """The same mixture with another meaning of reserved tokens in the text."""
+        """Return the same mixture with another meaning of reserved tokens in the text."""
         return MixtureModel(with_reserved(self.components, reserved), self.weights, estimation=self.estimation)
 
     def to_dict(self) -> dict[str, Any]:
-        """What is in the model, as config.json tells it."""
+        """Return what is in the model, as config.json tells it."""
         components = [
             {"folder": f"component-{i}", "label": c.label, "weight": w, "fingerprint": c.fingerprint}
             for i, (c, w) in enumerate(zip(self.components, self.weights, strict=True), 1)
@@ -210,7 +218,7 @@ class MixtureModel(ScoresStrings):
         }
 
     def save(self, path: str | Path) -> None:
-        """Writes the mixture as a folder: config.json, and a folder for each component.
+        """Write the mixture as a folder: config.json, and a folder for each component.
 
         Raises:
             UsageError: a component cannot be saved.
@@ -226,8 +234,8 @@ class MixtureModel(ScoresStrings):
         config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
         config["sha256"] = _digest(config)
         with writing_directory(path, is_ours=_is_mixture_folder) as folder:
-            for told, component in zip(config["components"], self.components, strict=True):
-                component.save(folder / told["folder"])  # type: ignore[attr-defined]  # looked at above
+            for part, component in zip(config["components"], self.components, strict=True):
+                component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
             (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
@@ -236,7 +244,7 @@ class MixtureModel(ScoresStrings):
 
 
 def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> tuple[LanguageModel, ...]:
-    """The models, all with the ids of the first.
+    """Return the models, all with the ids of the first.
 
     Raises:
         InputError: tokenizers, vocabularies, the meaning of reserved tokens or the ends of lines differ.
@@ -246,11 +254,11 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
         raise UsageError("a mixture needs at least two models")
     names = [model.label for model in models] if names is None else names
     policies = [(name, reserved_policy(model)) for name, model in zip(names, models, strict=True)]
-    told = [(name, policy) for name, policy in policies if policy is not None]
-    for name, policy in told[1:]:
-        if policy != told[0][1]:
+    choices = [(name, policy) for name, policy in policies if policy is not None]
+    for name, policy in choices[1:]:
+        if policy != choices[0][1]:
             raise InputError(
-                f"a <unk>, <s> or </s> in the text means {told[0][1]!r} to {told[0][0]} and {policy!r} to {name}; "
+                f"a <unk>, <s> or </s> in the text means {choices[0][1]!r} to {choices[0][0]} and {policy!r} to {name}; "
                 "choose one for all with --reserved (with_reserved in Python)"
             )
     unscored = [policy_of(model).line_ends == "unscored" for model in models]
@@ -266,22 +274,50 @@ def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None
 
 
 def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
-    """What a reserved token in the text means to a model; None where its kind has no such choice."""
+    """Return what a reserved token in the text means to a model; None where its kind has no such choice.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> reserved_policy(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+        'refuse'
+    """
     if isinstance(model, NgramModel):
         return model.settings.reserved
     return getattr(model, "reserved", None)
 
 
 def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
-    """The models with another meaning of reserved tokens, where their kind has that choice."""
+    """Return the models with another meaning of reserved tokens, where their kind has that choice.
+
+    Args:
+        models: any language models.
+        reserved: refuse, escape or unk.
+
+    Example:
+        >>> import lmgauge
+        >>> (model,) = with_reserved([lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1)], "unk")
+        >>> reserved_policy(model)
+        'unk'
+    """
     return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]
 
 
 def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
-    """The weights of a mixture.
+    """Return the weights of a mixture, once they are known to be some.
+
+    Args:
+        weights: shares, one a component.
+        count: how many components there are.
 
     Raises:
         UsageError: not `count` numbers that are finite, not negative and sum to one.
+
+    Example:
+        >>> check_weights([0.25, 0.75], 2)
+        (0.25, 0.75)
     """
     if len(weights) != count:
         raise UsageError(f"{len(weights)} weights for {count} models; give one each")
@@ -309,7 +345,7 @@ def _is_mixture_folder(path: Path) -> bool:
 
 
 def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> MixtureModel:
-    """Loads the folder of a mixture.
+    """Load the folder of a mixture.
 
     Args:
         path: the folder.
@@ -325,27 +361,27 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
             f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
         )
     if config.get("sha256") != _digest(config):
-        raise ModelFileError(f"{path}: config.json was edited or damaged, as its sha256 does not fit; mix or copy it again")
+        raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not match; mix or copy it again")
     try:
-        told: list[dict[str, Any]] = list(config["components"])  # type: ignore[call-overload]
-        components = [load(_inside(path, part["folder"])) for part in told]
-        for part, component in zip(told, components, strict=True):
+        parts: list[dict[str, Any]] = list(config["components"])  # type: ignore[call-overload]
+        components = [load(_inside(path, part["folder"])) for part in parts]
+        for part, component in zip(parts, components, strict=True):
             if component.fingerprint != part["fingerprint"]:
                 raise ModelFileError(f"{path / part['folder']}: is not the model that was mixed; a folder was exchanged")
-        model = MixtureModel(components, [part["weight"] for part in told], estimation=config["estimation"])  # type: ignore[arg-type]
+        model = MixtureModel(components, [part["weight"] for part in parts], estimation=config["estimation"])  # type: ignore[arg-type]
     except RecursionError as error:
         raise ModelFileError(f"{path}: mixtures are nested too deeply") from error
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LmgaugeError) and not isinstance(error, (UsageError, InputError)):
             raise
-        raise ModelFileError(f"{path}: config.json describes no mixture ({error}); the model is damaged") from error
+        raise ModelFileError(f"{path}: config.json does not describe a mixture ({error}); the model is damaged") from error
     if model.fingerprint != config.get("fingerprint"):
         raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the model; it was edited or damaged")
     return model
 
 
 def _inside(path: Path, name: object) -> Path:
-    """The folder of a component, which must lie in that of the mixture.
+    """Return the folder of a component, which must lie in that of the mixture.
 
     Raises:
         ModelFileError: it leads elsewhere, or is not there.
@@ -353,7 +389,7 @@ def _inside(path: Path, name: object) -> Path:
     folder = path / str(name)
     # A plain name, and no link that leads elsewhere.
     if not isinstance(name, str) or Path(name).parts != (name,) or path.resolve() != folder.resolve().parent:
-        raise ModelFileError(f"{path}: config.json names the component {name!r}, which is no folder in it")
+        raise ModelFileError(f"{path}: config.json names the component {name!r}, which is not a folder in it")
     if not folder.is_dir():
         raise ModelFileError(f"{folder}: missing; the mixture is incomplete")
     return folder

@@ -27,7 +27,7 @@ _SHOWN = 3
 
 
 def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] | None = None) -> LanguageModel:
-    """A model whose ids are those of another one.
+    """Return a model whose ids are those of another one.
 
     Args:
         model: the model.
@@ -44,7 +44,7 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
     if model.tokenizer.fingerprint != to.tokenizer.fingerprint:
         raise InputError(
             f"{name} cuts text by the tokenizer {model.tokenizer.name!r}, {other} by {to.tokenizer.name!r}, whose tokens "
-            "are no common events; train both with the same --tokenizer"
+            "are not the same events; train both with the same --tokenizer"
         )
     if model.vocabulary.closed != to.vocabulary.closed:
         closed, opened = (name, other) if model.vocabulary.closed else (other, name)
@@ -58,7 +58,7 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
 
 
 def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDArray[np.uint32]:
-    """uint32 [vocabulary], the id in `own` of each token of `common`."""
+    """Return uint32 [vocabulary], the id in `own` of each token of `common`."""
     ids = {token: i for i, token in enumerate(_strings(own))}
     wanted = _strings(common)
     if len(own) != len(common) or any(token not in ids for token in wanted):

@@ -1,4 +1,4 @@
-"""Weights of a mixture, by expectation maximisation on held-out text.
+"""Weights of a mixture, by expectation maximization on held-out text.
 
 One step replaces each weight by the share of the events that the component answers for:
 
@@ -104,7 +104,7 @@ def mix(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureModel:
-    """The mixture of models that predicts a held-out text best; for arguments and errors see `estimate_weights`."""
+    """Return the mixture of models that predicts a held-out text best; for arguments and errors see `estimate_weights`."""
     fit = estimate_weights(
         models, held_out, tolerance=tolerance, max_iterations=max_iterations, threads=threads, names=names, progress=progress
     )
@@ -121,7 +121,7 @@ def estimate_weights(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureFit:
-    """The weights under which a held-out text is most probable.
+    """Return the weights under which a held-out text is most probable.
 
     Args:
         models: at least two over the same tokens.
@@ -130,7 +130,7 @@ def estimate_weights(
         max_iterations: it ends after so many steps at the latest.
         threads: how many; the weights do not depend on it.
         names: what to call the models in messages; their labels if not given.
-        progress: told in words what is being done.
+        progress: is called with a few words when a stage begins.
 
     Returns:
         The weights, and how they were found.
@@ -154,7 +154,20 @@ def measure_weights(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureFit:
-    """What given weights are worth on a held-out text; for arguments and errors see `estimate_weights`."""
+    """Return what given weights are worth on a held-out text.
+
+    Args:
+        models: at least two, over the same tokens.
+        weights: one each.
+        held_out: the text.
+        threads: how many; no number depends on it.
+        names: what to call the models in messages.
+        progress: is called with a few words when a stage begins.
+
+    Raises:
+        InputError: the models do not fit together, or the text has no events.
+        UsageError: the weights do not sum to one.
+    """
     start = check_weights(weights, len(models))
     logprob = _log_probabilities(models, held_out, threads, names, progress)
     fit = fit_weights(logprob, start=start, max_iterations=0)
@@ -168,16 +181,21 @@ def fit_weights(
     tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
 ) -> MixtureFit:
-    """Weights by EM from the probabilities alone.
+    """Return weights by EM from the probabilities alone.
 
     Args:
         logprob: float64 [components, events], nats; -inf allowed.
-        start: the first weights; equal ones if not given.
+        start: float [components], the first weights; equal ones if None.
         tolerance: see `estimate_weights`.
         max_iterations: see `estimate_weights`.
 
     Raises:
         InputError: there is no event, or none that has a probability above zero.
+
+    Example:
+        >>> fit = fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]]))
+        >>> [round(weight, 3) for weight in fit.weights], round(fit.perplexity, 3)
+        ([0.639, 0.361], 1.962)
     """
     components, events = logprob.shape
     if not events:
@@ -259,7 +277,7 @@ def _expectation(weights: NDArray[np.float64], relative: NDArray[np.float64]) ->
 
 
 def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit:
-    """The best component alone, where it beats weights that were still on their slow way into its corner."""
+    """Return the best component alone, where it beats weights that were still on their slow way into its corner."""
     best = max(range(len(own)), key=lambda k: own[k])
     if own[best] <= mean:
         return fit
@@ -271,7 +289,7 @@ def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit
 def _log_probabilities(
     models: Sequence[LanguageModel], held_out: Corpus, threads: int | None, names: Sequence[str] | None, progress: Progress
 ) -> NDArray[np.float64]:
-    """float64 [models, events], natural logs."""
+    """Return float64 [models, events], natural logs."""
     parts, done = [], 0
     together = score_together(agreeing(models, names), held_out, with_same_events, threads=threads)
     for block, batches in together:

@@ -56,7 +56,11 @@ class Engine(Protocol):
     progress: Progress
 
     def threads(self, count: int) -> AbstractContextManager[None]:
-        """Compute with so many threads inside the `with` block."""
+        """Compute with so many threads inside the `with` block.
+
+        Args:
+            count: threads of the processor; no result depends on it but for rounding.
+        """
         ...
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:

@@ -110,7 +110,17 @@ class NetworkModel(ScoresStrings):
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block of segments."""
+        """Return the batch of one block of segments.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+            ModelFileError: the network gives NaN.
+            UsageError: a window does not fit into the memory.
+        """
         return next(self.score([block], spans=spans))
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
@@ -149,7 +159,7 @@ class NetworkModel(ScoresStrings):
         }
 
     def _of_segments(self, group: Sequence[BlockEvents]) -> Iterator[ScoreBatch]:
-        """Segments that are contexts of their own, scored together over all blocks of the group."""
+        """Yield segments that are contexts of their own, scored together over all blocks of the group."""
         jobs: list[Job] = []
         begin, policy = self._begin(), self.context_policy
         for events in group:
@@ -169,16 +179,16 @@ class NetworkModel(ScoresStrings):
             scored = scored[used:]
 
     def _network_ids(self, events: BlockEvents) -> NDArray[np.int64]:
-        """int64 [n], the network's ids of events; any for what it has none for, whose probability is zero anyway."""
+        """Return int64 [n], the network's ids of events; any for what it has none for, whose probability is zero anyway."""
         return np.maximum(self.tokens.network_ids[events.ids], 0)
 
     def _begin(self) -> NDArray[np.int64]:
-        """What the network is shown before a context's first token: int64, one id or none."""
+        """Return what the network is shown before a context's first token: int64, one id or none."""
         first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.context_policy.first)
         return np.array([] if first is None else [first], np.int64)
 
     def _batch(self, events: BlockEvents, scored: NDArray[np.float64], firsts: NDArray[np.int64]) -> ScoreBatch:
-        """The score table of a block.
+        """Return the score table of a block.
 
         Args:
             events: its events.
@@ -209,7 +219,7 @@ class _Stream:
         self._window = self._shown = 0  # where the last window shown begins, and one past the last position shown
 
     def __call__(self, events: BlockEvents) -> ScoreBatch:
-        """The batch of the next block."""
+        """Return the batch of the next block."""
         model = self._model
         if not len(events.ids):
             return events.batch(np.zeros(0), model.tokens)
@@ -221,7 +231,7 @@ class _Stream:
         return model._batch(events, np.concatenate([np.zeros(0), *model.engine.score(jobs)]), firsts)
 
     def _jobs(self, ids: NDArray[np.int64], segment: int) -> list[Job]:
-        """The jobs that predict the next ids, each from the first window that reaches it."""
+        """Return the jobs that predict the next ids, each from the first window that reaches it."""
         policy, offset = self._model.context_policy, self._offset
         sequence = np.concatenate((self._tail, ids))
         first, last = offset + max(1, len(self._tail)), offset + len(sequence)
@@ -241,7 +251,7 @@ class _Stream:
 
 
 def _in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Blocks in groups of at least so many events that batches fill."""
+    """Yield blocks in groups of at least so many events that batches fill."""
     group: list[BlockEvents] = []
     for events in blocks:
         group.append(events)

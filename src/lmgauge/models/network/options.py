@@ -57,16 +57,24 @@ class ScoringOptions:
     reserved: ReservedPolicy | None = None
 
     def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
-        """These options, and those stored with a model where nothing was chosen."""
+        """Return these options, and those stored with a model where nothing was chosen.
+
+        Args:
+            stored: as `stored` gave it: values by name.
+
+        Example:
+            >>> ScoringOptions(context=64).over({"context": 128, "end": "none"}).stored()
+            {'context': 64, 'end': 'none'}
+        """
         own = {name: stored[name] for name in STORED if getattr(self, name) in (None, "auto") and name in stored}
         return replace(self, **own)
 
     def of_machine(self) -> ScoringOptions:
-        """Only those that say what computes, not what: for the parts of a mixture, which keep their own."""
+        """Return only those that say what computes, not what: for the parts of a mixture, which keep their own."""
         return ScoringOptions(device=self.device, batch_tokens=self.batch_tokens, trust_remote_code=self.trust_remote_code)
 
     def stored(self) -> dict[str, Any]:
-        """What is kept with a model that is copied: what its numbers depend on and was chosen."""
+        """Return what is kept with a model that is copied: what its numbers depend on and was chosen."""
         return {name: getattr(self, name) for name in STORED if getattr(self, name) not in (None, "auto")}
 
     def __post_init__(self) -> None:
@@ -86,13 +94,20 @@ class ScoringOptions:
 
 
 def parse_context(text: str) -> tuple[int | None, bool | None]:
-    """What `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`.
+    """Return what `--context` says: a number of tokens, `sentence` or `stream`, or both as in `stream,1024`.
+
+    Args:
+        text: as typed.
 
     Returns:
         The most tokens a prediction may see, and whether the context runs on; None for what is not said.
 
     Raises:
         UsageError: it says something else.
+
+    Example:
+        >>> parse_context("stream,1024"), parse_context("512"), parse_context("sentence")
+        ((1024, True), (512, None), (None, False))
     """
     context: int | None = None
     stream: bool | None = None
@@ -109,7 +124,7 @@ def parse_context(text: str) -> tuple[int | None, bool | None]:
 def resolve_policy(
     options: ScoringOptions, *, positions: int | None, running: bool, has_bos: bool, has_eos: bool, end: SegmentEnd
 ) -> ContextPolicy:
-    """The policy that options come to for a model.
+    """Return the policy that options come to for a model.
 
     Args:
         options: what was chosen.
@@ -121,6 +136,11 @@ def resolve_policy(
 
     Raises:
         UsageError: options that the model cannot follow.
+
+    Example:
+        >>> model = {"positions": 1024, "running": False, "has_bos": False, "has_eos": True, "end": "newline"}
+        >>> str(resolve_policy(ScoringOptions(stride=512), **model))
+        'sentence,1024/512,first=uniform,end=newline'
     """
     first = options.first_token or ("bos" if has_bos else "uniform")
     end = options.end or end

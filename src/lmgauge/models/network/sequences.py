@@ -34,7 +34,7 @@ class BlockEvents:
     lossy: NDArray[np.bool_]
 
     def batch(self, logprob: NDArray[np.float64], tokens: TokenMap, unscored: NDArray[np.bool_] | None = None) -> ScoreBatch:
-        """The score table of the block.
+        """Return the score table of the block.
 
         Args:
             logprob: float64 [n], nats; ignored where unscored.
@@ -64,7 +64,13 @@ class BlockEvents:
 
 
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
-    """The events of a block under a policy of what ends a segment.
+    """Return the events of a block under a policy of what ends a segment.
+
+    Args:
+        block: the segments.
+        tokens: how text becomes ids.
+        policy: what ends a segment.
+        spans: whether to fill `ends`, in bytes.
 
     Raises:
         InputError: the text has a reserved token that is refused.

@@ -41,7 +41,7 @@ class LineEndTokenizer:
         self.name, self.unit, self.fingerprint = inner.name, inner.unit, inner.fingerprint
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """The tokens of segments, each line with its newline."""
+        """Return the tokens of segments, each line with its newline."""
         if not segments.terminator:
             return self._inner.tokenize(segments)
         tokens = self._inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
@@ -49,15 +49,15 @@ class LineEndTokenizer:
         return replace(tokens, span_ends=np.minimum(tokens.span_ends, lengths))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """The text that tokens stand for, its line end included."""
+        """Return the text that tokens stand for, its line end included."""
         return self._inner.detokenize(tokens)
 
     def settings(self) -> dict[str, object]:
-        """What the tokenizer inside is."""
+        """Return what the tokenizer inside is."""
         return self._inner.settings()
 
     def files(self) -> dict[str, bytes]:
-        """The files of the tokenizer inside."""
+        """Return the files of the tokenizer inside."""
         return self._inner.files()
 
 
@@ -100,15 +100,15 @@ class TokenMap:
         return ids
 
     def reading_line_ends(self) -> TokenMap:
-        """The same with line ends taken as text."""
+        """Return the same with line ends taken as text."""
         return replace(self, tokenizer=LineEndTokenizer(self.tokenizer))
 
     def with_reserved(self, reserved: ReservedPolicy) -> TokenMap:
-        """The same with another meaning of reserved tokens in the text."""
+        """Return the same with another meaning of reserved tokens in the text."""
         return replace(self, reserved=reserved)
 
     def check_head(self, size: int, name: str) -> TokenMap:
-        """The map for an output layer of `size` rows: those without a token get names, as they too have probability.
+        """Return the map for an output layer of `size` rows: those without a token get names, as they too have probability.
 
         Raises:
             ModelFileError: a token has no row: tokenizer and network do not belong together.
@@ -132,12 +132,12 @@ class TokenMap:
         return replace(self, vocabulary=vocabulary, network_ids=np.concatenate((self.network_ids, free)))
 
 
-def trained_tokens(path: Path, told: Mapping[str, Any]) -> TokenMap:
-    """The tokens of a network that lmgauge trained: its ids are the vocabulary's.
+def trained_tokens(path: Path, settings: Mapping[str, Any]) -> TokenMap:
+    """Return the tokens of a network that lmgauge trained: its ids are the vocabulary's.
 
     Args:
         path: the model's folder.
-        told: what its config.json says under "lmgauge".
+        settings: what its config.json says under "lmgauge".
 
     Raises:
         ModelFileError: the tokenizer is missing, or is not the one of training.
@@ -145,10 +145,10 @@ def trained_tokens(path: Path, told: Mapping[str, Any]) -> TokenMap:
     if not (path / TOKENIZER_FILE).is_file():
         raise ModelFileError(f"{path}: has no {TOKENIZER_FILE}; copy the whole folder")
     try:
-        tokenizer = load_tokenizer(told["tokenizer"], path)
+        tokenizer = load_tokenizer(settings["tokenizer"], path)
         tokens = strings_by_id(json.loads((path / TOKENIZER_FILE).read_bytes()))
-        vocabulary = Vocabulary.from_tokens(tokens[3:], closed=told["vocabulary"] == "closed")
-        running, reserved = told["context"] == "stream", told["reserved"]
+        vocabulary = Vocabulary.from_tokens(tokens[3:], closed=settings["vocabulary"] == "closed")
+        running, reserved = settings["context"] == "stream", settings["reserved"]
         if reserved not in RESERVED_POLICIES:
             raise ValueError(f"reserved is {reserved!r}")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -157,7 +157,7 @@ def trained_tokens(path: Path, told: Mapping[str, Any]) -> TokenMap:
         raise ModelFileError(
             f"{path}: {TOKENIZER_FILE} does not begin with {', '.join(SPECIAL_TOKENS)}; it is another model's"
         )
-    if told.get("vocabulary_fingerprint", vocabulary.fingerprint) != vocabulary.fingerprint:
+    if settings.get("vocabulary_fingerprint", vocabulary.fingerprint) != vocabulary.fingerprint:
         raise ModelFileError(
             f"{path}: {TOKENIZER_FILE} is not the one this model was trained with; copy the whole folder again"
         )
@@ -166,7 +166,19 @@ def trained_tokens(path: Path, told: Mapping[str, Any]) -> TokenMap:
 
 
 def strings_by_id(content: Mapping[str, Any]) -> list[str]:
-    """All token strings of a tokenizer.json, by id."""
+    """Return all token strings of a tokenizer.json, by id.
+
+    Args:
+        content: the parsed file.
+
+    Raises:
+        ValueError: the ids are not 0, 1, 2, ..., each once.
+        KeyError: there is no vocabulary.
+
+    Example:
+        >>> strings_by_id({"model": {"vocab": {"b": 1, "a": 0}}, "added_tokens": [{"id": 2, "content": "<s>"}]})
+        ['a', 'b', '<s>']
+    """
     model = content["model"]["vocab"]
     numbered = list(model.items()) if isinstance(model, dict) else [(token, i) for i, (token, _) in enumerate(model)]
     numbered += [(token["content"], token["id"]) for token in content.get("added_tokens", ())]
@@ -177,10 +189,10 @@ def strings_by_id(content: Mapping[str, Any]) -> list[str]:
 
 
 def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
-    """The tokens of any tokenizer of the `transformers` library that has a fast form.
+    """Return the tokens of any tokenizer of the `transformers` library that has a fast form.
 
     Raises:
-        ModelFileError: it has none, or its strings cannot be told apart.
+        ModelFileError: it has none, or its strings cannot be settings apart.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
@@ -200,38 +212,41 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
         vocabulary = Vocabulary.from_tokens((_distinct(token) for _, token in ordered), closed=ids[UNK] == NO_ID)
     except InputError as error:
         raise ModelFileError(f"{name}: its tokenizer cannot be used: {error}") from error
-    # What a text spells like a special token is a word that the tokenizer does not know: it is no special token of ours.
+    # What a text spells like a special token is a word that the tokenizer does not know: it is not a special token of ours.
     return TokenMap(ours, vocabulary, np.array([*ids, *(number for number, _ in ordered)], np.int64), reserved="escape")
 
 
 def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
-    """The tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer.
+    """Return the tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer.
 
     Raises:
         ModelFileError: the tokenizer cannot be used.
         UsageError: lmgauge trained the network, and its folder is not there.
     """
-    told = getattr(network.config, CONFIG_KEY, None)
-    if not isinstance(told, dict):
+    settings = getattr(network.config, CONFIG_KEY, None)
+    if not isinstance(settings, dict):
         return foreign_tokens(tokenizer, name)
     for folder in (network.config.name_or_path, getattr(tokenizer, "name_or_path", "")):
         if folder and (Path(folder) / TOKENIZER_FILE).is_file():
-            return trained_tokens(Path(folder), told)
+            return trained_tokens(Path(folder), settings)
     raise UsageError(
         f"{name}: was trained by lmgauge, and the folder with its tokens is not to be found: load it with load_model"
     )
 
 
 def _distinct(token: str) -> str:
-    """A token string that is not one of ours for `<unk>`, `<s>` and `</s>`."""
+    """Return a token string that is not one of ours for `<unk>`, `<s>` and `</s>`."""
     return f"{token} (text)" if token in SPECIAL_TOKENS else token
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:
-    """What config.json says under "lmgauge"; None for a model from elsewhere.
+    """Return what config.json says under "lmgauge"; None for a model from elsewhere.
+
+    Args:
+        path: the model's folder.
 
     Raises:
         ModelFileError: config.json is missing or damaged.
     """
-    told = read_config(path).get(CONFIG_KEY)
-    return told if isinstance(told, dict) else None
+    settings = read_config(path).get(CONFIG_KEY)
+    return settings if isinstance(settings, dict) else None

@@ -32,13 +32,20 @@ class Window:
 
 
 def windows(first: int, last: int, context: int | None, stride: int | None) -> Iterator[Window]:
-    """The windows of the predictions of positions `first` to `last` (not included).
+    """Yield the windows of the predictions of positions `first` to `last` (not included).
 
     Args:
-        first: first position to predict, from 1.
+        first: first position to predict, in tokens, from 1.
         last: one past the last.
         context: most tokens to show at a time; None for all.
         stride: tokens from one window to the next, at most `context`.
+
+    Example:
+        >>> for window in windows(1, 8, context=4, stride=2):
+        ...     print(f"show {window.begin} to {window.last - 2}, predict {window.first} to {window.last - 1}")
+        show 0 to 3, predict 1 to 4
+        show 2 to 5, predict 5 to 6
+        show 4 to 6, predict 7 to 7
     """
     if context is None or stride is None:
         if first < last:
@@ -52,5 +59,15 @@ def windows(first: int, last: int, context: int | None, stride: int | None) -> I
 
 
 def window_of(position: int, context: int, stride: int) -> int:
-    """The first window that reaches a prediction."""
+    """Return the number of the first window that reaches a prediction.
+
+    Args:
+        position: of the predicted token, from 1.
+        context: most tokens a window shows.
+        stride: tokens from one window to the next.
+
+    Example:
+        >>> [window_of(position, context=4, stride=2) for position in (1, 4, 5, 7)]
+        [0, 0, 1, 2]
+    """
     return max(0, -(-(position - context) // stride))

@@ -40,7 +40,7 @@ p(ran) = (1 + 6/7) / 18: it occurred once among twelve events, six of the seven 
 The files in the order of the work, each with its input and output stated first: `settings` (all decisions), `training` (the
 list of stages), `counting`, `adjusted_counts`, `discounts`, `interpolation` (the recursion), `tables` (the finished model's
 lookups), `pruning`. `hash_table` holds the n-grams of one order throughout. `model` is what users hold; `storage`, `config`,
-`arpa` and `arpa_sections` read and write it.
+`arpa_reader`, `arpa_sections` and `arpa_writer` read and write it.
 
 May import NumPy, text, scores, `_kernels` and `models.protocol`; never a metric.
 """

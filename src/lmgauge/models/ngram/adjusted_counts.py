@@ -105,11 +105,11 @@ def _adjust_table(
 ) -> NDArray[np.int64]:
     """Adjust the counts of one order in place, fill `marks`, and return the counts of counts."""
 
-    def work(begin: int, end: int) -> NDArray[np.uint64]:
+    def _adjust(begin: int, end: int) -> NDArray[np.uint64]:
         histogram: NDArray[np.uint64] = _native.adjust_counts(table, begin, end, preceding, cutoff, marks, HISTOGRAM)
         return histogram
 
-    total: NDArray[np.int64] = np.sum(run_ranges(work, len(table), threads), axis=0).astype(np.int64)
+    total: NDArray[np.int64] = np.sum(run_ranges(_adjust, len(table), threads), axis=0).astype(np.int64)
     return total
 
 

@@ -31,7 +31,11 @@ _REASONS = {
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked if it is gzipped; errors of either name it."""
+    """Yield the bytes of a file, unpacked if it is gzipped.
+
+    Raises:
+        ModelFileError: the file cannot be read or unpacked.
+    """
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
@@ -91,23 +95,38 @@ class ArpaReader:
         return line
 
     def fail(self, what: str, line: int | None = None) -> ModelFileError:
-        """Return the error that names the file and the line."""
+        """Return the error that names the file and the line.
+
+        Args:
+            what: what is wrong, in words.
+            line: number of the line; None: the last one read.
+        """
         return ModelFileError(f"{self.path}, line {line or self.line}: {what}; the ARPA file is damaged")
 
 
 def read_header(reader: ArpaReader) -> list[int]:
-    """Read up to `\\1-grams:` and return how many n-grams of each order the header promises."""
+    """Read up to `\\1-grams:` and return how many n-grams of each order the header promises.
+
+    Raises:
+        ModelFileError: there is no header, or it is damaged.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO(b"\\\\data\\\\\\nngram 1=4\\nngram 2=7\\n\\\\1-grams:\\n")
+        >>> read_header(ArpaReader(file, Path("model.arpa")))
+        [4, 7]
+    """
     while (line := reader.next_line()) is not None and line != b"\\data\\":
         if reader.line > 1000:
             break
     if line != b"\\data\\":
-        raise ModelFileError(f"{reader.path}: is no ARPA file, as there is no \\data\\ line")
+        raise ModelFileError(f"{reader.path}: is not an ARPA file: the line \\data\\ is missing")
     counts: list[int] = []
     while (line := reader.next_text()) is not None and line != b"\\1-grams:":
         match = re.fullmatch(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,18})", line)
         if match is None or int(match[1]) != len(counts) + 1:
             raise reader.fail(
-                f"expected 'ngram {len(counts) + 1}=<count>' or '\\1-grams:', found {line[:60].decode('utf-8', 'replace')!r}"
+                f"expected 'ngram {len(counts) + 1}=<count>' or '\\1-grams:', got {line[:60].decode('utf-8', 'replace')!r}"
             )
         counts.append(int(match[2]))
     if line is None or not counts:
@@ -119,29 +138,44 @@ def read_header(reader: ArpaReader) -> list[int]:
     return counts
 
 
-def expect_section(reader: ArpaReader, order: int) -> None:
-    """Read the line that begins the section of an order; raise ModelFileError if another one is there."""
-    line = reader.next_text()
-    if line != f"\\{order}-grams:".encode():
-        raise reader.fail(
-            f"expected \\{order}-grams:, found {(line or b'the end of the file')[:60].decode('utf-8', 'replace')!r}"
-        )
+def expect(reader: ArpaReader, expected: str, hint: str = "") -> None:
+    """Read the line that begins a section or ends the file.
 
+    Args:
+        reader: after the section before.
+        expected: the line.
+        hint: what is probably wrong where another line is there, in words.
 
-def expect_end(reader: ArpaReader) -> None:
-    """Read the line that ends the file; raise ModelFileError if another one is there."""
-    line = reader.next_text()
-    if line != b"\\end\\":
-        raise reader.fail(
-            "there is no \\end\\ after the last section: it is longer than the header says, or the file was cut off"
-        )
+    Raises:
+        ModelFileError: another line is there.
+
+    Example:
+        >>> import io
+        >>> expect(ArpaReader(io.BytesIO(b"\\n\\\\2-grams:\\n"), Path("model.arpa")), "\\\\2-grams:")
+    """
+    line = reader.next_text() or b"the end of the file"
+    if line != expected.encode():
+        raise reader.fail(f"expected {expected}{hint}, got {line[:60].decode('utf-8', 'replace')!r}")
 
 
 _Section = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 
 
 def read_pieces(reader: ArpaReader, order: int, count: int) -> Iterator[_Section]:
-    """Yield the rows of one section: log10 probabilities and weights, and where their words are in the text."""
+    """Yield the rows of one section, piece by piece.
+
+    Args:
+        reader: at the first line of the section.
+        order: words of each n-gram.
+        count: lines the section has, by the header.
+
+    Yields:
+        log10 probabilities and back-off weights, float64 [rows] each; a piece of the file, uint8; where the words are in it,
+        starts and ends, int64 [rows * order] each.
+
+    Raises:
+        ModelFileError: a line is damaged, or the section is too short.
+    """
     left = count
     while left:
         if reader.buffer.find(b"\n", reader.at) < 0 and not reader.fill() and not reader.buffer:
@@ -166,7 +200,20 @@ def read_pieces(reader: ArpaReader, order: int, count: int) -> Iterator[_Section
 
 
 def linear(log10: NDArray[np.float64], reader: ArpaReader) -> NDArray[np.float32]:
-    """Return probabilities or weights from log10; SRILM's -99 is zero. Their lines were the last ones read."""
+    """Return probabilities or weights, float32 [n], from log10, float64 [n]; SRILM's -99 is zero.
+
+    Args:
+        log10: of the lines after the last one that `reader` has used.
+        reader: names the line in messages.
+
+    Raises:
+        ModelFileError: a value is too small for single precision.
+
+    Example:
+        >>> import io
+        >>> linear(np.array([-1.0, -99.0]), ArpaReader(io.BytesIO(), Path("model.arpa"))).round(4).tolist()
+        [0.10000000149011612, 0.0]
+    """
     low = np.flatnonzero((log10 > _ZERO) & (log10 < _SMALLEST))
     if len(low):
         line = reader.line + 1 + int(low[0])

@@ -1,4 +1,4 @@
-"""What the config.json of an n-gram model may hold: the one place where its types are checked."""
+"""The types and values that the config.json of an n-gram model may hold: the one place where they are checked."""
 
 from __future__ import annotations
 
@@ -23,12 +23,8 @@ def _number(low: float, high: float) -> _Check:
     return lambda value: type(value) in (int, float) and low <= value <= high  # never true of NaN
 
 
-def _string(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
+def _is(kind: type) -> _Check:
+    return lambda value: isinstance(value, kind)
 
 
 def _one_of(*choices: str) -> _Check:
@@ -39,10 +35,6 @@ def _list_of(check: _Check) -> _Check:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-def _object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
 def _either(*checks: _Check) -> _Check:
     return lambda value: any(check(value) for check in checks)
 
@@ -51,22 +43,22 @@ _FINITE = _number(-1e300, 1e300)
 
 
 def _facts(value: Any) -> bool:
-    return isinstance(value, dict) and all(_string(fact) or _FINITE(fact) for fact in value.values())
+    return isinstance(value, dict) and all(isinstance(fact, str) or _FINITE(fact) for fact in value.values())
 
 
 _NEEDED: dict[str, tuple[_Check, str]] = {
     "order": (_whole(1, MAX_ORDER + 1), f"a whole number from 1 to {MAX_ORDER}"),
     "kind": (_one_of(*SMOOTHING_KINDS, "arpa"), "the name of a smoothing"),
     "vocabulary": (_one_of("open", "closed"), "open or closed"),
-    "tokenizer": (_object, "an object"),
+    "tokenizer": (_is(dict), "an object"),
     "longest": (_list_of(_whole(0)), "a list of whole numbers"),
-    "full_context": (_flag, "true or false"),
+    "full_context": (_is(bool), "true or false"),
     "unseen": (_number(0, 1), "a probability"),
-    "checksums": (_list_of(_string), "a list of strings"),
-    "fingerprint": (_string, "a string"),
+    "checksums": (_list_of(_is(str)), "a list of strings"),
+    "fingerprint": (_is(str), "a string"),
 }
 _OPTIONAL: dict[str, tuple[_Check, str]] = {
-    "interpolate": (_flag, "true or false"),
+    "interpolate": (_is(bool), "true or false"),
     "discount": (_either(_FINITE, _list_of(_FINITE)), "a number or a list of numbers"),
     "k": (_FINITE, "a number"),
     "cutoffs": (_list_of(_whole(0)), "a list of whole numbers"),
@@ -75,10 +67,10 @@ _OPTIONAL: dict[str, tuple[_Check, str]] = {
     "reserved": (_one_of(*RESERVED_POLICIES), ", ".join(RESERVED_POLICIES[:-1]) + f" or {RESERVED_POLICIES[-1]}"),
     "min_count": (_whole(0), "a whole number"),
     "vocab_size": (_whole(0), "a whole number"),
-    "eos": (_flag, "true or false"),
+    "eos": (_is(bool), "true or false"),
     "discounts": (_list_of(_list_of(_FINITE)), "a list of lists of numbers"),
     "training": (_facts, "an object of strings and numbers"),
-    "notes": (_list_of(_string), "a list of strings"),
+    "notes": (_list_of(_is(str)), "a list of strings"),
 }
 
 
@@ -87,16 +79,21 @@ def check_config(path: Path, config: Mapping[str, Any]) -> None:
 
     Args:
         path: the model's folder, for messages.
-        config: what the file holds.
+        config: the content of the file.
 
     Raises:
-        ModelFileError: names the setting, and what it must be.
+        ModelFileError: a setting is missing or wrong; the message names it, and what it must be.
+
+    Example:
+        >>> check_config(Path("m"), {"order": 3})
+        Traceback (most recent call last):
+        lmgauge.errors.ModelFileError: m: config.json has no 'kind'; the model is damaged
     """
     for name, (check, what) in (_NEEDED | _OPTIONAL).items():
         if name not in config:
             if name in _NEEDED:
                 raise ModelFileError(f"{path}: config.json has no {name!r}; the model is damaged")
         elif not check(config[name]):
-            found = repr(config[name])
-            shown = found if len(found) <= 60 else found[:60] + "..."
+            value = repr(config[name])
+            shown = value if len(value) <= 60 else value[:60] + "..."
             raise ModelFileError(f"{path}: config.json: {name!r} must be {what}; got {shown}; the model is damaged")

@@ -66,12 +66,12 @@ def estimate_types(ids: NDArray[np.uint32], order: int, threads: int) -> list[in
     """
     size = 1 << _SKETCH_BITS
 
-    def sketch(begin: int, end: int) -> NDArray[np.uint8]:
+    def _sketch(begin: int, end: int) -> NDArray[np.uint8]:
         registers = np.zeros((order - 1) * size, np.uint8)
         _native.sketch_distinct(ids, begin, end, order, registers, _SKETCH_BITS)
         return registers
 
-    registers = np.maximum.reduce(run_ranges(sketch, len(ids), threads)).reshape(order - 1, size)
+    registers = np.maximum.reduce(run_ranges(_sketch, len(ids), threads)).reshape(order - 1, size)
     estimates = []
     for row in registers:
         estimate = (0.7213 / (1 + 1.079 / size)) * size * size / float(np.sum(np.exp2(-row.astype(np.float64))))
@@ -132,13 +132,13 @@ def _count_level(
         table = new_table(expected)
         spill_limit = 1024 + len(table) // 16
 
-        def work(worker: int, table: Table = table, limit: int = spill_limit) -> tuple[int, int, NDArray[np.uint64]]:
+        def _count(worker: int, table: Table = table, limit: int = spill_limit) -> tuple[int, int, NDArray[np.uint64]]:
             share = (worker, threads, _REGIONS)
             result: tuple[int, int, NDArray[np.uint64]] = _native.count_level(ids, previous, following, table, share, limit)
             return result
 
         # A worker owns the regions of the table that no other touches; what falls on a border is spilled, and added below.
-        results = run_workers(work, threads)
+        results = run_workers(_count, threads)
         types = sum(added for added, _, _ in results)
         longest = max(far for _, far, _ in results)
         spilled = np.concatenate([pairs for _, _, pairs in results]).reshape(-1, 2)

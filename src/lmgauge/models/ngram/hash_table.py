@@ -16,8 +16,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-from lmgauge.threads import run_ranges
+from lmgauge.threads import run_ranges, thread_count
 
 # Share of a table that is filled. Fuller tables are smaller, but a search for a missing key looks at more entries.
 LOAD = 0.6
@@ -49,7 +50,13 @@ def new_table(entries: int) -> Table:
 
 
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return views of a model's table, each [slots]: keys as stored (0: empty), probabilities, back-off weights."""
+    """Return views of a model's table, each [slots]: keys as stored (0: empty), probabilities, back-off weights.
+
+    Example:
+        >>> keys, probabilities, weights = columns(np.array([[6, 0x3F0000003E800000]], np.uint64))
+        >>> int(keys[0]), float(probabilities[0]), float(weights[0])
+        (6, 0.25, 0.5)
+    """
     values = table.view(np.float32).reshape(-1, 4)
     return table[:, 0], values[:, 2], values[:, 3]
 
@@ -83,5 +90,33 @@ def parents_and_words(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDA
 
 
 def over_slots(table: Table, threads: int, kernel: Callable[..., None], *arguments: object) -> None:
-    """Run a kernel over all slots of a table, shared among threads; it gets the first and the last slot of its share."""
+    """Run a kernel over all slots of a table, shared among threads.
+
+    Args:
+        table: uint64 [slots, 2].
+        threads: how many.
+        kernel: called with the table, the first slot of a share, the slot after its last, and the arguments.
+        arguments: handed on.
+    """
     run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)
+
+
+def check_table(table: Table, parents: int = 2**32, words: int = 2**32) -> tuple[int, int, int | None]:
+    """Check every entry of a model's table, which a file may have damaged.
+
+    Args:
+        table: uint64 [slots, 2].
+        parents: slots of parents are below it.
+        words: ids of words are below it.
+
+    Returns:
+        A 64-bit checksum, the largest distance of an entry from its home slot, and the first bad slot or None.
+
+    Example:
+        >>> check_table(new_table(3))
+        (0, 0, None)
+    """
+    results = run_ranges(lambda a, b: _native.check_table(table, a, b, parents, words), len(table), thread_count())
+    bad = [result[3] for result in results if result[3] >= 0]
+    checksum = int(sum(result[0] for result in results) % 2**64)
+    return checksum, max(result[2] for result in results), bad[0] if bad else None

@@ -25,7 +25,7 @@ An example: after `the` came `cat` three times and `dog` once, D = 0.75, and p(c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -152,9 +152,9 @@ class _Order:
         """A view of the back-off weights of the contexts, float32 [contexts]."""
         return self.unigrams[:, 1] if self.contexts is None else columns(self.contexts)[2]
 
-    def run(self, kernel: object, *arguments: object) -> None:
+    def run(self, kernel: Callable[..., None], *arguments: object) -> None:
         """Run a kernel over all entries of the order."""
-        over_slots(self.table, self.threads, kernel, *arguments)  # type: ignore[arg-type]
+        over_slots(self.table, self.threads, kernel, *arguments)
 
     def windows(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
         """Yield windows of contexts: the first slot, and zeros uint64 [n, 2] for the total and the mass of each context.
@@ -230,9 +230,8 @@ def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> ND
         used = np.flatnonzero(sums[:, 0])
         left = sums[used, 1] / sums[used, 0].astype(np.float64)
         unseen = lower_totals[lower_contexts[used]] - lower_sums[used] * _LOWER_UNIT
-        # Where every word was seen nothing is left, and rounding alone decides what the rest would be.
-        alpha = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
-        weights[first + used] = alpha
+        # alpha(h); where every word was seen nothing is left, and rounding alone decides what the rest would be.
+        weights[first + used] = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
         totals[first + used] = seen_sums[used] * _LOWER_UNIT + left
     return totals
 
@@ -241,6 +240,9 @@ def remove_dropped(counts: AdjustedCounts) -> None:
     """Rebuild the tables, one after another, without the entries that a cut-off dropped.
 
     This is the last step: until here they were needed, as their counts go to the back-off weights.
+
+    Args:
+        counts: `counts.dropped` marks the entries, uint8 [slots] for each table.
     """
     parents = np.zeros(0, np.uint32)  # new slot of each old one in the table below; empty where that table stayed
     for i, (table, dropped) in enumerate(zip(counts.tables, counts.dropped, strict=True)):

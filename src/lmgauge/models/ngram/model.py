@@ -1,4 +1,4 @@
-"""An n-gram model: tables, vocabulary, tokenizer and settings, behind the face all models have."""
+"""An n-gram model: tables, vocabulary, tokenizer and settings, behind the protocol of all language models."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
-from lmgauge.choices import SMOOTHINGS
+from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
+from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables, context_window
@@ -28,7 +28,7 @@ from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
-from lmgauge.threads import map_in_order, run_ranges, thread_count
+from lmgauge.threads import map_in_order, thread_count
 
 
 class NgramModel(ScoresStrings):
@@ -82,12 +82,7 @@ class NgramModel(ScoresStrings):
     @cached_property
     def checksums(self) -> list[int]:
         """A 64-bit checksum of each table of order 2, 3, ..."""
-        return [self._checksum(k) for k in range(2, self.order + 1)]
-
-    def _checksum(self, k: int) -> int:
-        table = self.tables.tables[k - 2]
-        results = run_ranges(lambda a, b: _native.check_table(table, a, b, 2**32, 2**32), len(table), thread_count())
-        return int(sum(result[0] for result in results) % 2**64)
+        return [check_table(table)[0] for table in self.tables.tables]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -110,7 +105,7 @@ class NgramModel(ScoresStrings):
 
         Args:
             segments: blocks of text, e.g. a `Corpus`.
-            spans: True fills the `ends` column, in bytes.
+            spans: True fills the `ends` column, int64 [events], in bytes.
             threads: blocks scored at a time; the result does not depend on it.
 
         Raises:
@@ -124,11 +119,26 @@ class NgramModel(ScoresStrings):
 
     @property
     def blocks_are_independent(self) -> bool:
-        """True if `score_block` may be called for blocks in any order: contexts do not run across them."""
+        """True if `score_block` may be called for blocks in any order, as contexts do not run across them."""
         return self.settings.context == "sentence"
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """Return the batch of one block whose segments are contexts of their own; see `score`."""
+        """Return the batch of one block whose segments are contexts of their own; see `score`.
+
+        Args:
+            block: some segments of a text.
+            spans: True fills the `ends` column, int64 [events], in bytes.
+
+        Raises:
+            InputError: the text contains a reserved token that is refused.
+
+        Example:
+            >>> import lmgauge
+            >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+            >>> model = lmgauge.train("mle", corpus, order=1)  # a twice, b once, </s> twice
+            >>> [round(float(x), 4) for block in corpus for x in model.score_block(block).logprob]
+            [-0.9163, -1.6094, -0.9163, -0.9163, -0.9163]
+        """
         return self._score_block(block, np.zeros(0, np.uint32), spans)[0]
 
     def _score_stream(self, segments: Iterable[Segments], spans: bool) -> Iterator[ScoreBatch]:
@@ -179,6 +189,13 @@ class NgramModel(ScoresStrings):
 
         Raises:
             UsageError: an id is outside the vocabulary.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+            >>> after_a = model.log_distribution(model.vocabulary.ids(["a"]))
+            >>> round(float(np.exp(after_a[model.vocabulary.id("b")])), 4)  # (1 + 1) / (2 + 4)
+            0.3333
         """
         self.tables.check_file()
         # The last ids only: a running context may be long, and comes with every event.
@@ -195,13 +212,16 @@ class NgramModel(ScoresStrings):
 
         A name that ends in .arpa or .lm, plain or with .gz, writes an ARPA file instead.
 
+        Args:
+            path: the folder, or the file.
+
         Raises:
             InputError: the path exists and is not a model folder.
             OutputError: it cannot be written; nothing is left behind.
             UsageError: the model has no ARPA form.
         """
-        if str(path).endswith((".arpa", ".arpa.gz", ".lm", ".lm.gz")):
-            from lmgauge.models.ngram.arpa import write_arpa
+        if str(path).endswith(ARPA_ENDINGS):
+            from lmgauge.models.ngram.arpa_writer import write_arpa
 
             write_arpa(self, path)
             return
@@ -223,11 +243,18 @@ class NgramModel(ScoresStrings):
         }
 
     def with_reserved(self, reserved: ReservedPolicy) -> NgramModel:
-        """Return the same model with another meaning of reserved tokens in the text."""
+        """Return the same model with another meaning of reserved tokens in the text.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]))
+            >>> model.with_reserved("unk").settings.reserved
+            'unk'
+        """
         return self._changed(self.tokenizer, replace(self.settings, reserved=reserved))
 
     def with_tokenizer(self, tokenizer: Tokenizer) -> NgramModel:
-        """Return the same model for text that another tokenizer cuts into the same tokens."""
+        """Return the same model for text that another tokenizer cuts into tokens of its vocabulary."""
         return self._changed(tokenizer, self.settings)
 
     def _changed(self, tokenizer: Tokenizer, settings: NgramSettings) -> NgramModel:

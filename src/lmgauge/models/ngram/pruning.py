@@ -27,7 +27,7 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 
 class _Level:
-    """One order's occupied slots as columns: parent and suffix are slots of the order below."""
+    """The occupied slots of one order as columns [n]; parent and suffix are slots of the order below."""
 
     def __init__(self, table: Table, lower: Table | None, lower_longest: int, lower_suffixes: NDArray[np.uint32]) -> None:
         self.slots = len(table)
@@ -46,10 +46,20 @@ class _Level:
 
 
 def prune_model(model: NgramModel, threshold: float) -> NgramModel:
-    """The model without the n-grams whose loss raises its perplexity by less than `threshold` (relative).
+    """Return the model without the n-grams whose loss raises its perplexity by less than `threshold` (relative).
 
-    Unigrams stay. What is dropped but begins or ends a longer n-gram that stays is held on as a blank: it is no event of
-    the model any more and has the probability that backing off gives it.
+    Unigrams stay. A dropped n-gram that begins or ends a longer one that stays becomes a blank: it is held, but it is not an
+    n-gram of the model any more, and has the probability that backing off gives it.
+
+    Args:
+        model: a model that backs off or interpolates.
+        threshold: ratio of perplexities less one, such as 1e-8.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b c", "a b", "b a c"]), order=2)
+        >>> model.types, prune_model(model, 0.05).types
+        ([5, 8], [5, 4])
     """
     tables = model.tables
     unigrams = tables.unigrams.astype(np.float64)
@@ -62,7 +72,9 @@ def prune_model(model: NgramModel, threshold: float) -> NgramModel:
     needed: NDArray[np.bool_] | None = None  # entries that are the beginning of a longer one that stays
     keeps: list[NDArray[np.bool_]] = []
     for i in range(len(levels) - 1, -1, -1):
-        keep = _prune_level(levels, i, unigrams, histories[i], threshold, needed)
+        suffix = levels[i].suffix
+        lower = levels[i - 1].probability[levels[i - 1].index[suffix]] if i else unigrams[suffix, 0]
+        keep = _prune_level(levels[i], lower, histories[i], threshold, needed)
         keeps.insert(0, keep)
         if i:
             needed = np.zeros(len(levels[i - 1].used), bool)
@@ -71,7 +83,7 @@ def prune_model(model: NgramModel, threshold: float) -> NgramModel:
 
 
 def _history_probabilities(unigrams: NDArray[np.float64], levels: list[_Level]) -> list[NDArray[np.float64]]:
-    """p(h) of each context slot, by the chain rule over its own words; `<s>` is given, so it counts as one."""
+    """Return p(h) for each context slot, by the chain rule over its own words; `<s>` is certain."""
     chain = unigrams[:, 0].copy()
     chain[BOS] = 1.0
     histories = [chain]
@@ -82,31 +94,19 @@ def _history_probabilities(unigrams: NDArray[np.float64], levels: list[_Level]) 
     return histories
 
 
-def _lower_probability(levels: list[_Level], i: int, unigrams: NDArray[np.float64]) -> NDArray[np.float64]:
-    if i == 0:
-        first: NDArray[np.float64] = unigrams[levels[0].suffix, 0]
-        return first
-    lower = levels[i - 1]
-    result: NDArray[np.float64] = lower.probability[lower.index[levels[i].suffix]]
-    return result
-
-
 def _prune_level(
-    levels: list[_Level],
-    i: int,
-    unigrams: NDArray[np.float64],
+    level: _Level,
+    lower: NDArray[np.float64],
     history: NDArray[np.float64],
     threshold: float,
     needed: NDArray[np.bool_] | None,
 ) -> NDArray[np.bool_]:
-    """Which entries of a level stay events of the model."""
-    level = levels[i]
+    """Return bool [n]: the entries of a level that stay n-grams of the model; `lower` is p(w|h') of each, float64 [n]."""
     contexts = len(history)
-    lower = _lower_probability(levels, i, unigrams)
     listed = ~level.blank
     left = 1 - np.bincount(level.parent[listed], level.probability[listed], contexts)
     lower_left = 1 - np.bincount(level.parent[listed], lower[listed], contexts)
-    # With everything listed there is nothing to share out, and rounding decides: such contexts are left alone.
+    # Where every word is listed there is no mass to share, and rounding decides: such contexts stay as they are.
     p, q, a, b = level.probability, lower, left[level.parent], lower_left[level.parent]
     open_ended = listed & (a > 1e-9) & (b > 1e-9)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -124,7 +124,7 @@ def _prune_level(
 
 
 def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.bool_]], threshold: float) -> NgramModel:
-    """Fresh tables with what stays and the blanks it needs; the back-off weights are those of the pruned lower orders."""
+    """Return a model of what stays and the blanks it needs; its back-off weights are those of the pruned lower orders."""
     held = [keep.copy() for keep in keeps]
     for i in range(len(levels) - 1, 0, -1):
         for links in (levels[i].parent, levels[i].suffix):
@@ -173,7 +173,7 @@ def _renewed(
     lower: NDArray[np.float64],
     lower_total: float,
 ) -> NDArray[np.float64]:
-    """Back-off weights, by slot, of the contexts of a level, from what is kept after them and the pruned lower orders."""
+    """Return back-off weights, by slot, of the contexts of a level, from what stays after them and pruned lower orders."""
     contexts = len(backoff)
     parent = level.parent[keep]
     left = 1 - np.bincount(parent, level.probability[keep], contexts)

@@ -1,8 +1,8 @@
 """N-gram models on disk: config.json, and the arrays in model.safetensors, loaded by memory map.
 
-The file is an ordinary safetensors file (any reader opens it) whose data begin at a multiple of 64 bytes, so that mapped
-tables lie on cache lines. It is written here, array after array, because the library's writer leaves the alignment open.
-Nothing is executed on load; sizes, ids, probabilities and checksums are looked at once, so that lookups need not.
+The file is an ordinary safetensors file, which any reader opens; its data begin at a multiple of 64 bytes, so that mapped
+tables lie on cache lines. It is written here, array after array, because the library's writer does not fix the alignment.
+Nothing is executed on load; sizes, ids, probabilities and checksums are checked once, so that lookups need not check them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ import hashlib
 import json
 import mmap
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
 from lmgauge.errors import LmgaugeError, ModelFileError
 from lmgauge.files import writing_directory
 from lmgauge.models.ngram.config import check_config
-from lmgauge.models.ngram.hash_table import Table
+from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, read_config
 from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
-from lmgauge.threads import run_ranges, thread_count
 
 FORMAT_VERSION = 1
 _FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
@@ -39,7 +36,7 @@ _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model as it lies on disk: what config.json says, the vocabulary, the tables."""
+    """A model as it is on disk: the content of config.json, the vocabulary, the tables, and their checksums."""
 
     config: dict[str, Any]
     vocabulary: Vocabulary
@@ -48,10 +45,15 @@ class StoredModel:
 
 
 def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) -> None:
-    """Writes the folder of a model; `files` are the tokenizer's.
+    """Write the folder of a model.
+
+    Args:
+        path: the folder.
+        stored: the model; its arrays are written as bytes, unchanged.
+        files: the tokenizer's files, by name.
 
     Raises:
-        InputError: something else is in the way.
+        InputError: the path exists and is not a model folder.
         OutputError: it cannot be written; nothing is left behind.
     """
     tables, vocabulary = stored.tables, stored.vocabulary
@@ -107,12 +109,15 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
         data = np.ascontiguousarray(array).data.cast("B")
         for begin in range(0, len(data), _CHUNK):
             chunk = data[begin : begin + _CHUNK]
-            while len(chunk):  # a raw file may take less than it was given
+            while len(chunk):  # a raw file may write less than asked for
                 chunk = chunk[file.write(chunk) :]
 
 
 def read_model(path: Path) -> StoredModel:
-    """Reads the folder of a model, memory-mapped, and looks at all of it once.
+    """Read the folder of a model, memory-mapped, and check all of it once.
+
+    Args:
+        path: the folder; tables of order k are uint64 [slots, 2].
 
     Raises:
         ModelFileError: a file is missing, truncated, damaged or inconsistent.
@@ -125,9 +130,7 @@ def read_model(path: Path) -> StoredModel:
             f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
         )
     if config.get("sha256") != _config_digest(config):
-        raise ModelFileError(
-            f"{path}: config.json was edited or damaged, as its sha256 does not fit; train or copy it again"
-        )
+        raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not fit; train or copy it again")
     check_config(path, config)
     arrays, mapped = _map_arrays(path / "model.safetensors")
     try:
@@ -159,7 +162,7 @@ def _map_arrays(file: Path) -> tuple[dict[str, NDArray[Any]], mmap.mmap]:
         if name == "__metadata__":
             continue
         if tensor["dtype"] not in _DTYPES:
-            raise ModelFileError(f"{file}: array {name!r} has the type {tensor['dtype']}, which no n-gram model has")
+            raise ModelFileError(f"{file}: array {name!r} has the type {tensor['dtype']}, which n-gram models do not have")
         begin, _ = tensor["data_offsets"]
         count = int(np.prod(tensor["shape"], dtype=np.int64))
         dtype = np.dtype(_DTYPES[tensor["dtype"]])
@@ -199,26 +202,20 @@ def _check_vocabulary(path: Path, offsets: NDArray[Any], data: NDArray[Any]) -> 
         raise ModelFileError(f"{path}: the vocabulary is damaged")
 
 
-def _check_range(table: Table, parents: int, words: int, begin: int, end: int) -> tuple[int, int, int, int]:
-    return _native.check_table(table, begin, end, parents, words)
-
-
 def _check_tables(path: Path, tables: NgramTables, words: int, expected: list[int]) -> list[int]:
     unigrams = tables.unigrams
     finite = unigrams.shape == (words, 2) and unigrams.dtype == np.float32 and bool(np.all(np.isfinite(unigrams)))
     if not finite or unigrams.min() < 0 or unigrams[:, 0].max() > 1 or unigrams[BOS, 0] != 0:
-        raise ModelFileError(f"{path}: the unigrams hold values that are no probabilities; the model is damaged")
+        raise ModelFileError(f"{path}: the unigrams hold values that are not probabilities; the model is damaged")
     checksums = []
     parents = words
     for k, (table, longest, checksum) in enumerate(zip(tables.tables, tables.longest, expected, strict=True), 2):
         if table.ndim != 2 or table.shape[1] != 2 or table.dtype != np.uint64 or len(table) % 4:
             raise ModelFileError(f"{path}: the table of order {k} has the wrong shape; the model is damaged")
-        results = run_ranges(partial(_check_range, table, parents, words), len(table), thread_count())
-        found = sum(result[0] for result in results) % 2**64
-        bad = [result[3] for result in results if result[3] >= 0]
-        if bad or found != checksum or max(result[2] for result in results) > longest or longest >= len(table):
-            where = f", at slot {bad[0]}" if bad else ""
+        total, farthest, bad = check_table(table, parents, words)
+        if bad is not None or total != checksum or farthest > longest or longest >= len(table):
+            where = "" if bad is None else f", at slot {bad}"
             raise ModelFileError(f"{path}: the table of order {k} is damaged{where}; copy or train the model again")
-        checksums.append(found)
+        checksums.append(total)
         parents = len(table)
     return checksums

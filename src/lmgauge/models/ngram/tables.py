@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import ModelFileError
+from lmgauge.errors import ModelFileError, ProbabilityError
 from lmgauge.models.ngram.hash_table import Table, columns, occupied_keys, parents_and_words
 from lmgauge.text.vocabulary import BOS
 
@@ -93,6 +93,9 @@ class NgramTables:
             ids: uint32 [n].
             skip: this many leading ids are context only.
 
+        Returns:
+            The events, in nats; `<s>` has none.
+
         Raises:
             ModelFileError: a probability is above one.
         """
@@ -128,7 +131,7 @@ class NgramTables:
         Back-off weights above one are common and correct, so only the products can be checked.
         """
         if most > 1 + _ROUNDING:
-            raise ModelFileError(
+            raise ProbabilityError(
                 f"{self.source or 'the model'}: gives an event the probability {most:.4g}: its back-off weights do not "
                 "belong to its probabilities; convert or train the model again"
             )

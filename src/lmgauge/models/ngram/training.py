@@ -44,7 +44,7 @@ def train_ngram(
 
     Args:
         settings: all decisions about the model.
-        corpus: the text; each segment is a sentence.
+        corpus: the text, read once; each segment is a sentence. Its ids, uint32 [n], are held in memory.
         threads: how many threads share the work; the model does not depend on it.
         progress: called with a few words when a stage begins.
 
@@ -140,7 +140,7 @@ def _fit_vocabulary(
 
 
 def read_word_list(path: str | Path) -> list[str]:
-    """Return the words of a file, one a line, for a given vocabulary; blank lines and special tokens are left out.
+    """Return the words of a file, one per line, as `words` of `lmgauge.train`; blank lines and special tokens are left out.
 
     Raises:
         InputError: the file cannot be read or is not valid UTF-8.

@@ -46,7 +46,15 @@ class Checkpoint:
 
 
 def training_folder(output: str | os.PathLike[str]) -> Path:
-    """Where the checkpoints of a model are while it is trained."""
+    """Return where the checkpoints of a model are while it is trained.
+
+    Args:
+        output: the model's folder.
+
+    Example:
+        >>> training_folder("models/lstm").name
+        'lstm.training'
+    """
     output = Path(output)
     return output.with_name(f"{output.name}.training")
 
@@ -58,7 +66,7 @@ class CheckpointFolder:
         self.path = path
 
     def newest(self) -> Path | None:
-        """The checkpoint to go on from; None if there is none yet."""
+        """Return the checkpoint to resume from; None if there is none yet."""
         found = [(int(name[len(_PREFIX) :]), self.path / name) for name in self._names()]
         return max(found)[1] if found else None
 
@@ -72,7 +80,7 @@ class CheckpointFolder:
         return [name for name in names if name.startswith(_PREFIX) and name[len(_PREFIX) :].isdigit()]
 
     def save(self, step: int, checkpoint: Checkpoint, others: dict[int, dict[str, Tensor]]) -> None:
-        """Writes a checkpoint, and removes those before it.
+        """Write a checkpoint, and remove those before it.
 
         Args:
             step: updates so far.
@@ -96,7 +104,7 @@ class CheckpointFolder:
             shutil.rmtree(self.path / other, ignore_errors=True)
 
     def load(self, path: Path, rank: int = 0) -> Checkpoint:
-        """Reads a checkpoint.
+        """Read a checkpoint.
 
         Raises:
             ModelFileError: it is damaged, or of another version.
@@ -109,25 +117,40 @@ class CheckpointFolder:
         except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             if isinstance(error, ModelFileError):
                 raise
-            raise ModelFileError(f"{path}: cannot be gone on from: {error}; delete {self.path} to begin anew") from error
+            raise ModelFileError(f"{path}: cannot be resumed from: {error}; delete {self.path} to start anew") from error
 
     def keep(self, name: str, content: bytes) -> None:
-        """Writes a small file beside the checkpoints."""
+        """Write a small file beside the checkpoints.
+
+        Args:
+            name: of the file.
+            content: its bytes.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with writing(self.path / name) as file:
             file.write(content)
 
     def kept(self, name: str) -> bytes | None:
-        """The content of a small file; None if there is none."""
+        """Return the content of a small file; None if there is none."""
         file = self.path / name
         return file.read_bytes() if file.is_file() else None
 
     def save_best(self, model: nn.Module) -> None:
-        """Keeps the parameters of a model as the best so far."""
+        """Keep the parameters of a model as the best so far.
+
+        Args:
+            model: the network.
+
+        Raises:
+            OutputError: they cannot be written.
+        """
         self.keep(_BEST, save(_plain(parameters_of(model))))
 
     def load_best(self, model: nn.Module) -> None:
-        """Gives a model the best parameters so far.
+        """Give a model the best parameters so far.
 
         Raises:
             ModelFileError: they are not there, damaged, or another model's.
@@ -141,7 +164,7 @@ class CheckpointFolder:
         load_parameters(model, tensors)
 
     def remove(self) -> None:
-        """Removes the folder, when the model it led to is written."""
+        """Remove the folder, when the model it led to is written."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
@@ -154,13 +177,17 @@ def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters by name, tied ones once."""
+    """Return the parameters by name, tied ones once.
+
+    Args:
+        model: the network.
+    """
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 @torch.no_grad()
 def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Puts parameters back.
+    """Put parameters back.
 
     Raises:
         ModelFileError: other names or shapes than the model's.
@@ -173,13 +200,13 @@ def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimiser's state by name: number of the parameter and name of the quantity."""
+    """Return the optimiser's state by name: number of the parameter and name of the quantity."""
     state = optimizer.state_dict()["state"]
     return {f"{number}.{name}": value for number, values in state.items() for name, value in values.items()}
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Puts the optimiser's state back."""
+    """Put the optimiser's state back."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         number, _, quantity = name.partition(".")
@@ -188,7 +215,7 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor])
 
 
 def random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """Where torch's random generators stand."""
+    """Return where torch's random generators stand."""
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -196,18 +223,36 @@ def random_tensors(device: torch.device) -> dict[str, Tensor]:
 
 
 def load_random(tensors: dict[str, Tensor], device: torch.device) -> None:
-    """Puts torch's random generators back where they stood."""
+    """Put torch's random generators back where they stood."""
     torch.set_rng_state(tensors["cpu"])
     if "cuda" in tensors and device.type == "cuda":
         torch.cuda.set_rng_state(tensors["cuda"], device)
 
 
 def with_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors under `prefix/name`."""
+    """Return the tensors under `prefix/name`.
+
+    Args:
+        prefix: the word to set before each name.
+        tensors: by name.
+
+    Example:
+        >>> list(with_prefix("model", {"weight": torch.zeros(2)}))
+        ['model/weight']
+    """
     return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
 
 
 def under_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors that are under a prefix, without it."""
+    """Return the tensors that are under a prefix, without it.
+
+    Args:
+        prefix: as `with_prefix` took it.
+        tensors: by name.
+
+    Example:
+        >>> list(under_prefix("model", {"model/weight": torch.zeros(2), "state/h": torch.zeros(2)}))
+        ['weight']
+    """
     start = f"{prefix}/"
     return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

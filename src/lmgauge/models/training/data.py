@@ -1,6 +1,6 @@
 """Text to ids, and ids to the windows a model is trained on.
 
-Each token of the text is a target once in every epoch, `<s>` never; what pads a window is no target.
+Each token of the text is a target once in every epoch, `<s>` never; padding is not a target.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Window:
     Attributes:
         inputs: int64 [batch, time].
         targets: int64 [batch, time], the token after each input; -100 is none.
-        fresh: whether the sequences begin here; otherwise they go on from the window before.
+        fresh: whether the sequences begin here; otherwise they continue the window before.
     """
 
     inputs: Tensor
@@ -79,7 +79,17 @@ def read_text(
     vocab_size: int | None = None,
     name: str = "training",
 ) -> tuple[TrainingText, Vocabulary]:
-    """Reads a text; the vocabulary is that of the text where none is given.
+    """Read a text; its own vocabulary is counted if none is given.
+
+    Args:
+        corpus: the text.
+        tokenizer: how it is cut.
+        vocabulary: a fixed one; None to take the words of the text.
+        context: stream or sentence: where `<s>` stands.
+        reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
+        min_count: tokens that occur less often become `<unk>`.
+        vocab_size: only so many of the most frequent tokens stay.
+        name: of the text, for messages.
 
     Raises:
         InputError: the text is empty, or contains a reserved token and `reserved` refuses it.
@@ -116,11 +126,11 @@ class WindowSource(ABC):
 
     @abstractmethod
     def count(self, epoch: int) -> int:
-        """How many windows an epoch has, the same for all ranks."""
+        """Return how many windows an epoch has, the same for all ranks."""
 
     @abstractmethod
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """The windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on."""
 
     def _order(self, count: int, epoch: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + epoch)
@@ -143,11 +153,11 @@ class StreamSource(WindowSource):
         self._count = -(-width // settings.steps)
 
     def count(self, epoch: int) -> int:
-        """How many windows an epoch has."""
+        """Return how many windows an epoch has."""
         return self._count
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """The windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on."""
         steps = self.settings.steps
         for index in range(begin, self._count):
             part = slice(index * steps, (index + 1) * steps)
@@ -169,7 +179,7 @@ class SegmentSource(WindowSource):
         self._starts, self._ends = starts, np.append(starts[1:], len(ids)) - 1  # the last of a piece is a target only
 
     def count(self, epoch: int) -> int:
-        """How many windows an epoch has."""
+        """Return how many windows an epoch has."""
         return sum(self._windows_of(batch) for batch in self._batches(epoch))
 
     def _pieces(self, epoch: int) -> NDArray[np.int64]:
@@ -202,7 +212,7 @@ class SegmentSource(WindowSource):
         return -(-_longest(batch) // self.settings.steps)
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """The windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on."""
         steps, seen = self.settings.steps, 0
         for batch in self._batches(epoch):
             count = self._windows_of(batch)
@@ -230,7 +240,13 @@ def _longest(batch: NDArray[np.int64]) -> int:
 def make_source(
     ids: NDArray[np.int64], settings: NeuralTrainingSettings, rank: int = 0, world_size: int = 1
 ) -> WindowSource:
-    """The windows that suit the kind of model and the context.
+    """Return the windows that suit the kind of model and the context.
+
+    Args:
+        ids: int64 [n], the events of the text and `<s>` where contexts begin.
+        settings: of the training.
+        rank: number of this process.
+        world_size: how many processes share each batch.
 
     Raises:
         InputError: the text has fewer tokens than a batch has sequences.

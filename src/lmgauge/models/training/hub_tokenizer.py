@@ -14,7 +14,7 @@ _CHARACTER = r"[\s\S]"
 
 
 def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) -> None:
-    """Writes tokenizer.json and tokenizer_config.json.
+    """Write tokenizer.json and tokenizer_config.json.
 
     `<unk>`, `<s>` and `</s>` spelled out in a text are text: words or pieces like any other, as lmgauge reads them.
 
@@ -39,7 +39,7 @@ def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) 
 
 
 def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:
-    """A tokenizer.json with the ids of a vocabulary: words, characters or bytes."""
+    """Return a tokenizer.json with the ids of a vocabulary: words, characters or bytes."""
     ids = {token: number for number, token in enumerate(vocabulary.tokens)}
     special = [special_token(number, token) for number, token in enumerate(SPECIAL_TOKENS)]
     content: dict[str, Any] = {
@@ -57,7 +57,16 @@ def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:
 
 
 def special_token(number: int, token: str) -> dict[str, Any]:
-    """How a tokenizer.json names a token that no text becomes."""
+    """Return how a tokenizer.json names a token that no text becomes.
+
+    Args:
+        number: its id.
+        token: its string.
+
+    Example:
+        >>> special_token(1, "<s>")["content"]
+        '<s>'
+    """
     return {
         "id": number,
         "content": token,

@@ -39,12 +39,12 @@ _LOOK_EVERY = 25  # updates from one look at the sums to the next: on a GPU each
 
 
 class TrainingFailedError(LmgaugeError, ArithmeticError):
-    """Raised when a loss or a parameter is no finite number any more."""
+    """Raised when a loss or a parameter is no longer finite."""
 
 
 @dataclass(frozen=True)
 class TrainingEvent:
-    """Where a run is; told every few updates and after each epoch.
+    """Where a run is, every few updates and after each epoch.
 
     Attributes:
         epoch: from 0.
@@ -53,7 +53,7 @@ class TrainingEvent:
         updates: of this epoch.
         total_update: of the run, done.
         perplexity: of the training text in this epoch so far, with dropout.
-        tokens_per_second: since the run began or was gone on with.
+        tokens_per_second: since the run began or was resumed.
         seconds_left: for all epochs that there may be.
         learning_rate: of the last update.
         valid_perplexity: after an epoch with a validation text, exact; None otherwise.
@@ -95,7 +95,7 @@ class Loop:
         folder: where checkpoints go.
         note: what a checkpoint says of the texts and the tokenizer.
         processes: that share the work.
-        watch: told where the run is.
+        watch: is called with where the run is.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
     """
 
@@ -131,10 +131,10 @@ class Loop:
         return time.monotonic() - self._began + self._seconds_before
 
     def run(self) -> None:
-        """Trains to the end, or until patience runs out.
+        """Train to the end, or until patience runs out.
 
         Raises:
-            TrainingFailedError: the loss or a parameter is no finite number any more.
+            TrainingFailedError: the loss or a parameter is no longer finite.
             InputError: there is not enough memory.
         """
         try:
@@ -232,15 +232,15 @@ class Loop:
     def _refuse_divergence(self, *perplexities: float | None) -> None:
         if not all(perplexity is None or math.isfinite(perplexity) for perplexity in perplexities):
             raise TrainingFailedError(
-                f"the loss or a parameter is no finite number in epoch {self.epoch + 1}, update {self.update}: training has "
+                f"the loss or a parameter is not finite in epoch {self.epoch + 1}, update {self.update}: training has "
                 "diverged; use a lower --learning-rate or a smaller --clip-norm"
             )
 
     def _check(self) -> tuple[float, float]:
-        """Nats and tokens of this epoch in all processes, each of which finds the same.
+        """Return nats and tokens of this epoch in all processes, each of which finds the same.
 
         Raises:
-            TrainingFailedError: the loss or a parameter is no finite number any more; raised in all processes.
+            TrainingFailedError: the loss or a parameter is no longer finite; raised in all processes.
         """
         broken = torch.tensor([float(not finite(self.model))], dtype=torch.float64)
         nats, tokens, failed = self.processes.sum(torch.cat((self.sums.cpu(), broken))).tolist()
@@ -273,10 +273,10 @@ class Loop:
         self.save()
 
     def save(self) -> None:
-        """Writes a checkpoint.
+        """Write a checkpoint.
 
         Raises:
-            TrainingFailedError: the loss or a parameter is no finite number any more; the checkpoint before stays.
+            TrainingFailedError: the loss or a parameter is no longer finite; the checkpoint before stays.
             OutputError: it cannot be written.
         """
         self._check()
@@ -301,7 +301,7 @@ class Loop:
         self.processes.wait()
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Goes on from a checkpoint.
+        """Go on from a checkpoint.
 
         Raises:
             UsageError: it was made with other settings or another text, which are named.
@@ -314,7 +314,7 @@ class Loop:
         except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
             said = f"{type(error).__name__}: {error}".partition("\n")[0]
             raise ModelFileError(
-                f"{self.folder.path}: the checkpoint cannot be gone on from ({said}); delete the folder to begin anew"
+                f"{self.folder.path}: the checkpoint cannot be resumed from ({said}); delete the folder to start anew"
             ) from error
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -325,7 +325,7 @@ class Loop:
             differences.append(f"{note['processes']} processes then, {self.processes.world_size} now")
         if differences:
             raise UsageError(
-                f"{self.folder.path}: the training to go on with was begun otherwise: {'; '.join(differences)}; give the "
+                f"{self.folder.path}: the training was begun with other settings: {'; '.join(differences)}; give the "
                 "same options, or delete the folder to begin anew"
             )
         load_parameters(self.model, under_prefix("model", checkpoint.tensors))
@@ -342,5 +342,13 @@ class Loop:
 
 
 def finite(model: torch.nn.Module) -> bool:
-    """Whether all parameters of a model are finite numbers."""
+    """Return True if all parameters of a model are finite numbers.
+
+    Args:
+        model: the network.
+
+    Example:
+        >>> finite(torch.nn.Linear(3, 2))
+        True
+    """
     return all(bool(torch.isfinite(parameter).all()) for parameter in model.parameters())

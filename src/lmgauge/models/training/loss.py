@@ -70,7 +70,7 @@ def _to_gradient(logits: Tensor, bias: Tensor | None, targets: Tensor, of_bias: 
 
 
 def output_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype) -> Tensor:
-    """Sum of cross-entropies in nats, with gradients for the states, the weight and the bias.
+    """Return sum of cross-entropies in nats, with gradients for the states, the weight and the bias.
 
     Args:
         hidden: [n, width], what the output layer takes.

@@ -24,7 +24,7 @@ _FEW_TOKENS = 8
 
 
 def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
-    """A new model with random parameters, from torch's generator as it stands.
+    """Return a new model with random parameters, from torch's generator as it stands.
 
     The Transformer is the library's GPT-2: of its decoders the one with dropout on embeddings, attention and residuals,
     without which a text of a million words is learnt by heart.
@@ -81,5 +81,13 @@ def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> A
 
 
 def parameter_count(model: torch.nn.Module) -> int:
-    """Number of trained values."""
+    """Return the number of trained values.
+
+    Args:
+        model: the network.
+
+    Example:
+        >>> parameter_count(torch.nn.Linear(3, 2))
+        8
+    """
     return sum(parameter.numel() for parameter in model.parameters())

@@ -38,7 +38,7 @@ class Processes:
 
     @classmethod
     def from_environment(cls) -> Processes:
-        """The processes torchrun has started; this one alone where it was not used. They are not connected yet.
+        """Return the processes torchrun has started; this one alone where it was not used. They are not connected yet.
 
         Raises:
             UsageError: what the environment says of them cannot be.
@@ -53,11 +53,11 @@ class Processes:
                 raise UsageError(f"WORLD_SIZE is set but RANK is not: {_REMEDY}")
             rank = _number("RANK", 0)
         if not 0 <= rank < world_size:
-            raise UsageError(f"RANK {rank} is none of the {world_size} processes of WORLD_SIZE: {_REMEDY}")
+            raise UsageError(f"RANK {rank} is not one of the {world_size} processes of WORLD_SIZE: {_REMEDY}")
         return cls(rank, world_size, _number("LOCAL_RANK", 0) if world_size > 1 else 0)
 
     def join(self, device: torch.device) -> None:
-        """Connects the processes, by what suits the device; nothing where they are connected already.
+        """Connect the processes, by what suits the device; nothing where they are connected already.
 
         Raises:
             UsageError: they cannot find each other.
@@ -74,22 +74,25 @@ class Processes:
         self._joined = True
 
     def close(self) -> None:
-        """Undoes `join`."""
+        """Undo `join`."""
         if self._joined:
             distributed.destroy_process_group()
             self._joined = False
 
     def check(self, batch_size: int) -> None:
-        """Refuses a batch that cannot be shared out.
+        """Refuse a batch that cannot be shared out.
+
+        Args:
+            batch_size: sequences.
 
         Raises:
-            UsageError: the processes do not divide the batch.
+            UsageError: it is not a multiple of the number of processes.
         """
         if batch_size % self.world_size:
             raise UsageError(f"batch-size {batch_size} is shared out among {self.world_size} processes: give a multiple")
 
     def check_same(self, what: dict[str, Any]) -> None:
-        """Makes sure that all processes train the same model on the same text.
+        """Make sure that all processes train the same model on the same text.
 
         Args:
             what: names and JSON values, the same names in each process.
@@ -107,7 +110,11 @@ class Processes:
             raise InputError(f"the processes differ in {', '.join(names)}: give all of them the same files and options")
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum of a small tensor over all processes, on the processor."""
+        """Return the sum of a small tensor over all processes, on the processor.
+
+        Args:
+            values: of any shape, the same in all processes.
+        """
         if self.world_size == 1:
             return values.cpu()
         total = values.to(self._device(), copy=True)
@@ -115,7 +122,7 @@ class Processes:
         return total.cpu()
 
     def of_first(self, values: Tensor) -> Tensor:
-        """The values that rank 0 has, of the same shape and type, on the processor."""
+        """Return the values that rank 0 has, of the same shape and type, on the processor."""
         if self.world_size == 1:
             return values.cpu()
         shared = values.to(self._device(), copy=True)
@@ -123,7 +130,7 @@ class Processes:
         return shared.cpu()
 
     def bytes_of_first(self, content: bytes) -> bytes:
-        """The bytes that rank 0 has; what the others give is not looked at."""
+        """Return the bytes that rank 0 has; what the others give is not looked at."""
         if self.world_size == 1:
             return content
         size = int(self.of_first(torch.tensor(len(content))))
@@ -133,7 +140,7 @@ class Processes:
         return self.of_first(own).numpy().tobytes()
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replaces gradients by their sum over all processes."""
+        """Replace gradients by their sum over all processes."""
         if self.world_size == 1:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -143,7 +150,7 @@ class Processes:
             gradient.copy_(part.view_as(gradient))
 
     def gather(self, own: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-        """What the other processes have under the same names, shapes and types, by rank."""
+        """Return what the other processes have under the same names, shapes and types, by rank."""
         others: dict[int, dict[str, Tensor]] = {rank: {} for rank in range(1, self.world_size)}
         if self.world_size > 1:
             for name, tensor in own.items():
@@ -154,13 +161,13 @@ class Processes:
         return others
 
     def wait(self) -> None:
-        """Waits until all have come here."""
+        """Wait until all have come here."""
         if self.world_size > 1:
             distributed.barrier()
 
     @staticmethod
     def _device() -> torch.device:
-        """Where tensors have to be to go from process to process."""
+        """Return where tensors have to be to go from process to process."""
         if distributed.get_backend() == "nccl":
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("cpu")
@@ -171,7 +178,7 @@ def _connected() -> bool:
 
 
 def _number(name: str, default: int) -> int:
-    """A number of the environment, 0 or more; WORLD_SIZE 1 or more.
+    """Return a number of the environment, 0 or more; WORLD_SIZE 1 or more.
 
     Raises:
         UsageError: it is none.
@@ -179,5 +186,5 @@ def _number(name: str, default: int) -> int:
     text = os.environ.get(name, str(default))
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else -1
     if number < 0 or (name == "WORLD_SIZE" and number == 0):
-        raise UsageError(f"{name} is {text!r}, which is no number of processes: {_REMEDY}")
+        raise UsageError(f"{name} is {text!r}, which is not a number of processes: {_REMEDY}")
     return number

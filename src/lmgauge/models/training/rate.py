@@ -16,7 +16,7 @@ _BETAS = (0.9, 0.99)
 
 
 def make_optimizer(model: nn.Module, settings: NeuralTrainingSettings) -> torch.optim.Optimizer:
-    """The optimiser of a model's parameters; weight decay acts on matrices, not on biases and gains."""
+    """Return the optimiser of a model's parameters; weight decay acts on matrices, not on biases and gains."""
     parameters = list(model.parameters())
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=settings.learning_rate, fused=True)
@@ -50,7 +50,19 @@ class LearningRate:
     factor: float = 1.0
 
     def at(self, epoch: int, update: int) -> float:
-        """The rate of an update (from 0 over the whole run) in an epoch (from 0)."""
+        """Return the learning rate of an update.
+
+        Args:
+            epoch: from 0.
+            update: from 0 over the whole run.
+
+        Example:
+            >>> from lmgauge.models.training.settings import NeuralTrainingSettings
+            >>> settings = NeuralTrainingSettings(kind="lstm", learning_rate=1.0, decay=0.5, decay_after=2)
+            >>> rate = LearningRate(settings, updates=100)
+            >>> [rate.at(epoch, 0) for epoch in range(4)]
+            [1.0, 1.0, 0.5, 0.25]
+        """
         chosen, peak = self.settings, self.settings.learning_rate
         if chosen.schedule == "decay":
             return peak * chosen.decay ** max(epoch + 1 - chosen.decay_after, 0)
@@ -64,7 +76,15 @@ class LearningRate:
         return peak * (_LAST_SHARE + (1 - _LAST_SHARE) * 0.5 * (1 + math.cos(math.pi * done)))
 
     def see(self, epoch: int, perplexity: float) -> bool:
-        """Takes in the validation perplexity after an epoch; returns whether it is the lowest so far."""
+        """Take in the validation perplexity after an epoch.
+
+        Args:
+            epoch: from 0.
+            perplexity: of the validation text, over its events.
+
+        Returns:
+            True if it is the lowest so far.
+        """
         enough = perplexity < self.best * (1 - self.settings.improvement)
         lowest = perplexity < self.best
         if lowest:
@@ -86,17 +106,20 @@ class LearningRate:
         return bool(self.settings.patience) and self.idle >= self.settings.patience
 
     def state(self) -> dict[str, Any]:
-        """What to keep, as JSON values."""
+        """Return what to keep, as JSON values."""
         state = asdict(self)
         del state["settings"], state["updates"]
         return state | {"best": None if math.isinf(self.best) else self.best}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on from what was kept.
+        """Resume from what was stored.
+
+        Args:
+            state: as `state` gave it.
 
         Raises:
             KeyError: a value is missing.
-            TypeError: or none of its kind.
+            TypeError: a value is of another kind.
             ValueError: the same.
         """
         for name, now in self.state().items():

@@ -16,7 +16,7 @@ import torch
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.files import OutputError, writing_directory
 from lmgauge.models.network.tokens import CONFIG_KEY
-from lmgauge.models.network.torch import architectures
+from lmgauge.models.network.torch.architectures import register_architectures
 from lmgauge.models.network.torch.checkpoint import choose_device, quiet
 from lmgauge.models.network.torch.precision import FLOAT32_INSTEAD
 from lmgauge.models.protocol import read_config
@@ -25,12 +25,10 @@ from lmgauge.models.training.data import TrainingText, make_source, read_text
 from lmgauge.models.training.hub_tokenizer import write_tokenizer
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
 from lmgauge.models.training.networks import build_model, computable, parameter_count
-from lmgauge.models.training.presets import preset_settings
 from lmgauge.models.training.processes import Processes
-from lmgauge.models.training.settings import RECURRENT, NeuralKind, NeuralTrainingSettings
+from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
 from lmgauge.text.documents import Corpus
-from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
@@ -71,94 +69,80 @@ class NeuralTraining:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it by name, as JSON values."""
+        """Return all of it by name, as JSON values."""
         return asdict(self) | {"path": str(self.path)}
 
 
-def train_neural(
-    kind: NeuralKind,
+def run_training(
+    settings: NeuralTrainingSettings,
+    run: RunSettings,
     texts: Corpus,
     *,
     valid: Corpus | None = None,
     output: str | os.PathLike[str],
-    preset: str = "small",
-    tokenizer: str | Tokenizer = "whitespace",
-    min_count: int = 1,
-    vocab_size: int | None = None,
-    reserved: ReservedPolicy = "refuse",
-    resume: bool = False,
-    checkpoint_every: int = 500,
-    device: str | None = None,
-    threads: int | None = None,
-    tensorboard: str | os.PathLike[str] | None = None,
     progress: Progress = lambda stage: None,
     watch: Watch = lambda event: None,
-    **changes: Any,
 ) -> NeuralTraining:
-    """Trains a model and writes it.
+    """Train a model and write it.
 
     The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
-    training goes on its checkpoints are in `OUTPUT.training/`, from which `resume` goes on: on a processor the model is then
+    training goes on its checkpoints are in `OUTPUT.training/`, from which it is resumed: on a processor the model is then
     the same, bit for bit, as that of a run that was never stopped, given the same number of threads.
 
     Under torchrun each process takes its share of every batch. What torch has for the whole process, such as its random
     generators and its number of threads, is afterwards as it was.
 
     Args:
-        kind: ffnn, rnn, lstm, gru or transformer.
+        settings: the network and its recipe.
+        run: how the text is read and the run goes.
         texts: the training text.
         valid: the validation text.
         output: the model's folder.
-        preset: small, medium or large.
-        tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
-        min_count: tokens that occur less often become `<unk>`.
-        vocab_size: only so many of the most frequent tokens stay.
-        reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
-        resume: go on with a run that was stopped; begin where there is none.
-        checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
-        device: such as cpu or cuda; a GPU where there is one. Of several processes each has its own GPU.
-        threads: of the processor; if not given all cores, but one for a recurrent model that is narrow.
-        tensorboard: folder to write figures for TensorBoard to.
-        progress: told in words what is being done.
-        watch: told where the run is, every few updates and after each epoch.
-        changes: settings of `NeuralTrainingSettings` that are to differ from the preset's.
+        progress: is called with a few words when a stage begins.
+        watch: is called with where the run is, every few updates and after each epoch.
 
     Raises:
         InputError: a text cannot be used, something is in the way of the output, or there is not enough memory.
-        UsageError: options out of range or contradicting each other, or other than those of the run to go on with.
-        TrainingFailedError: the loss or a parameter is no finite number any more.
+        UsageError: options out of range or contradicting each other, or other than those of the run to resume.
+        TrainingFailedError: the loss or a parameter is no longer finite.
         MissingExtraError: a library is not installed.
     """
-    settings = preset_settings(kind, preset, **changes)
-    _check(settings, valid, reserved, checkpoint_every)
+    if valid is None and (settings.schedule == "halve" or settings.patience):
+        raise UsageError(
+            "the schedule halve and patience look at a validation text: give one with --valid, or choose "
+            "--schedule decay and --patience 0"
+        )
     processes = Processes.from_environment()
     processes.check(settings.batch_size)
     folder = CheckpointFolder(training_folder(output))
-    _check_output(Path(output), folder, resume)
-    place = _device(device, processes)
-    with _afterwards_as_before(place, _threads(threads, settings), processes):
-        architectures.register()
+    _check_output(Path(output), folder, run.resume)
+    place = _device(run.device, processes)
+    with _afterwards_as_before(place, _threads(run.threads, settings), processes):
+        register_architectures()
         asked, settings = settings, computable(settings, place)
         progress("reading the text")
-        chosen = make_training_tokenizer(tokenizer, texts, folder, progress, processes)
-        text, vocabulary = _read(texts, chosen, settings, reserved, min_count, vocab_size)
-        held_out = None if valid is None else _read_valid(valid, chosen, vocabulary, settings, reserved)
+        tokenizer = make_training_tokenizer(run.tokenizer, texts, folder, progress, processes)
+        text, vocabulary = _read(texts, tokenizer, settings, run)
+        held_out = None
+        if valid is not None:
+            context, reserved = settings.context, run.reserved
+            held_out, _ = read_text(valid, tokenizer, vocabulary, context=context, reserved=reserved, name="validation")
         loop = _begin(settings, text, held_out, len(vocabulary), folder, place, processes)
-        loop.note |= {"tokenizer": chosen.fingerprint, "vocabulary": vocabulary.fingerprint}
-        loop.checkpoint_every = checkpoint_every
-        processes.check_same(loop.note | {"settings": settings.to_dict(), "checkpoint_every": checkpoint_every})
-        newest = folder.newest() if resume else None
+        loop.note |= {"tokenizer": tokenizer.fingerprint, "vocabulary": vocabulary.fingerprint}
+        loop.checkpoint_every = run.checkpoint_every
+        processes.check_same(loop.note | {"settings": settings.to_dict(), "checkpoint_every": run.checkpoint_every})
+        newest = folder.newest() if run.resume else None
         if newest is not None:
             loop.resume(folder.load(newest, processes.rank))
-        with _figures(tensorboard, watch, processes) as loop.watch:
+        with _figures(run.tensorboard, watch, processes) as loop.watch:
             loop.run()
         notes = () if settings == asked else (FLOAT32_INSTEAD,)
-        return _finish(loop, Path(output), text, vocabulary, chosen, reserved, notes)
+        return _finish(loop, Path(output), text, vocabulary, tokenizer, run.reserved, notes)
 
 
 @contextmanager
 def _afterwards_as_before(device: torch.device, threads: int, processes: Processes) -> Iterator[None]:
-    """Connects the processes; leaves torch's random generators, threads, device and process group as they were."""
+    """Connect the processes; leaves torch's random generators, threads, device and process group as they were."""
     with ExitStack() as stack:
         if device.type == "cuda":
             stack.enter_context(torch.cuda.device(device))
@@ -171,7 +155,7 @@ def _afterwards_as_before(device: torch.device, threads: int, processes: Process
 
 
 def _threads(given: int | None, settings: NeuralTrainingSettings) -> int:
-    """How many threads to train with.
+    """Return how many threads to train with.
 
     The steps of a narrow recurrent network are small. Two threads are less than twice as fast on two free cores (200 units:
     29 ms an update, with one 64), and far slower where another program has one of them (1,069 ms, with one 58).
@@ -190,7 +174,7 @@ def _begin(
     device: torch.device,
     processes: Processes,
 ) -> Loop:
-    """A run before its first update."""
+    """Return a run before its first update."""
     source = make_source(text.ids, settings, processes.rank, processes.world_size)
     torch.manual_seed(settings.seed)
     model = build_model(settings, vocabulary_size).to(device)
@@ -200,30 +184,18 @@ def _begin(
     return Loop(model, source, ids, settings, folder, note, processes)
 
 
-def _check(settings: NeuralTrainingSettings, valid: Corpus | None, reserved: str, checkpoint_every: int) -> None:
-    if reserved not in RESERVED_POLICIES:
-        raise UsageError(f"reserved {reserved!r}: choose {', '.join(RESERVED_POLICIES)}")
-    if checkpoint_every < 0:
-        raise UsageError(f"checkpoint-every {checkpoint_every}: give a number of updates, or 0 for each epoch's end only")
-    if valid is None and (settings.schedule == "halve" or settings.patience):
-        raise UsageError(
-            "the schedule halve and patience look at a validation text: give one with --valid, or choose "
-            "--schedule decay and --patience 0"
-        )
-
-
 def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
-    """Refuses before hours are spent what could not be written after them."""
+    """Refuse before hours are spent what could not be written after them."""
     if output.exists() and not (output.is_dir() and (not any(output.iterdir()) or is_trained_here(output))):
-        raise InputError(f"{output}: exists and is no neural model of lmgauge's; choose another name")
+        raise InputError(f"{output}: exists and is not a neural model written by lmgauge; choose another name")
     _try_to_write(output)
     stopped = folder.newest() is not None
     if stopped and not resume:
         raise UsageError(
-            f"{folder.path}: holds a training that was stopped; --resume goes on with it, deleting the folder begins anew"
+            f"{folder.path}: holds a training that was stopped; --resume resumes it, deleting the folder starts anew"
         )
     if resume and not stopped and is_trained_here(output):
-        raise UsageError(f"{output}: is a finished model, there is nothing to go on with; without --resume it is replaced")
+        raise UsageError(f"{output}: is a finished model, so there is nothing to resume; without --resume it is replaced")
 
 
 def _try_to_write(output: Path) -> None:
@@ -236,7 +208,15 @@ def _try_to_write(output: Path) -> None:
 
 
 def is_trained_here(path: Path) -> bool:
-    """Whether a folder is a neural model that lmgauge trained."""
+    """Return True if a folder is a neural model that lmgauge trained.
+
+    Args:
+        path: the folder.
+
+    Example:
+        >>> is_trained_here(Path("nothing/here"))
+        False
+    """
     try:
         return isinstance(read_config(path).get(CONFIG_KEY), dict)
     except ModelFileError:
@@ -250,31 +230,18 @@ def _device(name: str | None, processes: Processes) -> torch.device:
 
 
 def _read(
-    corpus: Corpus,
-    tokenizer: Tokenizer,
-    settings: NeuralTrainingSettings,
-    reserved: ReservedPolicy,
-    min_count: int,
-    vocab_size: int | None,
+    corpus: Corpus, tokenizer: Tokenizer, settings: NeuralTrainingSettings, run: RunSettings
 ) -> tuple[TrainingText, Vocabulary]:
     fixed = fixed_vocabulary(tokenizer)
-    if fixed is not None and (min_count != 1 or vocab_size is not None):
+    if fixed is not None and (run.min_count != 1 or run.vocab_size is not None):
         raise UsageError(f"the vocabulary of {tokenizer.name} is fixed; leave out min-count and vocab-size")
-    context = settings.context
-    return read_text(
-        corpus, tokenizer, fixed, context=context, reserved=reserved, min_count=min_count, vocab_size=vocab_size
-    )
-
-
-def _read_valid(
-    corpus: Corpus, tokenizer: Tokenizer, vocabulary: Vocabulary, settings: NeuralTrainingSettings, reserved: ReservedPolicy
-) -> TrainingText:
-    return read_text(corpus, tokenizer, vocabulary, context=settings.context, reserved=reserved, name="validation")[0]
+    restricted: dict[str, Any] = {"min_count": run.min_count, "vocab_size": run.vocab_size}
+    return read_text(corpus, tokenizer, fixed, context=settings.context, reserved=run.reserved, **restricted)
 
 
 @contextmanager
 def _figures(directory: str | os.PathLike[str] | None, watch: Watch, processes: Processes) -> Iterator[Watch]:
-    """What to tell where the run is: only the first process does, and TensorBoard too where a folder was given."""
+    """Yield what to tell where the run is: only the first process does, and TensorBoard too where a folder was given."""
     if processes.rank:
         yield lambda event: None
     elif directory is None:
@@ -296,7 +263,7 @@ def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary
     notes = list(text.notes)
     if fixed_vocabulary(tokenizer) is None and not vocabulary.closed and not text.unknown:
         notes.append(
-            "the training text has no <unk>: what the model gives to unseen words was never learnt; --min-count 2 makes "
+            "the training text has no <unk>: what the model gives to unseen words was never learned; --min-count 2 makes "
             "rare words unknown"
         )
     if loop.valid is not None and loop.rate.best_epoch + 1 < loop.epoch:
@@ -324,7 +291,7 @@ def _finish(
     reserved: str,
     notes: tuple[str, ...],
 ) -> NeuralTraining:
-    """Writes the model that a run has come to; of several processes the first does."""
+    """Write the model that a run has come to; of several processes the first does."""
     result = _result(loop, output, text, vocabulary, tokenizer)
     result = replace(result, notes=(*notes, *result.notes))
     if loop.processes.rank == 0:
@@ -340,7 +307,7 @@ def _finish(
 def _describe(
     model: Any, result: NeuralTraining, tokenizer: Tokenizer, vocabulary: Vocabulary, text: TrainingText, reserved: str
 ) -> None:
-    """Puts into the model's config.json what it was trained on and how."""
+    """Put into the model's config.json what it was trained on and how."""
     settings = result.settings
     said = {
         "format_version": FORMAT_VERSION,
@@ -369,7 +336,7 @@ def _describe(
 
 def _write(model: Any, tokenizer: Tokenizer, vocabulary: Vocabulary, output: Path) -> None:
     if not finite(model):
-        raise TrainingFailedError(f"{output}: not written, as parameters of the model are no finite numbers")
+        raise TrainingFailedError(f"{output}: not written, as parameters of the model are not finite")
     with quiet(), writing_directory(output, is_ours=is_trained_here) as folder:
         model.save_pretrained(folder)
         write_tokenizer(tokenizer, vocabulary, folder)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
+from lmgauge.choices import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    import os
+
+    from lmgauge.text.tokens import Tokenizer
 
 NeuralKind = Literal["ffnn", "rnn", "lstm", "gru", "transformer"]
 Schedule = Literal["constant", "decay", "halve", "cosine"]
@@ -155,11 +161,20 @@ class NeuralTrainingSettings:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings by name, as JSON values."""
+        """Return all settings by name, as JSON values."""
         return asdict(self)
 
     def differences(self, other: dict[str, Any]) -> list[str]:
-        """What differs from settings that were saved, in words."""
+        """Return what differs from settings that were saved, in words.
+
+        Args:
+            other: as `to_dict` gave it.
+
+        Example:
+            >>> settings = NeuralTrainingSettings(kind="lstm", epochs=5)
+            >>> settings.differences(settings.to_dict() | {"epochs": 3})
+            ['epochs 3 then, 5 now']
+        """
         here = self.to_dict()
         names = [field.name for field in fields(self)] + [name for name in other if name not in here]
         return [
@@ -167,6 +182,73 @@ class NeuralTrainingSettings:
             for name in names
             if other.get(name) != here.get(name)
         ]
+
+
+class SettingsChanges(TypedDict, total=False):
+    """The fields of `NeuralTrainingSettings` that may differ from a preset's, as `train_neural` takes them by name."""
+
+    embedding_size: int | None
+    hidden_size: int | None
+    num_layers: int | None
+    order: int | None
+    heads: int | None
+    nonlinearity: Nonlinearity | None
+    direct_connections: bool | None
+    tie_embeddings: bool | None
+    dropout: float | None
+    initializer_range: float | None
+    context: Literal["stream", "sentence"] | None
+    batch_size: int | None
+    steps: int | None
+    epochs: int | None
+    optimizer: OptimizerName | None
+    learning_rate: float | None
+    weight_decay: float | None
+    sum_over_steps: bool | None
+    clip_norm: float | None
+    schedule: Schedule | None
+    decay: float | None
+    decay_after: int | None
+    warmup: int | None
+    improvement: float | None
+    patience: int | None
+    precision: Precision | None
+    seed: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """How a training run reads its text and goes: all that is decided beside the network and its recipe.
+
+    Attributes:
+        tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
+        min_count: tokens that occur less often become `<unk>`.
+        vocab_size: only so many of the most frequent tokens stay.
+        reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
+        resume: resume a run that was stopped; begin where there is none.
+        checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.
+        device: such as cpu or cuda; a GPU where there is one. Of several processes each has its own GPU.
+        threads: of the processor; if None all cores, but one for a recurrent model that is narrow.
+        tensorboard: folder to write figures for TensorBoard to.
+    """
+
+    tokenizer: str | Tokenizer = "whitespace"
+    min_count: int = 1
+    vocab_size: int | None = None
+    reserved: ReservedPolicy = "refuse"
+    resume: bool = False
+    checkpoint_every: int = 500
+    device: str | None = None
+    threads: int | None = None
+    tensorboard: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.reserved not in RESERVED_POLICIES:
+            raise UsageError(f"reserved {self.reserved!r}: choose {', '.join(RESERVED_POLICIES)}")
+        if self.checkpoint_every < 0:
+            raise UsageError(
+                f"checkpoint-every {self.checkpoint_every}: give a number of updates, or 0 for each epoch's end only"
+            )
 
 
 def _option(name: str) -> str:

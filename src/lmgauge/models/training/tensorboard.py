@@ -34,7 +34,7 @@ class TensorBoard:
         self._writer.close()
 
     def write(self, event: TrainingEvent) -> None:
-        """Adds an event's figures at the number of updates done."""
+        """Add an event's figures at the number of updates done."""
         figures = {
             "train/perplexity": event.perplexity,
             "train/bits_per_token": event.bits,

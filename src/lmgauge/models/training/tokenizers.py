@@ -28,7 +28,7 @@ _MOST = 10_000_000
 def make_training_tokenizer(
     spec: str | Tokenizer, texts: Corpus, folder: CheckpointFolder, progress: Callable[[str], None], processes: Processes
 ) -> Tokenizer:
-    """The tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
+    """Return the tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
 
     A run that goes on from a checkpoint has the one that was trained before.
 
@@ -64,7 +64,7 @@ def _size(kind: str, text: str) -> int:
 
 
 def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
-    """Learns subwords of bytes from a text.
+    """Learn subwords of bytes from a text.
 
     Args:
         kind: bpe (Sennrich et al. 2016) or unigram (Kudo 2018).
@@ -119,7 +119,7 @@ def _lines(texts: Corpus) -> Iterator[str]:
 
 
 def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
-    """The vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
+    """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
     if tokenizer.unit == "byte":
         return Vocabulary.from_tokens([f"<0x{value:02X}>" for value in range(256)])
     if tokenizer.unit != "subword":
@@ -128,7 +128,7 @@ def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
 
 
 def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
-    """The same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them.
+    """Return the same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them.
 
     Raises:
         InputError: its ids cannot be used.
@@ -148,7 +148,7 @@ def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def _renumber(content: dict[str, Any], ids: dict[str, int]) -> None:
-    """Gives the tokens of a tokenizer.json other ids; what would add special tokens to a text is left out."""
+    """Give the tokens of a tokenizer.json other ids; what would add special tokens to a text is left out."""
     model, added = content["model"], content.get("added_tokens") or []
     if isinstance(model["vocab"], dict):
         model["vocab"] = {token: number for token, number in ids.items() if token in model["vocab"] or number < 3}

@@ -22,7 +22,16 @@ _SIDE_BY_SIDE = 64
 
 
 def perplexity_of(nats: float, events: float) -> float:
-    """exp(nats / events); infinite where that is beyond a float."""
+    """Return exp(nats / events); infinite where that is beyond a float.
+
+    Args:
+        nats: in all.
+        events: predicted tokens.
+
+    Example:
+        >>> perplexity_of(1e6, 10)
+        inf
+    """
     try:
         return math.exp(nats / events)
     except OverflowError:
@@ -31,10 +40,10 @@ def perplexity_of(nats: float, events: float) -> float:
 
 @torch.inference_mode()
 def validate(model: Any, ids: NDArray[np.int64], settings: NeuralTrainingSettings) -> tuple[float, int]:
-    """The surprise at a text, by the context policy the model is trained for.
+    """Return the surprise at a text, by the context policy the model is trained for.
 
     A recurrent model reads a stream from its beginning to its end in one go, a Transformer in windows one after another, as
-    `lmgauge eval` does where no stride is given.
+    `lmgauge eval` does without a stride.
 
     Args:
         model: a causal model, left in evaluation mode as it was found.
@@ -65,7 +74,7 @@ def validate(model: Any, ids: NDArray[np.int64], settings: NeuralTrainingSetting
 
 @contextmanager
 def _one_thread(device: torch.device, settings: NeuralTrainingSettings) -> Iterator[None]:
-    """Reads a running text with one thread: on a busy machine those that share its small steps wait for each other.
+    """Read a running text with one thread: on a busy machine those that share its small steps wait for each other.
 
     Measured with an LSTM of 200 units on two cores: 11 ms for 512 steps with one thread, with two 5,600 ms.
     """
@@ -80,7 +89,7 @@ def _one_thread(device: torch.device, settings: NeuralTrainingSettings) -> Itera
 
 @contextmanager
 def exact_recurrences(device: torch.device, settings: NeuralTrainingSettings) -> Iterator[None]:
-    """On a GPU recurrent layers round what they multiply to ten bits (TF32) if not told otherwise; here they are told."""
+    """On a GPU recurrent layers round what they multiply to ten bits (TF32) by default; here they do not."""
     if device.type != "cuda" or settings.kind not in RECURRENT:
         yield
         return

@@ -29,8 +29,6 @@ from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
 from lmgauge.version import __version__
 
-__all__ = ["BLEU", "BleuScore", "bleu_scores", "brevity_penalties", "ngram_precisions"]
-
 LARGEST_VALUE = 1e6
 LARGEST_ORDER = 64
 # Weights written with as many digits as people write.
@@ -77,6 +75,9 @@ def ngram_precisions(sums: ArrayLike, metric: BLEU) -> Floats:
 
     Raises:
         UsageError: the number of columns does not belong to the order.
+
+    >>> ngram_precisions([[6, 6, 5, 3, 1, 6, 5, 4]], BLEU(order=3)).round(2).tolist()
+    [[83.33, 60.0, 25.0]]
     """
     hits, total, exists = _smoothed(_checked(sums, metric.order), metric)
     return np.divide(100.0 * hits, total, out=np.zeros(total.shape), where=exists)
@@ -202,7 +203,7 @@ class BleuScore:
         """Return the line people paste, as sacreBLEU prints it.
 
         Args:
-            decimals: of the score.
+            decimals: of the score, which is 0 to 100.
         """
         precisions = "/".join(f"{p:.1f}" for p in self.precisions)
         whole = self.reference_length == int(self.reference_length)
@@ -322,6 +323,9 @@ class BLEU(CompiledMetric):
         Args:
             texts: as they were written.
             threads: to share them among.
+
+        >>> BLEU(lowercase=True).prepared(Texts.of_strings(["The mat."])).strings()[0].split()
+        ['the', 'mat', '.']
         """
         return tokenized(texts.lowered() if self.lowercase else texts, self.tokenizer, threads)
 
@@ -339,7 +343,20 @@ class BLEU(CompiledMetric):
         return count
 
     def scores(self, sums: Floats) -> Floats:
-        """Return BLEU of each row of sums, float64 [rows, 2 + 2 N] -> float64 [rows], 0 to 100."""
+        """Return BLEU of each row of sums.
+
+        Args:
+            sums: float64 [rows, 2 + 2 N].
+
+        Returns:
+            float64 [rows], 0 to 100.
+
+        Raises:
+            UsageError: the number of columns does not belong to the order.
+
+        >>> BLEU(order=3).scores(np.array([[6.0, 6, 5, 3, 1, 6, 5, 4]])).tolist()
+        [50.0]
+        """
         return bleu_scores(self._in_words(sums), self)
 
     def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> BleuScore:
@@ -370,6 +387,12 @@ class BLEU(CompiledMetric):
         Args:
             references: how many each segment has, None where the number varies.
             choices: further keys and their values, which come behind the number of references.
+
+        Raises:
+            MissingExtraError: the tokenizer is `intl`, and the regex package is not installed.
+
+        >>> BLEU(lowercase=True).signature(1).rpartition("|version")[0]
+        'nrefs:1|case:lc|eff:no|tok:13a|smooth:exp'
         """
         keys = reference_key(references) | (choices or {})
         keys["case"] = "lc" if self.lowercase else "mixed"

@@ -20,8 +20,6 @@ from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = ["ChrF", "ChrfScore", "chrf_averages", "chrf_scores"]
-
 LARGEST_ORDER = 64
 
 EPSILON = 1e-16
@@ -63,6 +61,10 @@ def chrf_averages(sums: Floats) -> tuple[Floats, Floats]:
 
     Returns:
         float64 [rows] each, 0 to 1.
+
+    >>> precision, recall = chrf_averages(np.array([[4.0, 5.0, 2.0]]))
+    >>> precision.tolist(), recall.tolist()
+    ([0.5], [0.4])
     """
     precisions, recalls, effective = np.zeros(len(sums)), np.zeros(len(sums)), np.zeros(len(sums))
     for hypothesis, reference, matches in _orders(sums):
@@ -186,7 +188,11 @@ class ChrF(CompiledMetric):
         return tuple(f"{order}_{count}" for order in orders for count in ("hypothesis", "reference", "matches"))
 
     def prepared(self, texts: Texts) -> Texts:
-        """Return the texts in lower case, if that is asked for."""
+        """Return the texts in lower case, if that is asked for.
+
+        Args:
+            texts: one for each segment, as they were written.
+        """
         return texts.lowered() if self.lowercase else texts
 
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
@@ -194,6 +200,11 @@ class ChrF(CompiledMetric):
 
         Of several references the one with the best F score counts, the first of equals (so their order may matter); where
         the reference has no n-gram of an order, neither has the hypothesis.
+
+        Args:
+            hypotheses: one for each segment, prepared.
+            references: one or more for each segment, prepared.
+            stop: not looked at.
         """
         options = (self.char_order, self.word_order, float(self.beta**2), self.eps_smoothing, self.whitespace)
 

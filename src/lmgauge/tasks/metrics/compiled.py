@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -43,6 +44,7 @@ class CompiledMetric(TaskMetric):
         """Whether the reference length of a segment is the average over its references."""
         return False
 
+    @abstractmethod
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
         """Return what counts the statistics of some segments.
 
@@ -51,7 +53,6 @@ class CompiledMetric(TaskMetric):
             references: one or more for each segment, prepared.
             stop: set where another thread has failed, or on Ctrl-C.
         """
-        raise NotImplementedError
 
     def statistics(
         self, hypotheses: Texts, references: References, threads: int | None = None, sources: Texts | None = None

@@ -27,17 +27,6 @@ from lmgauge.tasks.normalization import STANDARD, Normalization, check_unicode_f
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = [
-    "CER",
-    "WER",
-    "EditRate",
-    "ErrorRates",
-    "error_rates",
-    "information_lost",
-    "information_preserved",
-    "match_error_rates",
-]
-
 UNITS = {"word": 0, "character": 1}
 
 
@@ -224,7 +213,14 @@ class EditRate(CompiledMetric):
         )
 
     def prepared(self, texts: Texts) -> Texts:
-        """Return the texts after normalization; the same object if nothing is asked for."""
+        """Return the texts after normalization; the same object if nothing is asked for.
+
+        Args:
+            texts: one for each segment, as they were written.
+
+        >>> WER(lowercase=True).prepared(Texts.of_strings(["Yes"])).strings()
+        ['yes']
+        """
         return self.normalization.applied(texts)
 
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:

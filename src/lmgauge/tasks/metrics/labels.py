@@ -19,8 +19,6 @@ from lmgauge.errors import InputError, MissingExtraError, UsageError
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.version import __version__
 
-__all__ = ["F1", "F1Score", "LabelScores", "f1_scores", "label_scores"]
-
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""
 
@@ -108,8 +106,8 @@ class LabelScores:
             for average, values in averages.items()
             for name, value in zip(("precision", "recall", "f1"), values, strict=True)
         }
-        told = {"notes": list(self.notes), "signature": self.signature, "labels": self.rows()}
-        return {**flat, "accuracy": self.accuracy, "segments": self.segments, **told}
+        counts = {"accuracy": self.accuracy, "segments": self.segments}
+        return flat | counts | {"notes": list(self.notes), "signature": self.signature, "labels": self.rows()}
 
 
 def label_scores(
@@ -124,23 +122,23 @@ def label_scores(
         zero_division: what stands for a quotient without a denominator: 0, 1, or NaN, which averages leave out.
 
     Raises:
-        InputError: the lists differ in length, are empty, or hold what is no string.
+        InputError: the lists differ in length, are empty, or hold something that is not a string.
         UsageError: labels are repeated or none, or `zero_division` is another number.
         MissingExtraError: scikit-learn is not installed.
     """
     check_labels(gold, predicted)
-    chosen = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)
-    _check_options(chosen, zero_division)
+    counted = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)
+    _check_options(counted, zero_division)
     try:
         from sklearn.metrics import accuracy_score, precision_recall_fscore_support
     except ImportError as error:
         raise MissingExtraError("scikit-learn", extra="labels") from error
     # An array of objects: scikit-learn would make one of fixed width, which cuts off U+0000 and pads to the longest.
-    right, given = np.array(gold, dtype=object), np.array(predicted, dtype=object)
+    right, answers = np.array(gold, dtype=object), np.array(predicted, dtype=object)
 
     def scored(average: str | None) -> Any:
         return precision_recall_fscore_support(
-            right, given, labels=list(chosen), average=average, zero_division=zero_division
+            right, answers, labels=list(counted), average=average, zero_division=zero_division
         )
 
     def averaged(average: Average) -> tuple[float, float, float]:
@@ -150,19 +148,19 @@ def label_scores(
     precision, recall, f1, support = scored(None)
     counts = Counter(predicted)
     return LabelScores(
-        labels=chosen,
+        labels=counted,
         precision=tuple(precision.tolist()),
         recall=tuple(recall.tolist()),
         f1=tuple(f1.tolist()),
         support=tuple(int(count) for count in support),
-        predicted=tuple(counts[label] for label in chosen),
+        predicted=tuple(counts[label] for label in counted),
         macro=averaged("macro"),
         micro=averaged("micro"),
         weighted=averaged("weighted"),
-        accuracy=float(accuracy_score(right, given)),
+        accuracy=float(accuracy_score(right, answers)),
         segments=len(gold),
-        notes=_notes(chosen, Counter(gold), counts, zero_division),
-        signature=_signature(chosen, zero_division),
+        notes=_notes(counted, Counter(gold), counts, zero_division),
+        signature=_signature(counted, zero_division),
     )
 
 
@@ -188,8 +186,8 @@ class F1Score:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score, and the figures of the report, flat."""
-        told = {} if self.report is None else self.report.to_dict()
-        return told | {"metric": self.metric, "score": self.score, "signature": self.signature}
+        report = {} if self.report is None else self.report.to_dict()
+        return report | {"metric": self.metric, "score": self.score, "signature": self.signature}
 
 
 @dataclass(frozen=True)
@@ -232,7 +230,14 @@ class F1(ScoredSums):
         return tuple(f"{label}{count}" for label in of for count in ("true positives", "predicted", "gold"))
 
     def signature(self, choices: Mapping[str, str] | None = None) -> str:
-        """Return all choices that move the number, after those of the caller."""
+        """Return all choices that move the number, after those of the caller.
+
+        Args:
+            choices: further keys of the signature.
+
+        >>> F1(("a", "b")).signature({"seed": "1"}).rpartition("|")[0]
+        'seed:1|average:macro|labels:2|zero:0'
+        """
         keys = "".join(f"{key}:{value}|" for key, value in (choices or {}).items())
         return f"{keys}average:{self.average}|{_signature(self.labels, self.zero_division)}"
 
@@ -247,8 +252,11 @@ class F1(ScoredSums):
             int64 [segments, columns], columns as `columns`.
 
         Raises:
-            InputError: the lists differ in length, are empty, or hold what is no string.
+            InputError: the lists differ in length, are empty, or hold something that is not a string.
             UsageError: the table would have more than a gigabyte.
+
+        >>> F1(("a", "b")).statistics_of(["a", "b"], ["a", "a"]).tolist()
+        [[1, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 1]]
         """
         check_labels(gold, predicted)
         columns = len(self.columns)
@@ -260,11 +268,11 @@ class F1(ScoredSums):
             )
         codes = {label: code for code, label in enumerate(self.labels)}
         right = np.fromiter((codes.get(label, -1) for label in gold), dtype=np.int64, count=len(gold))
-        given = np.fromiter((codes.get(label, -1) for label in predicted), dtype=np.int64, count=len(gold))
+        answers = np.fromiter((codes.get(label, -1) for label in predicted), dtype=np.int64, count=len(gold))
         out = np.zeros((len(gold), columns), dtype=np.int64)
-        for column, found in ((0, np.where(right == given, right, -1)), (1, given), (2, right)):
-            at = np.flatnonzero(found >= 0)
-            label = np.zeros_like(at) if self.average == "micro" else found[at]
+        for column, matches in ((0, np.where(right == answers, right, -1)), (1, answers), (2, right)):
+            at = np.flatnonzero(matches >= 0)
+            label = np.zeros_like(at) if self.average == "micro" else matches[at]
             out[at, 3 * label + column] = 1
         return out
 
@@ -281,16 +289,22 @@ class F1(ScoredSums):
 def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
     """Refuse what are not two lists of labels, as many in both.
 
+    Args:
+        gold: the right label of each segment.
+        predicted: a system's label of each segment.
+
     Raises:
         InputError: says what is wrong, and where.
+
+    >>> check_labels(["noun", "verb"], ["noun", "noun"])
     """
-    for name, given in (("gold", gold), ("predicted", predicted)):
-        if isinstance(given, str):
+    for name, labels in (("gold", gold), ("predicted", predicted)):
+        if isinstance(labels, str):
             raise InputError(f"{name} is one string: give a list with a label for each segment")
-        odd = next((i for i, label in enumerate(given) if not isinstance(label, str)), None)
+        odd = next((i for i, label in enumerate(labels) if not isinstance(label, str)), None)
         if odd is not None:
-            kind = type(given[odd]).__name__
-            raise InputError(f"{name} label {odd + 1} is {given[odd]!r} ({kind}), not a string: convert labels with str()")
+            kind = type(labels[odd]).__name__
+            raise InputError(f"{name} label {odd + 1} is {labels[odd]!r} ({kind}), not a string: convert labels with str()")
     if len(gold) != len(predicted):
         raise InputError(
             f"{len(gold):,} gold labels and {len(predicted):,} predicted ones: there must be one of each a segment"
@@ -310,22 +324,22 @@ def _check_options(labels: tuple[str, ...], zero_division: float) -> None:
 
 
 def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str], zero_division: float) -> tuple[str, ...]:
-    def named(found: list[str]) -> str:
-        rest = len(found) - NAMED
-        return ", ".join(map(repr, found[:NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
+    def named(these: list[str]) -> str:
+        rest = len(these) - NAMED
+        return ", ".join(map(repr, these[:NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
 
     value = "left out of averages" if math.isnan(zero_division) else f"set to {zero_division:g}"
     unpredicted = [label for label in labels if not predicted[label]]
     absent = [label for label in labels if not gold[label]]
     neither = [label for label in absent if not predicted[label]]
     ignored = sorted((gold.keys() | predicted.keys()) - set(labels))
-    told = [
+    remarks = [
         (unpredicted, f"never predicted, precision {value}"),
         (absent, f"never gold, recall {value}"),
         (neither, f"neither gold nor predicted, F1 {value}"),
         (ignored, "not counted"),
     ]
-    notes = [f"{what}: {named(found)}" for found, what in told if found]
+    notes = [f"{what}: {named(these)}" for these, what in remarks if these]
     if gold[""] or predicted[""]:
         notes.append(f"nothing is a label too: gold {gold['']:,} times, predicted {predicted['']:,} times")
     return tuple(notes)

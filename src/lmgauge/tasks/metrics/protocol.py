@@ -105,7 +105,11 @@ class TaskMetric(ScoredSums, Protocol):
         return texts
 
     def prepared_references(self, texts: Texts) -> Texts:
-        """Return references as the statistics need them; worth keeping for further systems."""
+        """Return references as the statistics need them; worth keeping for further systems.
+
+        Args:
+            texts: one or more for each segment.
+        """
         return self.prepared(texts)
 
     def statistics(
@@ -126,6 +130,9 @@ class TaskMetric(ScoredSums, Protocol):
 
 def signature_of(keys: dict[str, str]) -> str:
     """Return the signature that keys and their values make.
+
+    Args:
+        keys: each choice that moves the number, such as how words are cut.
 
     >>> signature_of({"nrefs": "1", "case": "lc"})
     'nrefs:1|case:lc'

@@ -19,8 +19,6 @@ from lmgauge.tasks.tercom import Tercom
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
-__all__ = ["TER", "TerScore", "ter_scores"]
-
 
 def ter_scores(sums: Floats) -> Floats:
     """Return TER times 100: edits for each 100 words of reference, which may be more than 100.
@@ -102,16 +100,33 @@ class TER(CompiledMetric):
         return ("edits", "reference_length")
 
     def prepared(self, texts: Texts) -> Texts:
-        """Return the texts in lower case and normalized, as the options say."""
+        """Return the texts in lower case and normalized, as the options say.
+
+        Args:
+            texts: one for each segment, as they were written.
+
+        >>> TER(normalized=True).prepared(Texts.of_strings(["The mat."])).strings()
+        ['the mat .']
+        """
         return Tercom(self.normalized, self.no_punct, self.asian_support, self.case_sensitive)(texts)
 
     def prepared_references(self, texts: Texts) -> Texts:
-        """Return the references after the same, twice if normalized, as in sacreBLEU: "it's," comes apart once more."""
+        """Return the references after the same, twice if normalized, as in sacreBLEU: "it's," comes apart once more.
+
+        Args:
+            texts: one or more for each segment, as they were written.
+        """
         once = self.prepared(texts)
         return self.prepared(once) if self.normalized else once
 
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
-        """Return what counts edits against the reference that needs fewest, and the average length of the references."""
+        """Return what counts edits against the reference that needs fewest, and the average length of the references.
+
+        Args:
+            hypotheses: one for each segment, prepared.
+            references: 1 to 16 for each segment, prepared.
+            stop: not looked at.
+        """
 
         def count(begin: int, end: int, out: Statistics) -> None:
             _native.ter_statistics(hypotheses.arrays, references.texts.arrays, references.offsets, begin, end, out)

@@ -51,25 +51,45 @@ class SuffixIndex:
         self.separator = separator
 
     def first_places(self, n: int) -> NDArray[np.int32]:
-        """int32: places, in the order of suffixes, of the first suffix of each distinct n-gram (or shorter rest)."""
+        """Return int32 [distinct n-grams]: the place in suffix order of the first suffix of each (or of a shorter rest).
+
+        Args:
+            n: tokens of an n-gram.
+
+        Example:
+            >>> index = SuffixIndex(np.array([3, 4, 3, 4, 2], np.uint32), symbols=5, separator=2)
+            >>> len(index.first_places(1)), index.whole_windows(3).tolist()
+            (3, [True, True, False, False, False])
+        """
         firsts: NDArray[np.int32] = np.flatnonzero(self.arrays[3] < n).astype(np.int32)
         return firsts
 
     def whole_windows(self, n: int) -> NDArray[np.bool_]:
-        """bool [tokens]: whether n tokens from here on stand together, without a separator."""
+        """Return bool [tokens]: True where n tokens follow one another from here on, without a separator.
+
+        For n = 2 and the stream a b c | d | (separators at 3 and 5): aligned spans have 3 and 1 tokens, the first has
+        3 - 2 + 1 = 2 windows, at 0 and 1, and the second none. `steps` is +1 at 0 and -1 at 2, and its running sum is the
+        answer: [T T F F F F].
+
+        Args:
+            n: tokens of a window, 1 or more.
+        """
         ids = self.arrays[0]
         separators = np.append(np.flatnonzero(ids == self.separator), len(ids))
-        stretches = np.diff(separators, prepend=-1) - 1
-        # A stretch of k tokens has k - n + 1 windows, from its first token on.
-        long = stretches >= n
+        lengths = np.diff(separators, prepend=-1) - 1  # tokens before each separator that stand together
+        long = lengths >= n
         steps = np.zeros(len(ids) + 1, np.int8)
-        steps[(separators - stretches)[long]] = 1
+        steps[(separators - lengths)[long]] = 1
         steps[(separators - n + 1)[long]] = -1
         whole: NDArray[np.bool_] = np.cumsum(steps[:-1], dtype=np.int8) > 0
         return whole
 
     def windows(self, n: int) -> Windows:
-        """The distinct n-grams of the text, for the kernels to look up."""
+        """Return the distinct n-grams of the text, for the kernels to look up.
+
+        Args:
+            n: tokens of an n-gram.
+        """
         size = max(64, len(self.first_places(n)))
         slots = np.zeros(1 << max(2 * size, len(self.arrays[0]) + 1).bit_length(), np.uint64)
         filter_words = np.zeros(1 << (size * _FILTER_BITS // 64).bit_length(), np.uint64)
@@ -119,7 +139,12 @@ class Follower:
         self._blocks: deque[tuple[int, int, EncodedBlock]] = deque()  # first position, source, block: the latest
 
     def read(self, original: Segments, block: EncodedBlock) -> None:
-        """Follow the next block; blocks come in order."""
+        """Follow the next block; blocks come in order.
+
+        Args:
+            original: the segments as they were read.
+            block: the same as tokens.
+        """
         stream = block.stream
         begin = int(self._state[0])
         if self._joints.breaks_before(original):
@@ -129,22 +154,23 @@ class Follower:
             self.sources.append(original.source)
         self._blocks.append((begin, len(self.sources) - 1, block))
         ids = np.concatenate((self._tail, stream))
-        found = _native.follow_text(self._suffixes.arrays, self._windows, ids, len(self._tail), self._longest, self._state)
+        runs = _native.follow_text(self._suffixes.arrays, self._windows, ids, len(self._tail), self._longest, self._state)
         self._tail = ids[len(ids) - min(len(ids), self._n - 1) :].copy()
-        self._keep_places(found.reshape(-1, 2))
+        self._keep_places(runs.reshape(-1, 2))
         position, _, length, _ = self._state.tolist()
         # A run still open, or an n-gram not yet complete, may have begun in an earlier block: its place will be asked for.
         while len(self._blocks) > 1 and self._blocks[1][0] <= position - max(length, self._n - 1):
             self._blocks.popleft()
 
-    def _keep_places(self, found: NDArray[np.int64]) -> None:
-        if not len(found):
+    def _keep_places(self, runs: NDArray[np.int64]) -> None:
+        """Store where runs begin in the training text; int64 [n, 2], positions in the test and in the training stream."""
+        if not len(runs):
             return
         firsts = [first for first, _, _ in self._blocks]
-        owners = np.searchsorted(firsts, found[:, 1], side="right") - 1
+        owners = np.searchsorted(firsts, runs[:, 1], side="right") - 1
         for i in np.unique(owners).tolist():
             first, source, block = self._blocks[i]
-            test, train = found[owners == i].T
+            test, train = runs[owners == i].T
             segments, begins = block.places(train - first)
             self._source[test] = source
             self._byte[test] = begins
@@ -152,7 +178,7 @@ class Follower:
             self._line[test] = segments + block.text.first_line if numbers is None else numbers[segments]
 
     def finish(self) -> CommonRuns:
-        """The runs, once the training text was read to its end."""
+        """Return the runs, once the training text was read to its end."""
         self._keep_places(
             _native.finish_following(self._suffixes.arrays, self._windows, self._longest, self._state).reshape(-1, 2)
         )

@@ -1,8 +1,8 @@
-"""How much of a test text is in a training text: common runs of tokens, whole and near duplicates, and where they are.
+"""Find test text inside training text: common runs of tokens, whole and near duplicates, and where they are.
 
 >>> from lmgauge.text.documents import Corpus
 >>> train = Corpus.from_strings(["it was a bright cold day in April", "and the clocks were striking"])
->>> overlap = find_overlap(train, Corpus.from_strings(["they say it was a bright cold day in June"]), n=5)
+>>> overlap = find_overlap(train, Corpus.from_strings(["they say it was a bright cold day in June"]), OverlapSettings(n=5))
 >>> overlap.passages[0].length, overlap.passages[0].text, str(overlap.passages[0].train)
 (7, 'it was a bright cold day in', '<strings>:1')
 """
@@ -11,45 +11,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import OverlapUnit
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.files import refuse_replacing, writing
+from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
 from lmgauge.text.overlap.near_duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair
 from lmgauge.text.overlap.notes import comparison_notes, has_no_spaces
 from lmgauge.text.overlap.results import GroupOverlap, NearDuplicate, Overlap, Passage, Place
+from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder
 from lmgauge.text.overlap.whole_duplicates import WholeDuplicates
 from lmgauge.text.overlap.whole_text import SEPARATOR, WholeText
 from lmgauge.threads import map_in_order, thread_count
 
-DEFAULT_N = {"word": 13, "character": 25}
-"""Shortest runs that count: 13 words are what Brown et al. (2020), appendix C, take; 25 characters are about as much text
-where words are not spaced."""
-DEFAULT_NEAR = 0.8
-DEFAULT_PASSAGES = 100
-_MAX_N = 10_000
 _NO_SEGMENTS = np.zeros(0, np.int64)
 
 
 def find_overlap(
     train: Corpus,
     test: Corpus,
+    settings: OverlapSettings | None = None,
     *,
-    unit: OverlapUnit = "word",
-    n: int | None = None,
-    near: float = DEFAULT_NEAR,
-    fold: bool = False,
-    passages: int = DEFAULT_PASSAGES,
     threads: int | None = None,
-    progress: Callable[[int], None] = lambda done: None,
 ) -> Overlap:
     """Find what of a test text is in a training text.
 
@@ -59,122 +49,128 @@ def find_overlap(
     Args:
         train: the training text.
         test: the test text.
-        unit: what n-grams are made of: "word", runs of bytes that are not ASCII white space, or "character", code points
-            that are no white space, for scripts that do not space words.
-        n: the shortest run of tokens that counts; 13 words or 25 characters if not given.
-        near: Jaccard index from which on two segments are near duplicates; 0 looks for none.
-        fold: whether case, punctuation and symbols are ignored.
-        passages: how many of the longest passages, and of the most alike near duplicates, to keep.
-        threads: how many; no result depends on it.
-        progress: called with the bytes of training text read so far.
+        settings: what counts as overlap.
+        threads: number of threads; no result depends on it.
 
     Raises:
         InputError: the test is empty, the training text has no token, or a text cannot be read.
-        UsageError: an option is out of range.
     """
-    shortest = _check(unit, n, near, passages)
-    encoder = StreamEncoder(unit, folded=fold)
+    settings = settings or OverlapSettings()
+    encoder = StreamEncoder(settings.overlap_unit, folded=settings.fold)
     whole = WholeText(test, encoder)
     symbols = encoder.finish()
     suffixes = SuffixIndex(whole.ids, symbols, SEPARATOR)
-    follower, duplicates = Follower(suffixes, shortest), WholeDuplicates(whole)
-    near_duplicates = NearDuplicates(whole, suffixes, encoder, near) if near else None
+    follower, duplicates = Follower(suffixes, settings.shortest), WholeDuplicates(whole)
+    near = NearDuplicates(whole, suffixes, encoder, settings.near) if settings.near else None
 
     def prepare(original: Segments) -> tuple[Segments, EncodedBlock, NDArray[np.int64], NDArray[np.int64]]:
         block = encoder(original)
         block.stream  # noqa: B018 - made here, in the thread
-        alike = near_duplicates.candidates(block) if near_duplicates else _NO_SEGMENTS
+        alike = near.candidates(block) if near else _NO_SEGMENTS
         return original, block, duplicates.candidates(block.text), alike
 
     done = segments = tokens = 0
     for original, block, equal, alike in map_in_order(prepare, train, thread_count(threads)):
         follower.read(original, block)
         duplicates.add(block.text, equal)
-        if near_duplicates:
-            near_duplicates.add(block, alike, duplicates.found)
+        if near:
+            near.add(block, alike, duplicates.matches)
         done += original.byte_count()
         segments += len(original)
         tokens += len(block.ids) - len(original)
-        progress(done)
+        say_progress(f"read {done / 1e6:,.0f} MB of training text")
     if not tokens:
-        raise InputError(f"the training text has no {unit}s: is it the right file?")
-    pairs = near_duplicates.finish() if near_duplicates else []
-    found = _Found(whole, suffixes, follower.finish(), duplicates, pairs, shortest)
-    unspaced = unit == "word" and has_no_spaces(whole)
-    return found.result(
-        unit=unit,
-        fold=fold,
-        near=near,
-        near_note=near_duplicates.missing if near_duplicates else "not asked for",
-        passages=passages,
+        raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
+    pairs = near.finish() if near else []
+    matches = _Matches(whole, suffixes, follower.finish(), duplicates.matches, pairs, settings)
+    unspaced = settings.overlap_unit == "word" and has_no_spaces(whole)
+    notes = [
+        *(f"training text: {line}" for line in train.report.notes()),
+        *(f"test: {line}" for line in test.report.notes()),
+        *comparison_notes(settings, unspaced=unspaced, ngrams=int(matches.windows.sum())),
+    ]
+    return Overlap(
+        unit=settings.overlap_unit,
+        n=settings.shortest,
+        fold=settings.fold,
+        near=settings.near,
+        near_note=near.missing if near else "not asked for",
+        near_duplicates=None if not near or near.missing else len(pairs),
         unspaced=unspaced,
         train_bytes=done,
         train_segments=segments,
         train_sha256=train.report.sha256,
-        notes=[
-            *(f"training text: {line}" for line in train.report.notes()),
-            *(f"test: {line}" for line in test.report.notes()),
-            *comparison_notes(unspaced=unspaced, unit=unit, n=shortest, ngrams=int(found.windows.sum()), near=near > 0),
-        ],
+        notes=tuple(notes),
+        **matches.counts(),
     )
 
 
-def _check(unit: str, n: int | None, near: float, passages: int) -> int:
-    shortest = DEFAULT_N.get(unit, 1) if n is None else n
-    if not 1 <= shortest <= _MAX_N:
-        raise UsageError(f"n: {shortest} is no length of n-grams; give 1 to {_MAX_N:,}")
-    if not 0 <= near <= 1:
-        raise UsageError(f"near: {near} is no Jaccard index; give one above 0 and at most 1, or 0 to look for none")
-    if passages < 0:
-        raise UsageError(f"passages: {passages} is negative; give 0 or more")
-    return shortest
+class _Matches:
+    """The parts of a test text that the training text has, counted over segments, bytes and groups.
 
-
-class _Found:
-    """What was found, turned into counts over segments, bytes and groups."""
+    Attributes:
+        windows: bool [tokens], where a whole n-gram of the test begins.
+        seen: bool [tokens], where an n-gram begins that the training text has.
+        in_run: bool [tokens], tokens inside such n-grams.
+        contaminated: bool [segments], segments with such a token, and whole duplicates.
+    """
 
     def __init__(
         self,
         test: WholeText,
         suffixes: SuffixIndex,
         runs: CommonRuns,
-        duplicates: WholeDuplicates,
+        duplicate: NDArray[np.bool_],
         pairs: list[NearPair],
-        n: int,
+        settings: OverlapSettings,
     ) -> None:
-        self.test, self.runs, self.duplicates, self.pairs, self.n = test, runs, duplicates, pairs, n
+        self.test, self.runs, self.duplicate, self.pairs, self.settings = test, runs, duplicate, pairs, settings
+        n = settings.shortest
         positions = np.arange(len(test.ids), dtype=np.int32)
         self.windows = suffixes.whole_windows(n) & (test.ids != SEPARATOR)
         self.seen = runs.longest > 0
         firsts = suffixes.arrays[1][suffixes.first_places(n)]
         self.distinct = firsts[self.windows[firsts]]
-        # One past the last token of the runs that begin here or before.
-        self.reach = np.maximum.accumulate(np.where(self.seen, positions + runs.longest, 0))
-        self.in_run = self.reach > positions
+        # One past the last token of the runs that begin here or before. For n = 2 and the test "a b c d e", of which the
+        # training text has "b c d": longest = [0 3 2 0 0], reach = [0 4 4 4 4], and tokens 1, 2, 3 lie in the run.
+        reach = np.maximum.accumulate(np.where(self.seen, positions + runs.longest, 0))
+        self.in_run = reach > positions
         self.token_segments = test.token_segments()
-        self.by_runs = np.zeros(len(test), bool)
-        self.by_runs[self.token_segments[self.in_run]] = True
+        self.contaminated = duplicate.copy()
+        self.contaminated[self.token_segments[self.in_run]] = True
         self.sizes = test.ends - test.starts + test.terminators
-        self.ngram_bytes = self._bytes_of(self.in_run, self.reach > positions + 1)
+        self.ngram_bytes = self._bytes_of(self.in_run, reach > positions + 1)
         self.contaminated_bytes = self._contaminated_bytes()
 
     def _contaminated_bytes(self) -> NDArray[np.int64]:
         """int64 [segments]: bytes of runs and whole duplicates together, and of the white space between words of either."""
-        test, duplicate = self.test, self.duplicates.found
+        test, duplicate = self.test, self.duplicate
         words = test.ids != SEPARATOR
-        contaminated = self.in_run | (duplicate[self.token_segments] & words)
-        taken = self._bytes_of(contaminated, contaminated & np.append(contaminated[1:], False))
-        # Blank segments lie between the words around them, even where records keep those apart.
+        inside = self.in_run | (duplicate[self.token_segments] & words)
+        counts = self._bytes_of(inside, inside & np.append(inside[1:], False))
+        # Blank segments lie between the words around them, even where records keep those apart. `behind` is the first word
+        # after a blank segment, so around[behind] is the word before it: for words [in, out, in], around = [T, T, F, T, T],
+        # and a blank segment after the first word (behind = 1) has around[1] = T before it and around[2] = F behind it.
         behind = np.searchsorted(test.token_starts[words], test.starts)
-        around = np.concatenate(([True], contaminated[words], [True]))
-        enclosed = test.blank() & around[behind] & around[behind + 1] & contaminated.any()
-        return np.where(duplicate | enclosed, self.sizes, taken)
+        around = np.concatenate(([True], inside[words], [True]))
+        enclosed = test.blank() & around[behind] & around[behind + 1] & inside.any()
+        return np.where(duplicate | enclosed, self.sizes, counts)
 
-    def _bytes_of(self, taken: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """int64 [segments]: bytes of the tokens that are taken, and of the white space behind those joined to the next."""
+    def _bytes_of(self, inside: NDArray[np.bool_], joined: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return how many bytes of each segment lie in some of its tokens, and in the white space that joins them.
+
+        For "ab cd  ef" and inside = [T T F], joined = [T F F] there is one span, bytes 0 to 5: "ab cd".
+
+        Args:
+            inside: bool [tokens], which tokens.
+            joined: bool [tokens], tokens whose white space up to the next one counts, too.
+
+        Returns:
+            int64 [segments].
+        """
         test = self.test
-        first = np.flatnonzero(taken & ~np.concatenate(([False], joined[:-1])))
-        last = np.flatnonzero(taken & ~joined)
+        first = np.flatnonzero(inside & ~np.concatenate(([False], joined[:-1])))
+        last = np.flatnonzero(inside & ~joined)
         if not len(first):
             return np.zeros(len(test), np.int64)
         begins: NDArray[np.int64] = test.token_starts[first].astype(np.int64)
@@ -184,86 +180,62 @@ class _Found:
         at_begin = (first == 0) | (test.ids[before] == SEPARATOR)
         begins = np.where(at_begin, np.where(first == 0, 0, test.token_starts[before]), begins)
         ends = np.where(test.ids[last + 1] == SEPARATOR, test.token_starts[last + 1], ends)
+        # Bytes of all spans up to a place: with spans 0-5 and 9-12, up_to = [0 5 8]; byte 10 lies in the second span, so
+        # that 8 minus the 2 bytes behind it are covered before byte 10.
         up_to = np.concatenate(([0], np.cumsum(ends - begins)))
 
-        def covered_before(bytes_: NDArray[np.int64]) -> NDArray[np.int64]:
-            run = np.searchsorted(begins, bytes_, side="right")
-            open_run = np.maximum(run - 1, 0)
-            over = np.maximum(ends[open_run] - bytes_, 0)
-            covered: NDArray[np.int64] = np.where(run > 0, up_to[run] - over, 0)
+        def covered_before(places: NDArray[np.int64]) -> NDArray[np.int64]:
+            span = np.searchsorted(begins, places, side="right")
+            over = np.maximum(ends[np.maximum(span - 1, 0)] - places, 0)
+            covered: NDArray[np.int64] = np.where(span > 0, up_to[span] - over, 0)
             return covered
 
         return covered_before(test.ends + test.terminators) - covered_before(test.starts)
 
-    def result(
-        self,
-        *,
-        unit: str,
-        fold: bool,
-        near: float,
-        near_note: str,
-        passages: int,
-        unspaced: bool,
-        train_bytes: int,
-        train_segments: int,
-        train_sha256: str,
-        notes: list[str],
-    ) -> Overlap:
-        """The result, given what it has to tell besides."""
-        test, duplicate = self.test, self.duplicates.found
-        near_segments = np.zeros(len(test), bool)
-        near_segments[[pair.segment for pair in self.pairs]] = True
-        contaminated = self.by_runs | duplicate
-        return Overlap(
-            unit=unit,
-            n=self.n,
-            fold=fold,
-            segments=len(test),
-            blank_segments=int(test.blank().sum()),
-            contaminated_segments=int(contaminated.sum()),
-            whole_duplicates=int(duplicate.sum()),
-            duplicate_bytes=int(self.sizes[duplicate].sum()),
-            near=near,
-            near_duplicates=None if near_note else len(self.pairs),
-            near_note=near_note,
-            tokens=int((test.ids != SEPARATOR).sum()),
-            contaminated_tokens=int(self.in_run.sum()),
-            bytes=test.bytes,
-            contaminated_bytes=int(self.contaminated_bytes.sum()),
-            ngram_bytes=int(self.ngram_bytes.sum()),
-            ngrams=int(self.windows.sum()),
-            seen_ngrams=int(self.seen.sum()),
-            distinct_ngrams=len(self.distinct),
-            seen_distinct_ngrams=int(self.seen[self.distinct].sum()),
-            longest_run=int(self.runs.longest.max(initial=0)),
-            passage_count=len(self.runs.begins),
-            passages=self._passages(passages),
-            near_pairs=self._near_pairs(passages, unit),
-            groups=self._groups(contaminated),
-            unspaced=unspaced,
-            train_bytes=train_bytes,
-            train_segments=train_segments,
-            train_sha256=train_sha256,
-            test_sha256=test.sha256,
-            notes=tuple(notes),
-            segment_contaminated=contaminated,
-            segment_duplicate=duplicate,
-            segment_near=near_segments,
-            segment_contaminated_bytes=self.contaminated_bytes,
-            segment_ngram_bytes=self.ngram_bytes,
-            text=test,
-        )
+    def counts(self) -> dict[str, Any]:
+        """Return the fields of `Overlap` that are counted over the test."""
+        test = self.test
+        near = np.zeros(len(test), bool)
+        near[[pair.segment for pair in self.pairs]] = True
+        return {
+            "segments": len(test),
+            "blank_segments": int(test.blank().sum()),
+            "contaminated_segments": int(self.contaminated.sum()),
+            "whole_duplicates": int(self.duplicate.sum()),
+            "duplicate_bytes": int(self.sizes[self.duplicate].sum()),
+            "tokens": int((test.ids != SEPARATOR).sum()),
+            "contaminated_tokens": int(self.in_run.sum()),
+            "bytes": test.bytes,
+            "contaminated_bytes": int(self.contaminated_bytes.sum()),
+            "ngram_bytes": int(self.ngram_bytes.sum()),
+            "ngrams": int(self.windows.sum()),
+            "seen_ngrams": int(self.seen.sum()),
+            "distinct_ngrams": len(self.distinct),
+            "seen_distinct_ngrams": int(self.seen[self.distinct].sum()),
+            "longest_run": int(self.runs.longest.max(initial=0)),
+            "passage_count": len(self.runs.begins),
+            "passages": self._passages(self.settings.passages),
+            "near_pairs": self._near_pairs(self.settings.passages),
+            "groups": self._groups(),
+            "test_sha256": test.sha256,
+            "segment_contaminated": self.contaminated,
+            "segment_duplicate": self.duplicate,
+            "segment_near": near,
+            "segment_contaminated_bytes": self.contaminated_bytes,
+            "segment_ngram_bytes": self.ngram_bytes,
+            "text": test,
+        }
 
     def _passages(self, limit: int) -> list[Passage]:
         runs, test = self.runs, self.test
         lengths = runs.longest[runs.begins]
-        found = []
+        passages = []
         for i in np.argsort(-lengths, kind="stable")[:limit].tolist():
             first = int(runs.begins[i])
             begin, end = int(test.token_starts[first]), int(test.token_ends[first + int(lengths[i]) - 1])
             train = Place(runs.sources[runs.source[i]], int(runs.line[i]), int(runs.byte[i]))
             segment = int(self.token_segments[first])
-            found.append(
+            passages.append(
                 Passage(
                     test=self._place(segment, begin - int(test.starts[segment])),
                     train=train,
@@ -273,19 +245,19 @@ class _Found:
                     text=test.text(begin, end),
                 )
             )
-        return found
+        return passages
 
     def _place(self, segment: int, byte: int = 0) -> Place:
         return Place(self.test.sources[self.test.source_codes[segment]], int(self.test.lines[segment]), byte)
 
-    def _near_pairs(self, limit: int, unit: str) -> list[NearDuplicate]:
+    def _near_pairs(self, limit: int) -> list[NearDuplicate]:
         test = self.test
         return [
             NearDuplicate(
                 test=self._place(pair.segment),
                 train=Place(pair.source, pair.line, 0),
                 jaccard=pair.jaccard,
-                shingle=SHINGLE[unit],
+                shingle=SHINGLE[self.settings.overlap_unit],
                 segment=pair.segment,
                 text=test.text(int(test.starts[pair.segment]), int(test.ends[pair.segment]), SHOWN_BYTES),
                 train_text=pair.text,
@@ -293,7 +265,7 @@ class _Found:
             for pair in sorted(self.pairs, key=lambda pair: (-pair.jaccard, pair.segment))[:limit]
         ]
 
-    def _groups(self, contaminated: NDArray[np.bool_]) -> list[GroupOverlap]:
+    def _groups(self) -> list[GroupOverlap]:
         test = self.test
         count = max(len(test.group_names), int(test.groups.max()) + 1)
         of_token = test.groups[self.token_segments]
@@ -305,8 +277,8 @@ class _Found:
         columns = zip(
             test.group_names,
             per_group(test.groups),
-            per_group(test.groups[contaminated]),
-            per_group(test.groups[self.duplicates.found]),
+            per_group(test.groups[self.contaminated]),
+            per_group(test.groups[self.duplicate]),
             per_group(test.groups, self.sizes),
             per_group(test.groups, self.contaminated_bytes),
             per_group(test.groups, self.ngram_bytes),
@@ -318,16 +290,16 @@ class _Found:
 
 
 def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
-    """Write the test text without the contaminated segments and without near duplicates.
+    """Write the test text without contaminated segments and near duplicates.
 
     Lines stay lines; records and documents become JSON lines {"text": ...}, as they may hold newlines. Blank lines stay.
 
     Args:
-        overlap: what was found.
+        overlap: of the test with the training text.
         path: the file, which appears when it is complete.
 
     Returns:
-        How many segments were written.
+        The number of segments written.
 
     Raises:
         UsageError: the file is one of the test's own.
@@ -338,10 +310,10 @@ def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
     clean = ~overlap.segment_excluded
     with writing(target) as file:
         for block in test.blocks():
-            kept = clean[block.first : block.first + len(block)]
+            chosen = clean[block.first : block.first + len(block)]
             if test.records:
-                texts = (block.text(i).decode() for i in np.flatnonzero(kept).tolist())
+                texts = (block.text(i).decode() for i in np.flatnonzero(chosen).tolist())
                 file.write("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode())
             else:
-                file.write(block.data[np.repeat(kept, block.ends - block.starts + 1)].tobytes())
+                file.write(block.data[np.repeat(chosen, block.ends - block.starts + 1)].tobytes())
     return int(clean.sum())

@@ -35,6 +35,10 @@ def fold(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.uint8
 
     Returns:
         uint8 [bytes], valid UTF-8. Every word begins at the byte where it began.
+
+    Example:
+        >>> fold(np.frombuffer(b"It's ME!", np.uint8), np.zeros(1, np.int64)).tobytes()
+        b'its  me '
     """
     folded = _ascii_table()[data]
     leads = np.flatnonzero(data >= 0xC2)

@@ -77,6 +77,10 @@ def choose_bands(threshold: float, hashes: int = _HASHES, recall: float = _RECAL
     A pair of Jaccard index s agrees in some band with probability 1 - (1 - s^rows)^bands (Leskovec, Rajaraman & Ullman,
     "Mining of Massive Datasets", section 3.4.2). As many rows as possible: fewer pairs to look at. At least two bands, as
     datasketch asks for.
+
+    >>> bands, rows = choose_bands(0.8)
+    >>> 1 - (1 - 0.8**rows) ** bands >= 0.999
+    True
     """
     for rows in range(hashes // 2, 0, -1):
         bands = hashes // rows
@@ -161,22 +165,22 @@ class NearDuplicates:
         unit = self._encoder.unit
         empty = MinHash(num_perm=_HASHES, seed=1)
 
-        def hashed(found: frozenset[bytes]) -> Any:
+        def hashed(grams: frozenset[bytes]) -> Any:
             made = empty.copy()  # copying saves drawing the permutations again
-            made.update_batch(found)
+            made.update_batch(grams)
             return made
 
         index = MinHashLSH(num_perm=_HASHES, params=choose_bands(self._threshold))
         for segment in possible.tolist():
             if segment not in self._hashed:
-                found = shingles(self._test.compared(segment), unit)
-                self._hashed[segment] = hashed(found), found
+                grams = shingles(self._test.compared(segment), unit)
+                self._hashed[segment] = hashed(grams), grams
             index.insert(segment, self._hashed[segment][0])
         for text, (source, line) in batch.items():
-            found = shingles(text, unit)
-            for segment in index.query(hashed(found)):
+            grams = shingles(text, unit)
+            for segment in index.query(hashed(grams)):
                 other = self._hashed[segment][1]
-                jaccard = len(found & other) / len(found | other)
+                jaccard = len(grams & other) / len(grams | other)
                 best = self._best.get(segment)
                 if jaccard >= self._threshold - _ROUNDING and (best is None or jaccard > best.jaccard):
                     self._best[segment] = NearPair(segment, source, line, jaccard, _shown(text))

@@ -1,4 +1,4 @@
-"""What a reader must know of a comparison before its figures: how the texts were read, and whether its n-grams fit them."""
+"""Notes that a reader needs before the figures of a comparison: do its n-grams fit the text?"""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.overlap.whole_text import SEPARATOR, WholeText
 
 _LONG_WORD = 20
@@ -23,27 +24,30 @@ _UNSPACED = (
 )
 
 
-def comparison_notes(*, unspaced: bool, unit: str, n: int, ngrams: int, near: bool) -> Iterator[str]:
-    """What is wrong with comparing this test in n-grams of this kind.
+def comparison_notes(settings: OverlapSettings, *, unspaced: bool, ngrams: int) -> Iterator[str]:
+    """Yield what is wrong with comparing this test in n-grams of this kind.
 
     Args:
-        unspaced: words were compared where they are not set apart by spaces.
-        unit: "word" or "character".
-        n: tokens of an n-gram.
-        ngrams: how many the test has.
-        near: whether near duplicates were looked for, too.
+        settings: of the comparison.
+        unspaced: True if words were compared where spaces do not separate them.
+        ngrams: number of n-grams in the test.
+
+    Example:
+        >>> list(comparison_notes(OverlapSettings(near=0), unspaced=False, ngrams=0))
+        ['no run of 13 words fits in the test: the search was for whole duplicates only']
     """
     if unspaced:
         yield "most of the text has no spaces between words: --overlap-unit character compares it"
     if not ngrams:
-        also = " and near ones" if near else ""
-        yield f"no run of {n:,} {unit}s fits in the test: only whole duplicates{also} were looked for"
+        also = " and near ones" if settings.near else ""
+        run = f"{settings.shortest:,} {settings.overlap_unit}s"
+        yield f"no run of {run} fits in the test: the search was for whole duplicates{also} only"
 
 
 def has_no_spaces(test: WholeText) -> bool:
-    """Whether what stands between white space is mostly no words but phrases or sentences.
+    """Return True if the pieces between white space are mostly phrases or sentences, not words.
 
-    True where it is longer than 20 code points on average, or where it is longer than 6 and most code points are of
+    That is where they are longer than 20 code points on average, or where they are longer than 6 and most code points are of
     scripts that set no spaces between words (such text with spaces put in, as for segmentation, has words of about 2 to 4).
     """
     words = int(np.count_nonzero(test.ids != SEPARATOR))

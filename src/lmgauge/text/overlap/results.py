@@ -1,12 +1,14 @@
-"""What `find_overlap` found: counts and shares, the passages with both places, and what each segment of the test holds."""
+"""Result of `find_overlap`: counts and shares, passages with both places, and figures for each segment of the test."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lmgauge.errors import CheckFailedError
 
 if TYPE_CHECKING:
     from lmgauge.text.overlap.whole_text import WholeText
@@ -14,6 +16,18 @@ if TYPE_CHECKING:
 
 SHORT_SEGMENT = 20
 """Bytes below which a repeated segment does not count as contamination: texts of a kind share their short lines."""
+
+
+class RunParts(Protocol):
+    """The numbers of a run: `whole`, `clean` and `contaminated` are evaluations, None for a part without segments."""
+
+    @property
+    def whole(self) -> Any: ...  # noqa: D102
+    @property
+    def clean(self) -> Any: ...  # noqa: D102
+    @property
+    def contaminated(self) -> Any: ...  # noqa: D102
+    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,7 @@ class GroupOverlap:
 
 @dataclass(frozen=True)
 class Overlap:
-    """What of a test text is in a training text.
+    """The parts of a test text that are in a training text.
 
     Attributes:
         unit, n, fold: what n-grams are made of, how many tokens they have, and whether case and punctuation were ignored.
@@ -106,8 +120,8 @@ class Overlap:
         whole_duplicates, duplicate_bytes: segments with a token that are, byte for byte, a training segment (with `fold`:
             once both are folded); and their bytes.
         near: Jaccard index from which on segments are near duplicates.
-        near_duplicates: segments that are, and are no whole duplicates; None if they were not looked for.
-        near_note: why not; empty if they were.
+        near_duplicates: segments that are, without whole duplicates; None if the search was skipped.
+        near_note: why it was skipped; empty if it was not.
         tokens, contaminated_tokens: of the test, and those inside an n-gram that the training text has.
         bytes, contaminated_bytes: of the test, line ends included, and those inside such n-grams or whole duplicates; white
             space counts where the words on both its sides do. A text that is all in the training text gives all its bytes.
@@ -124,6 +138,7 @@ class Overlap:
         segment_contaminated, segment_duplicate, segment_near: bool [segments].
         segment_contaminated_bytes, segment_ngram_bytes: int64 [segments], each one's part of those figures.
         text: the test.
+        run: the numbers of a run on the clean segments and on the others, if a run was named.
     """
 
     unit: str
@@ -163,10 +178,11 @@ class Overlap:
     segment_contaminated_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     segment_ngram_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     text: WholeText = field(repr=False, compare=False)
+    run: RunParts | None = field(default=None, repr=False, compare=False)
 
     @property
     def long_contaminated_bytes(self) -> int:
-        """Contaminated bytes without those of whole duplicates shorter than 20 bytes that no n-gram is in.
+        """Contaminated bytes, without whole duplicates shorter than 20 bytes that no n-gram is in.
 
         Headings, names of speakers and the like stand in every text of their kind: that is not contamination.
         """
@@ -185,11 +201,32 @@ class Overlap:
 
     @property
     def segment_excluded(self) -> NDArray[np.bool_]:
-        """bool [segments]: contaminated, or a near duplicate; what a clean test would not have."""
+        """bool [segments]: contaminated, or a near duplicate; a clean test leaves it out."""
         return self.segment_contaminated | self.segment_near
 
+    @property
+    def clean_segments(self) -> int:
+        """Segments that are neither contaminated nor near duplicates."""
+        return int((~self.segment_excluded).sum())
+
+    def require(self, max_overlap: float) -> Overlap:
+        """Return the overlap itself, if it is small enough.
+
+        Args:
+            max_overlap: largest share (0 to 1) of the test's bytes that may be contaminated, short lines included.
+
+        Raises:
+            CheckFailedError: the share is larger.
+        """
+        if self.contaminated_share > max_overlap:
+            raise CheckFailedError(
+                f"{100 * self.contaminated_share:.3g} % of the test's bytes are in the training text, more than the "
+                f"{100 * max_overlap:g} % that --max-overlap allows; --write-clean FILE writes the test without them"
+            )
+        return self
+
     def to_dict(self) -> dict[str, Any]:
-        """All counts, shares, passages and groups as plain values; the segments by their index from 0."""
+        """Return counts, shares, passages and groups as plain values; the segments by their index from 0."""
         plain: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
         plain["notes"] = list(self.notes)
         plain["passages"] = [asdict(passage) for passage in self.passages]
@@ -198,7 +235,7 @@ class Overlap:
         plain["contaminated_share"], plain["ngram_share"] = self.contaminated_share, self.ngram_share
         plain["contaminated_segment_indices"] = np.flatnonzero(self.segment_contaminated).tolist()
         plain["near_segment_indices"] = np.flatnonzero(self.segment_near).tolist()
-        return plain
+        return plain if self.run is None else plain | {"run": self.run.to_dict()}
 
     def __str__(self) -> str:
         near = "near ones not checked" if self.near_duplicates is None else f"{self.near_duplicates:,} near ones"

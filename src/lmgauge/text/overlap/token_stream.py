@@ -12,8 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import OVERLAP_UNITS
-from lmgauge.errors import UsageError
+from lmgauge.choices import OverlapUnit
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.encoding import encode
 from lmgauge.text.overlap.folding import fold
@@ -84,15 +83,10 @@ class StreamEncoder:
 
     Args:
         unit: "word" (runs of bytes that are not ASCII white space) or "character" (code points but white space).
-        folded: whether case and punctuation are ignored.
-
-    Raises:
-        UsageError: an unknown unit.
+        folded: True if case and punctuation are ignored.
     """
 
-    def __init__(self, unit: str, *, folded: bool) -> None:
-        if unit not in OVERLAP_UNITS:
-            raise UsageError(f"unit {unit!r}: tokens are words or characters; give one of {', '.join(OVERLAP_UNITS)}")
+    def __init__(self, unit: OverlapUnit, *, folded: bool) -> None:
         self.unit, self.folded = unit, folded
         self.tokenizer: Tokenizer = WhitespaceTokenizer() if unit == "word" else CharacterTokenizer()
         self.vocabulary: Vocabulary | VocabularyBuilder = VocabularyBuilder()
@@ -115,8 +109,8 @@ class StreamEncoder:
         encoded = encode(text, self.tokenizer, self.vocabulary, bos=False, reserved="escape", spans=True)
         ids, spans = encoded.ids, encoded.span_ends
         if len(self._skipped):
-            kept = ~self._skipped[np.minimum(ids, len(self._skipped) - 1)] | (ids >= len(self._skipped))
-            ids, spans = ids[kept], spans[kept]
+            tokens = ~self._skipped[np.minimum(ids, len(self._skipped) - 1)] | (ids >= len(self._skipped))
+            ids, spans = ids[tokens], spans[tokens]
         return EncodedBlock(text, ids, spans, self.unit)
 
 

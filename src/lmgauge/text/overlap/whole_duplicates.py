@@ -14,12 +14,12 @@ class WholeDuplicates:
     """Looks up training segments among those of a test that have a token: by hash, then byte by byte.
 
     Attributes:
-        found: bool [test segments], those met in the training text so far.
+        matches: bool [test segments], those that the training text has, as far as it was read.
     """
 
     def __init__(self, test: WholeText) -> None:
         self._test = test
-        self.found = np.zeros(len(test), bool)
+        self.matches = np.zeros(len(test), bool)
         hashes = np.concatenate([hash_segments(text) for text in test.compared_blocks()])
         segments = np.flatnonzero(~test.blank())
         self._segments = segments[np.argsort(hashes[segments], kind="stable")]
@@ -41,13 +41,23 @@ class WholeDuplicates:
         firsts = np.searchsorted(self._hashes, hashes)
         ends = np.searchsorted(self._hashes, hashes, side="right")
         for i, first, end in zip(candidates.tolist(), firsts.tolist(), ends.tolist(), strict=True):
-            for segment in self._segments[first:end][~self.found[self._segments[first:end]]].tolist():
+            for segment in self._segments[first:end][~self.matches[self._segments[first:end]]].tolist():
                 if self._test.compared(segment) == text.text(i):
-                    self.found[segment] = True
+                    self.matches[segment] = True
 
 
 def hash_segments(text: Segments) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of the bytes of each segment, terminators excluded."""
+    """Return a 64-bit hash of the bytes of each segment, terminators excluded, uint64 [segments].
+
+    Args:
+        text: the segments.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> hashes = hash_segments(next(iter(Corpus.from_strings(["the cat", "sat", "the cat"]))))
+        >>> len(set(hashes.tolist()))
+        2
+    """
     hashes = np.empty(len(text), np.uint64)
     _native.hash_segments(text.data, text.starts, text.ends, hashes)
     return hashes

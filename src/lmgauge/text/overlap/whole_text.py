@@ -1,4 +1,4 @@
-"""A text held whole: its bytes, its tokens, and where each stands."""
+"""A text held in memory: its bytes, its tokens, and the place of each."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class WholeText:
             if joints.breaks_before(original) and last != SEPARATOR:
                 _append_separator(ids, token_starts, token_ends, begin)
             places = _token_bytes(block, original, folded=encoder.folded)
-            kept = np.ones(len(block.ids), bool) if not original.terminator else block.ids != EOS
-            ids.append(block.ids[kept])
+            inside = np.ones(len(block.ids), bool) if not original.terminator else block.ids != EOS
+            ids.append(block.ids[inside])
             last = int(ids[-1][-1]) if len(ids[-1]) else last
-            token_starts.append(places[0][kept] + begin)
-            token_ends.append(places[1][kept] + begin)
+            token_starts.append(places[0][inside] + begin)
+            token_ends.append(places[1][inside] + begin)
             self._blocks.append((begin, block.text, original))
             begin += len(original.data)
         if not self._blocks:

@@ -187,7 +187,7 @@ def test_damaged_files(path: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
 
 def test_other_kinds_of_networks(library: None, tmp_path: Path) -> None:
     write_gguf(tmp_path / "x.gguf", sentencepiece_vocabulary(), llama__attention__causal=False)
-    with pytest.raises(ModelFileError, match="llama is no causal network"):
+    with pytest.raises(ModelFileError, match="llama is not a causal network"):
         GgufNetwork(tmp_path / "x.gguf")
     write_gguf(tmp_path / "x.gguf", sentencepiece_vocabulary(), general__architecture="abacus")
     with pytest.raises(ModelFileError, match=r"cannot be loaded .*abacus"):

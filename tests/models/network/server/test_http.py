@@ -52,7 +52,7 @@ def test_addresses() -> None:
 
 @pytest.mark.parametrize("url", ["ftp://x/v1", "http://", "x", "http://h:port/v1", "http://[1/v1"])
 def test_addresses_that_are_none(url: str) -> None:
-    with pytest.raises(UsageError, match="is no address of a server"):
+    with pytest.raises(UsageError, match="is not the address of a server"):
         Endpoint(url)
 
 

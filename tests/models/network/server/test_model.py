@@ -40,8 +40,8 @@ def lines(tmp_path: Path) -> Path:
     return path
 
 
-def score(toy: ToyServer, corpus: Corpus, bos: str | None = None, **options: Any) -> list[ScoreBatch]:
-    return list(load_completions(toy.url, ScoringOptions(**options), bos=bos).score(corpus))
+def score(toy: ToyServer, corpus: Corpus, **options: Any) -> list[ScoreBatch]:
+    return list(load_completions(toy.url, ScoringOptions(**options)).score(corpus))
 
 
 def rows(batch: ScoreBatch) -> Iterator[tuple[list[str], list[float], list[int]]]:
@@ -287,8 +287,8 @@ def test_what_a_server_cannot_tell() -> None:
 
 
 def test_models_are_told_apart_by_name_and_policy() -> None:
-    def fingerprints(name: str, bos: str | None = None, **options: Any) -> tuple[str, str, str]:
-        model = load_completions(f"{toy.url}#{name}", ScoringOptions(**options), bos=bos)
+    def fingerprints(name: str, **options: Any) -> tuple[str, str, str]:
+        model = load_completions(f"{toy.url}#{name}", ScoringOptions(**options))
         return model.fingerprint, model.vocabulary.fingerprint, model.tokenizer.fingerprint
 
     with ToyServer(models=["one", "two"]).running() as toy:

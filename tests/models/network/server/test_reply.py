@@ -91,7 +91,7 @@ def test_infinities_and_what_stands_for_them() -> None:
         (reply({"tokens": ["a"], "token_logprobs": [True]}), "True stands where"),
         (reply({"tokens": ["a"], "token_logprobs": [math.nan]}), "NaN"),
         (reply({"tokens": ["a"], "token_logprobs": [0.5]}), "cannot be above 0"),
-        (reply({"content": ["?"]}), "is no object"),
+        (reply({"content": ["?"]}), "is not an object"),
         (reply({"content": [{"bytes": [999], "logprob": -1}]}), "bytes that are none"),
         (reply({"content": [{"bytes": ["x"], "logprob": -1}]}), "bytes that are none"),
     ],

@@ -17,7 +17,7 @@ from lmgauge.models.network.torch.architectures import (
     FeedForwardForCausalLM,
     RecurrentConfig,
     RecurrentForCausalLM,
-    register,
+    register_architectures,
 )
 
 SIZE = 23
@@ -33,7 +33,7 @@ CONFIGS: dict[str, Any] = {
 
 
 def model_of(name: str) -> Any:
-    register()
+    register_architectures()
     torch.manual_seed(1)
     return AutoModelForCausalLM.from_config(CONFIGS[name]).eval()
 

@@ -27,9 +27,9 @@ from lm_eval.models.huggingface import HFLM  # noqa: E402
 from tests.models.network.conftest import TEXT  # noqa: E402
 
 import lmgauge  # noqa: E402
+from lmgauge import train_neural  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import load_neural  # noqa: E402
-from lmgauge.models.training.run import train_neural  # noqa: E402
 from lmgauge.text.documents import Corpus  # noqa: E402
 
 CONTEXT = 16

@@ -39,7 +39,11 @@ class GgufEngine:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Compute with so many threads from now on."""
+        """Compute with so many threads from now on.
+
+        Args:
+            count: threads of the processor.
+        """
         self._network.set_threads(count)
         yield
 
@@ -79,7 +83,7 @@ class GgufEngine:
         return logprob
 
     def _after(self, sequence: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Log-probabilities of what follows a context, float64 [rows of the output layer]."""
+        """Return log-probabilities of what follows a context, float64 [rows of the output layer]."""
         network, full = self._network, (len(sequence) - 1) // _PART * _PART
         kept = self._kept if network.holder is self else self._kept[:0]
         shared = min(len(kept), full)

@@ -41,7 +41,7 @@ class GgufModel(NetworkModel):
         return digest.hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """What is in the model."""
+        """Return what is in the model."""
         return {
             "model_type": "gguf",
             "label": self.label,
@@ -53,7 +53,7 @@ class GgufModel(NetworkModel):
 
 
 def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
-    """Loads a GGUF file.
+    """Load a GGUF file.
 
     Args:
         path: the file.

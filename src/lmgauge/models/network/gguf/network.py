@@ -33,7 +33,7 @@ _listeners: list[Any] = []  # callbacks that C code holds must not be collected
 
 
 def _library() -> ModuleType:
-    """The bindings, kept from writing to standard error.
+    """Return the bindings, kept from writing to standard error.
 
     Raises:
         MissingExtraError: not installed.
@@ -62,15 +62,15 @@ def free_bytes() -> int | None:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return None
-    told = [line.split() for line in lines if line.startswith("MemAvailable:")]
-    return int(told[0][1]) << 10 if told else None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0][1]) << 10 if found else None
 
 
 def _last_words() -> str:
-    """What the library said of the last failure."""
+    """Return what the library said of the last failure."""
     lines = [line.partition(": ")[2] or line for line in _said]  # without the name of the function
-    told = [line for word in ("error", "fail") for line in lines if word in line.lower()]
-    return next(iter(told or lines[-1:]), "no reason given").removeprefix("error loading model: ")
+    found = [line for word in ("error", "fail") for line in lines if word in line.lower()]
+    return next(iter(found or lines[-1:]), "no reason given").removeprefix("error loading model: ")
 
 
 class GgufNetwork:
@@ -111,23 +111,27 @@ class GgufNetwork:
         self.positions = int(self._api.llama_model_n_ctx_train(self._model))
         architecture = self.setting("general.architecture") or "unknown"
         if self._api.llama_model_has_encoder(self._model) or self.setting(f"{architecture}.attention.causal") == "false":
-            raise ModelFileError(f"{path}: {architecture} is no causal network, one that predicts the next token")
+            raise ModelFileError(f"{path}: {architecture} is not a causal network, one that predicts the next token")
         self.architecture = architecture
 
     def setting(self, name: str) -> str | None:
-        """A value of the file's header that is no list, as a string."""
+        """Return a value of the file's header as a string; None where it is missing or a list.
+
+        Args:
+            name: such as `general.name`.
+        """
         buffer = ctypes.create_string_buffer(1 << 12)
         length = self._api.llama_model_meta_val_str(self._model, name.encode(), buffer, len(buffer))
         return None if length < 0 else buffer.value.decode("utf-8", "replace")
 
     def token_id(self, which: str) -> int:
-        """Id of the `bos` or `eos` token; -1 if there is none that is a token of its own."""
+        """Return the id of the `bos` or `eos` token; -1 if there is none that is a token of its own."""
         found = int(getattr(self._api, f"llama_vocab_{which}")(self._vocabulary))
         # Where a file names none, the library falls back on an id that may be any word's.
         return found if 0 <= found < self.size and self._attribute(found) & _CONTROL else -1
 
     def unknown_id(self) -> int:
-        """Id of the token for what is not in the vocabulary; -1 if there is none."""
+        """Return the id of the token for what is not in the vocabulary; -1 if there is none."""
         return next((token for token in range(self.size) if self._attribute(token) & _UNKNOWN), -1)
 
     def _attribute(self, token: int) -> int:
@@ -139,17 +143,17 @@ class GgufNetwork:
         return bool(self._api.llama_vocab_get_add_bos(self._vocabulary))
 
     def strings(self) -> list[str]:
-        """The vocabulary's own spelling of each token."""
+        """Return the vocabulary's own spelling of each token."""
         found = (self._api.llama_vocab_get_text(self._vocabulary, token) for token in range(self.size))
         return [(text or b"").decode("utf-8", "replace") for text in found]
 
     def scores(self) -> NDArray[np.float32]:
-        """float32 [size], what some tokenizers order their merges by."""
+        """Return float32 [size], what some tokenizers order their merges by."""
         values = (self._api.llama_vocab_get_score(self._vocabulary, token) for token in range(self.size))
         return np.fromiter(values, np.float32, self.size)
 
     def piece(self, token: int) -> bytes:
-        """What a token adds to a text."""
+        """Return what a token adds to a text."""
         room = 64
         while True:
             buffer = ctypes.create_string_buffer(room)
@@ -159,7 +163,11 @@ class GgufNetwork:
             room = -length
 
     def tokenize(self, text: bytes) -> list[int]:
-        """The tokens of a text: nothing added, and no special token read into it."""
+        """Return the tokens of a text: nothing added, and no special token read into it.
+
+        Args:
+            text: UTF-8 bytes.
+        """
         room = len(text) + 16
         while True:
             buffer = (self._api.llama_token * room)()
@@ -169,13 +177,17 @@ class GgufNetwork:
             room = -count
 
     def set_threads(self, threads: int) -> None:
-        """Threads to compute with; no result depends on it."""
+        """Compute with so many threads; no result depends on it.
+
+        Args:
+            threads: of the processor.
+        """
         self._threads = threads
         if self._context is not None:
             self._api.llama_set_n_threads(self._context, threads, threads)
 
     def begin(self, length: int) -> None:
-        """Forgets the context, and makes room for one of so many tokens.
+        """Forget the context, and make room for one of so many tokens.
 
         Raises:
             UsageError: not enough memory.
@@ -186,12 +198,12 @@ class GgufNetwork:
             self._api.llama_memory_clear(self._api.llama_get_memory(self._context), True)
 
     def rewind(self, length: int) -> bool:
-        """Forgets all but the first so many tokens of the context; False if the network cannot."""
+        """Forget all but the first so many tokens of the context; False if the network cannot."""
         memory = self._api.llama_get_memory(self._context)
         return bool(self._api.llama_memory_seq_rm(memory, 0, length, -1))
 
     def logprob(self, shown: NDArray[np.int32], targets: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Shows the next tokens of the context and tells the log-probabilities of what comes after the last of them.
+        """Show the next tokens of the context and return the log-probabilities of what comes after the last of them.
 
         Args:
             shown: int32 [n].
@@ -199,6 +211,9 @@ class GgufNetwork:
 
         Returns:
             float64 [m], nats; from float32 logits, summed in float64. NaN where the network gives NaN.
+
+        Raises:
+            ModelFileError: llama.cpp fails to compute.
         """
         found = np.empty(len(targets))
         done = 0
@@ -214,13 +229,16 @@ class GgufNetwork:
         return np.minimum(found, 0.0)
 
     def log_distribution(self, shown: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Shows the next tokens of the context and tells the log-probabilities of all that may follow.
+        """Show the next tokens of the context and return the log-probabilities of all that may follow.
 
         Args:
             shown: int32 [n], n > 0.
 
         Returns:
             float64 [size], nats; sums to one in float64.
+
+        Raises:
+            ModelFileError: llama.cpp fails to compute.
         """
         for begin in range(0, len(shown), self._at_a_time):
             part = shown[begin : begin + self._at_a_time]
@@ -229,7 +247,7 @@ class GgufNetwork:
         return found
 
     def close(self) -> None:
-        """Frees the memory of context and network."""
+        """Free the memory of context and network."""
         if self._context is not None:
             self._api.llama_free(self._context)
             self._context, self.room = None, 0
@@ -246,7 +264,7 @@ class GgufNetwork:
         return max(_FEWEST_TOKENS, min(_MOST_TOKENS, _LOGIT_BYTES // (4 * self.size)))
 
     def _open(self, length: int) -> None:
-        """Opens a context with room for so many tokens and some more, up to what the network was trained for."""
+        """Open a context with room for so many tokens and some more, up to what the network was trained for."""
         if self._context is not None:
             self._api.llama_free(self._context)
             self._context = None
@@ -273,7 +291,7 @@ class GgufNetwork:
         return UsageError(f"{self.path}: no memory for a context of {room:,} tokens: {reason}; choose a smaller --context")
 
     def _bytes_a_token(self) -> int:
-        """What is kept of a token of the context: keys and values of all layers."""
+        """Return what is kept of a token of the context: keys and values of all layers."""
         if self._api.llama_model_is_recurrent(self._model):
             return 0
         sizes = (getattr(self._api, f"llama_model_n_{name}")(self._model) for name in ("embd", "head", "head_kv", "layer"))
@@ -281,7 +299,7 @@ class GgufNetwork:
         return 2 * 4 * layers * kept_heads * (width // max(1, heads))
 
     def _decode(self, part: NDArray[np.int32], asked: int) -> NDArray[np.float32]:
-        """Shows tokens; the logits after the last `asked` of them, float32 [asked, size], valid until the next call."""
+        """Show tokens; the logits after the last `asked` of them, float32 [asked, size], valid until the next call."""
         tokens = np.ascontiguousarray(part, np.int32)
         wanted = np.zeros(len(tokens), np.int8)
         wanted[len(tokens) - asked :] = 1
@@ -300,7 +318,7 @@ class GgufNetwork:
 
 
 def _log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """float64 [n]: exponentials in the dtype of the logits [n, size], sums in float64."""
+    """Return float64 [n]: exponentials in the dtype of the logits [n, size], sums in float64."""
     largest = logits.max(axis=1, keepdims=True)
     sums = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
     found: NDArray[np.float64] = largest[:, 0].astype(np.float64) + np.log(sums)

@@ -105,7 +105,7 @@ class GgufTokenizer:
 
 
 def gguf_tokens(network: GgufNetwork) -> TokenMap:
-    """Tokens and ids of a GGUF file.
+    """Return tokens and ids of a GGUF file.
 
     Raises:
         ModelFileError: the header is damaged, or the file has no vocabulary.
@@ -128,7 +128,15 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:
-    """A name for each token: its string, unless that is empty, taken, or one of ours for `<unk>`, `<s>` and `</s>`."""
+    """Return a name for each token: its string, unless that is empty, taken, or one of ours for `<unk>`, `<s>` and `</s>`.
+
+    Args:
+        strings: of the tokens, by id.
+
+    Example:
+        >>> distinct_names(["a", "a", "", "<s>"])
+        ['a', 'a (id 1)', '<row 2>', '<s> (text)']
+    """
     taken = set(SPECIAL_TOKENS)
     names = []
     for token, string in enumerate(strings):
@@ -143,7 +151,7 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
 
 
 def tokenizer_digest(path: Path) -> str:
-    """SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits.
+    """Return SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits.
 
     Raises:
         ModelFileError: the header is damaged, or of a version that is not known.
@@ -156,12 +164,12 @@ def tokenizer_digest(path: Path) -> str:
 
 
 def _settings(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Names and raw values of a GGUF header."""
+    """Yield names and raw values of a GGUF header."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             magic, version, _, count = _HEAD.unpack_from(data, 0)
             if magic != MAGIC or version not in _VERSIONS or count > _MOST_SETTINGS:
-                raise ModelFileError(f"{path}: is no GGUF file of version 2 or 3, or a damaged one")
+                raise ModelFileError(f"{path}: not a GGUF file of version 2 or 3, or damaged")
             at = _HEAD.size
             for _ in range(count):
                 end = _after_string(data, at)
@@ -181,7 +189,7 @@ def _after_string(data: mmap.mmap, at: int) -> int:
 
 
 def _after_value(data: mmap.mmap, at: int) -> int:
-    """One past the last byte of a value whose kind stands at `at`."""
+    """Return one past the last byte of a value whose kind stands at `at`."""
     (kind,) = _KIND.unpack_from(data, at)
     at += _KIND.size
     if kind == _STRING:

@@ -73,9 +73,9 @@ class Endpoint:
             parts = urlsplit(url)
             self._port = parts.port
         except ValueError as error:
-            raise UsageError(f"{shown}: is no address of a server ({error}); {_ADDRESS}") from error
+            raise UsageError(f"{shown}: is not the address of a server ({error}); {_ADDRESS}") from error
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"{shown}: is no address of a server; {_ADDRESS}")
+            raise UsageError(f"{shown}: is not the address of a server; {_ADDRESS}")
         if parts.username is not None or parts.password is not None:
             raise UsageError(f"{shown}: an address holds no name and password; a key belongs into {KEY_VARIABLE}")
         self._secure, self._host, self._pause = parts.scheme == "https", parts.hostname, pause
@@ -89,7 +89,7 @@ class Endpoint:
         self._answered = False
 
     def _find_key(self) -> tuple[str, str]:
-        """The key to send and the variable that holds it; empty where no variable has one for this server."""
+        """Return the key to send and the variable that holds it; empty where no variable has one for this server."""
         encrypted = self._secure or _is_loopback(self._host)
         variable = KEY_VARIABLE
         if not os.environ.get(variable):
@@ -106,11 +106,18 @@ class Endpoint:
         return key, variable
 
     def get(self, path: str) -> dict[str, Any]:
-        """The reply to a GET; raises as `post` does."""
+        """Return the reply to a GET, a JSON object.
+
+        Args:
+            path: what follows the address, such as `/models`.
+
+        Raises:
+            ServerError: as `post` does.
+        """
         return self._request("GET", path, None)
 
     def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
-        """The reply to a POST of a JSON object.
+        """Return the reply to a POST of a JSON object.
 
         Raises:
             ServerError: no server there, it refuses, stays busy, or does not answer with a JSON object.
@@ -118,7 +125,7 @@ class Endpoint:
         return self._request("POST", path, json.dumps(content, ensure_ascii=False).encode())
 
     def close(self) -> None:
-        """Closes the connections that are kept; later requests open new ones."""
+        """Close the connections that are kept; later requests open new ones."""
         with self._lock:
             self._closed += 1
             idle, self._idle = self._idle, []
@@ -126,7 +133,7 @@ class Endpoint:
             connection.close()
 
     def _request(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
-        pause, told = _FIRST_PAUSE, ""
+        pause, problem = _FIRST_PAUSE, ""
         for left in range(_TRIES - 1, -1, -1):
             wait = pause
             try:
@@ -135,7 +142,7 @@ class Endpoint:
             except _NOT_THERE as error:
                 if not self._answered:  # no use in asking again: nobody listens
                     raise self._unreachable(error) from error
-                told = str(error)
+                problem = str(error)
             except TimeoutError as error:
                 raise ServerError(
                     f"{self.url}: no answer in time ({error or 'timed out'}); is the server overloaded?"
@@ -143,19 +150,19 @@ class Endpoint:
             except (http.client.HTTPException, OSError) as error:
                 if not self._answered and not isinstance(error, (http.client.RemoteDisconnected, ConnectionError)):
                     raise self._unreachable(error) from error
-                told = str(error) or type(error).__name__
+                problem = str(error) or type(error).__name__
             else:
                 if status not in _BUSY:
                     return self._checked(status, reply)
-                told, wait = f"HTTP {status} {self._words(reply)}".strip(), max(pause, after)
+                problem, wait = f"HTTP {status} {self._words(reply)}".strip(), max(pause, after)
             if left:
                 wait = min(wait, _LONGEST_PAUSE)
                 if wait >= _TOLD_PAUSE:
-                    _LOGGER.warning("%s: %s; asking again in %.0f s", self.url, _one_line(told), wait)
+                    _LOGGER.warning("%s: %s; asking again in %.0f s", self.url, _one_line(problem), wait)
                 self._pause(wait)
                 pause *= 2
         raise ServerError(
-            f"{self.url}: no answer after {_TRIES} tries: {_one_line(told)}; try again later, or with fewer --threads"
+            f"{self.url}: no answer after {_TRIES} tries: {_one_line(problem)}; try again later, or with fewer --threads"
         )
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes, float]:
@@ -201,7 +208,7 @@ class Endpoint:
         return response.status, reply, _seconds(response.headers.get("Retry-After"))
 
     def _checked(self, status: int, reply: bytes) -> dict[str, Any]:
-        """The JSON object of a reply that went well."""
+        """Return the JSON object of a reply that went well."""
         if status in _REFUSED_KEY:
             hint = f"the server wants a key: set {KEY_VARIABLE}"
             if self._key:
@@ -217,19 +224,19 @@ class Endpoint:
         except (ValueError, RecursionError) as error:
             raise ServerError(f"{self.url}: does not answer with JSON; is /v1 missing? It says: {words}") from error
         if not isinstance(found, dict):
-            raise ServerError(f"{self.url}: answers with JSON that is no object; is this a completions server?")
+            raise ServerError(f"{self.url}: answers with JSON that is not an object; is this a completions server?")
         return found
 
     def _words(self, reply: bytes) -> str:
-        """What a reply says for people: the message of the usual error objects, else its beginning."""
+        """Return what a reply says for people: the message of the usual error objects, else its beginning."""
         text = reply[: 1 << 16].decode("utf-8", "replace")
         try:
-            told = json.loads(text)
+            problem = json.loads(text)
         except (ValueError, RecursionError):
-            told = None
-        while isinstance(told, dict):
-            told = next((told[name] for name in ("error", "message", "detail") if told.get(name)), None)
-        text = told if isinstance(told, str) else text
+            problem = None
+        while isinstance(problem, dict):
+            problem = next((problem[name] for name in ("error", "message", "detail") if problem.get(name)), None)
+        text = problem if isinstance(problem, str) else text
         text = _one_line(text)
         if self._key:
             text = text.replace(self._key, "***")
@@ -289,9 +296,9 @@ def _set_timeout(connected: socket.socket | None) -> None:
         connected.settimeout(_READ_SECONDS)
 
 
-def _seconds(told: str | None) -> float:
-    """The header `Retry-After`, where it tells seconds."""
+def _seconds(problem: str | None) -> float:
+    """Return the header `Retry-After`, where it tells seconds."""
     try:
-        return max(0.0, float(told or 0.0))
+        return max(0.0, float(problem or 0.0))
     except ValueError:
         return 0.0

@@ -60,7 +60,7 @@ class UnknownVocabulary(Vocabulary):
         return hashlib.sha256(b"vocabulary of a server" + self._identity.encode()).hexdigest()
 
     def token(self, token_id: int) -> str:
-        """Refuses.
+        """Refuse.
 
         Raises:
             UsageError: always.
@@ -105,7 +105,7 @@ class ServerTokenizer:
         return f"server@{self.fingerprint}"
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Refuses.
+        """Refuse.
 
         Raises:
             UsageError: always.
@@ -113,11 +113,11 @@ class ServerTokenizer:
         raise UsageError("a server keeps its tokenizer to itself; name the model itself: -m FOLDER or -m FILE.gguf")
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """The strings in a row, as the server shows them."""
+        """Return the strings in a row, as the server shows them."""
         return "".join(tokens)
 
     def settings(self) -> dict[str, object]:
-        """The name, which is all there is to know."""
+        """Return the name, which is all there is to know."""
         return {"name": self.name}
 
     def files(self) -> dict[str, bytes]:
@@ -131,18 +131,19 @@ class CompletionsModel(ScoresStrings):
     Attributes:
         server: where it is.
         context_policy: what each prediction sees.
+        options: what was chosen about scoring.
         tolerance: nats by which rows may differ when they are scored again.
-        progress: told how many tokens were scored since it was last told.
+        progress: is called with the number of tokens scored since the last call.
     """
 
     blocks_are_independent = False
     tolerance = _TOLERANCE
 
-    def __init__(self, server: Server, policy: ContextPolicy) -> None:
-        self.server, self.context_policy = server, policy
+    def __init__(self, server: Server, policy: ContextPolicy, options: ScoringOptions) -> None:
+        self.server, self.context_policy, self.options = server, policy, options
         self.label = PurePath(server.model).name or server.model
         self.progress: Callable[[int], None] = lambda tokens: None
-        # Who writes tables knows the strings of a batch by their identity, which none of a later batch may get.
+        # Who writes tables knows the strings of a batch by their identity, which no later batch may get.
         self._strings: list[TokenStrings] = []
         self._altered, self._special = 0, list[str]()
         self._identity = json.dumps(server.identity(), sort_keys=True, default=str)
@@ -152,8 +153,8 @@ class CompletionsModel(ScoresStrings):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over what the server tells of the model, and the policy; the weights are not to be seen."""
-        told = json.dumps(["server", self._identity, str(self.context_policy), self.server.before])
-        return hashlib.sha256(told.encode()).hexdigest()
+        identity = json.dumps(["server", self._identity, str(self.context_policy), self.server.before])
+        return hashlib.sha256(identity.encode()).hexdigest()
 
     @property
     def notes(self) -> list[str]:
@@ -168,7 +169,7 @@ class CompletionsModel(ScoresStrings):
         return found
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """One batch of the score table for each block of segments, in order.
+        """Yield one batch of the score table for each block of segments, in order.
 
         Args:
             segments: blocks of text.
@@ -176,7 +177,7 @@ class CompletionsModel(ScoresStrings):
             threads: requests at a time, where more than a few.
 
         Raises:
-            ServerError: the server fails, or refuses a segment: which one is told.
+            ServerError: the server fails, or refuses a segment; the message says which.
         """
         at_a_time = max(threads or 0, _AT_A_TIME)
         self._altered, self._special = 0, []
@@ -195,11 +196,19 @@ class CompletionsModel(ScoresStrings):
             self.server.endpoint.close()
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
-        """The batch of one block."""
+        """Return the batch of one block of segments.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            ServerError: the server fails, or refuses a segment.
+        """
         return next(self.score([block], spans=spans))
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Refuses: a few likely tokens and their log-probabilities are no distribution.
+        """Refuse: a few likely tokens and their log-probabilities are not a distribution.
 
         Raises:
             UsageError: always.
@@ -210,7 +219,7 @@ class CompletionsModel(ScoresStrings):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What is known of the model."""
+        """Return what is known of the model."""
         return {
             "model_type": "server",
             "label": self.label,
@@ -283,28 +292,28 @@ def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
 
 
 def _shown(piece: str | bytes) -> str:
-    """A token as a string that every file format takes."""
+    """Return a token as a string that every file format takes."""
     shown = piece.decode("utf-8", "replace") if isinstance(piece, bytes) else piece
     return shown.encode("utf-8", "replace").decode()
 
 
-def load_completions(url: str, options: ScoringOptions, *, bos: str | None = None) -> CompletionsModel:
-    """Meets a server.
+def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:
+    """Connect to a server and try it out.
 
     Args:
         url: its address, such as `http://127.0.0.1:8000/v1`; a model's name may follow after a `#`.
-        options: `first_token` (`bos` or `unscored`) and `end` (`newline` or `none`); the others do not fit a server.
-        bos: text to set before each segment, so that the first token has a context and a score: the model's BOS token as
-            the server reads it, such as `<s>`, or any text that stands alone.
+        options: `first_token` (`bos` or `unscored`), `end` (`newline` or `none`) and `bos`, a text set before each segment,
+            so that the first token has a context and a score: the model's BOS token as the server reads it, such as `<s>`,
+            or any text that stands alone. The others do not fit a server.
 
     Raises:
-        UsageError: options that a server cannot follow, or an address that is none.
+        UsageError: options that a server cannot follow, or something that is not an address.
         ServerError: not reachable, no such model, no scores of prompts.
     """
     end = _check_options(url, options)
     endpoint = Endpoint(url)
     try:
-        server = Server.connect(endpoint, bos or "")
+        server = Server.connect(endpoint, options.bos or "")
         found = server.locate("The quick brown fox")
         scored: FirstToken = "unscored" if found.logprob[:1] == [None] else "bos"
         if options.first_token not in (None, scored):
@@ -314,7 +323,7 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
                 + (", or set a text before each segment with --bos" if scored == "unscored" else "")
             )
         policy = ContextPolicy(first=scored, end=end)
-        return CompletionsModel(server, policy)
+        return CompletionsModel(server, policy, options)
     except ServerError as error:
         if str(error).startswith(endpoint.url):
             raise
@@ -324,20 +333,18 @@ def load_completions(url: str, options: ScoringOptions, *, bos: str | None = Non
 
 
 def _check_options(url: str, options: ScoringOptions) -> SegmentEnd:
-    """What ends a segment, once the options are known to fit a server."""
+    """Return what ends a segment, once the options are known to fit a server."""
     if options.context is not None or options.stride is not None:
         raise UsageError(
-            f"{url}: --context and --stride count tokens, and a server is given text; leave them out, and cut the text into "
+            f"{url}: --context and --stride count tokens, and a server takes text; leave them out, and cut the text into "
             "segments that the server takes whole"
         )
     if options.stream:
-        raise UsageError(
-            f"{url}: a server is given a segment at a time, so that no context runs on; leave out --context stream"
-        )
+        raise UsageError(f"{url}: a server gets one segment at a time, so no context runs on; leave out --context stream")
     if options.first_token == "uniform":
         raise UsageError(f"{url}: first-token uniform: the size of the vocabulary on a server is not known; choose another")
     if options.first_token == "eos":
-        raise UsageError(f"{url}: first-token eos: a server is given text; set its EOS token before each segment with --bos")
+        raise UsageError(f"{url}: first-token eos: a server takes text; set its EOS token before each segment with --bos")
     if options.end == "eos":
-        raise UsageError(f"{url}: end eos: a server is given text, and no token after it; choose newline or none")
+        raise UsageError(f"{url}: end eos: a server takes text, and no token after it; choose newline or none")
     return options.end or "newline"

@@ -28,7 +28,7 @@ class PromptTokens:
     Attributes:
         pieces: as the server shows them.
         logprob: nats; None where the server has none, as for the first.
-        best: log-probability of the likeliest token in each place; None where it is not told.
+        best: log-probability of the likeliest token in each place; None where the reply does not say.
         generated: how many tokens the server says it added; None if it does not say.
         echoes: whether the reply has the prompt's tokens and those added after it, or the prompt's alone.
     """
@@ -41,20 +41,28 @@ class PromptTokens:
 
 
 def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
-    """The tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities.
+    """Return the tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities.
+
+    Args:
+        reply: a parsed completions reply.
 
     Raises:
-        ServerError: the reply has another form than any that is known, or a value that is no log-probability.
+        ServerError: the reply has an unknown form, or a value that is not a log-probability.
+
+    Example:
+        >>> lists = {"tokens": ["a", " b"], "token_logprobs": [None, -1.5], "top_logprobs": None}
+        >>> read_echo({"choices": [{"text": "a b", "logprobs": lists}]}).logprob
+        [None, -1.5]
     """
     choice = _choice(reply)
-    told = choice.get("logprobs")
-    if not told:
+    logprobs = choice.get("logprobs")
+    if not logprobs:
         return None
-    if isinstance(told, Mapping) and isinstance(told.get("content"), list):
-        pieces, values, tops = _content(told["content"])
+    if isinstance(logprobs, Mapping) and isinstance(logprobs.get("content"), list):
+        pieces, values, tops = _content(logprobs["content"])
     else:
-        pieces = _list(told, "tokens")
-        values, tops = _list(told, "token_logprobs"), told.get("top_logprobs")
+        pieces = _list(logprobs, "tokens")
+        values, tops = _list(logprobs, "token_logprobs"), logprobs.get("top_logprobs")
     if len(pieces) != len(values) or any(not isinstance(piece, (str, bytes)) for piece in pieces):
         raise _strange("tokens and token_logprobs do not belong together")
     if not isinstance(tops, list) or len(tops) != len(pieces):
@@ -63,17 +71,17 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
 
 
 def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
-    """The tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none.
+    """Return the tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none.
 
     Raises:
         ServerError: as `read_echo` does.
     """
-    told = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
-    if not isinstance(told, list) or not told:
+    logprobs = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
+    if not isinstance(logprobs, list) or not logprobs:
         return None
     pieces: list[Piece] = []
     logprob: list[float | None] = []
-    for entry in told:
+    for entry in logprobs:
         if entry is None:
             pieces.append("")
             logprob.append(None)
@@ -96,24 +104,24 @@ def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     return choices[0]
 
 
-def _list(told: object, name: str) -> list[Any]:
-    found = told.get(name) if isinstance(told, Mapping) else None
+def _list(logprobs: object, name: str) -> list[Any]:
+    found = logprobs.get(name) if isinstance(logprobs, Mapping) else None
     if not isinstance(found, list):
         raise _strange(f"logprobs without {name}")
     return found
 
 
 def _content(entries: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """Tokens, log-probabilities and tops of a `content` list; bytes where it tells them."""
+    """Return tokens, log-probabilities and tops of a `content` list; bytes where it has them."""
     pieces: list[Any] = []
     values: list[Any] = []
     tops: list[Any] = []
     for entry in entries:
         if not isinstance(entry, Mapping):
-            raise _strange("an entry of logprobs.content is no object")
-        told = entry.get("bytes")
+            raise _strange("an entry of logprobs.content is not an object")
+        own = entry.get("bytes")
         try:
-            pieces.append(bytes(told) if isinstance(told, list) and told else entry.get("token"))
+            pieces.append(bytes(own) if isinstance(own, list) and own else entry.get("token"))
         except (ValueError, TypeError) as error:
             raise _strange("an entry of logprobs.content has bytes that are none") from error
         values.append(entry.get("logprob"))

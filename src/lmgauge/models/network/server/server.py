@@ -49,7 +49,7 @@ class Located:
     added: int
 
     def after(self, before: int) -> Located:
-        """The tokens after so many bytes.
+        """Return the tokens after so many bytes.
 
         Raises:
             ServerError: a token lies on both sides.
@@ -83,7 +83,7 @@ class Server:
 
     @classmethod
     def connect(cls, endpoint: Endpoint, before: str = "") -> Server:
-        """Finds the model, how to ask for scores, and that they are what they should be.
+        """Find the model, how to ask for scores, and that they are what they should be.
 
         Raises:
             ServerError: not reachable, no such model, no scores of prompts, or wrong ones.
@@ -95,7 +95,7 @@ class Server:
         return server
 
     def tokens(self, text: str) -> PromptTokens:
-        """The tokens of a text that is not empty, with whatever the server adds.
+        """Return the tokens of a text that is not empty, with whatever the server adds.
 
         Raises:
             ServerError: the server refuses, or its answer has no scores.
@@ -115,7 +115,7 @@ class Server:
         return found
 
     def locate(self, text: str) -> Located:
-        """The tokens of a text that is not empty, and where they are in it.
+        """Return the tokens of a text that is not empty, and where they are in it.
 
         Raises:
             ServerError: as `tokens` does; or the tokenizer joins the text with what is set before it.
@@ -123,12 +123,12 @@ class Server:
         return locate(self.tokens(self.before + text), text.encode(), self.before.encode())
 
     def identity(self) -> list[Any]:
-        """What tells this model from others, as JSON values: names, and where it cuts a text."""
-        told = {name: self.entry[name] for name in _TELLING if self.entry.get(name) is not None}
-        return [self.model, told, self.locate(PROBE).ends]
+        """Return what tells this model from others, as JSON values: names, and where it cuts a text."""
+        entry = {name: self.entry[name] for name in _TELLING if self.entry.get(name) is not None}
+        return [self.model, entry, self.locate(PROBE).ends]
 
     def _find_asking(self) -> None:
-        """Asks in one way, then in the other; the first refusal is what is told."""
+        """Ask in one way, then in the other; raise the first refusal if both fail."""
         refusal: ServerError | None = None
         for asking in ("echo", "prompt_logprobs"):
             self.asking = asking
@@ -166,7 +166,7 @@ class Server:
             return
 
     def _last_place(self, text: str) -> tuple[list[Piece], Piece, float] | None:
-        """The tokens before the last of a text, the last, and the log-probability of the likeliest one there."""
+        """Return the tokens before the last of a text, the last, and the log-probability of the likeliest one there."""
         tokens = self.tokens(self.before + text)
         found = locate(tokens, text.encode(), self.before.encode())
         last = found.added + 1
@@ -177,7 +177,7 @@ class Server:
 
 
 def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
-    """Which tokens of a reply are the text's, and where they are in it.
+    """Return which tokens of a reply are the text's, and where they are in it.
 
     Args:
         tokens: of what is set before the text, the text, and what the server added.
@@ -188,7 +188,7 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
         ServerError: a token is partly before the text and partly in it, one after the first has no log-probability, or the
             tokens do not show all of the text.
     """
-    # A first token without a score that is no text of the segment is the model's BOS token.
+    # A first token without a score that is not text of the segment is the model's BOS token.
     firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)
     for added in _added_first(tokens):
         last = len(tokens.pieces) - added
@@ -203,7 +203,7 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
 
 
 def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
-    """The same where the tokens do not give the text back, but show all of it as a tokenizer may alter it."""
+    """Return the same where the tokens do not give the text back, but show all of it as a tokenizer may alter it."""
     added = _added_first(tokens)[0]
     last = len(tokens.pieces) - added
     first = int(tokens.logprob[:1] == [None] and _stands_alone(tokens.pieces[0], before + text))
@@ -239,12 +239,12 @@ def _checked(found: Located) -> Located:
 
 
 def _added_first(tokens: PromptTokens) -> Sequence[int]:
-    """How many tokens at the end the server may have added, what it says itself first."""
+    """Return how many tokens at the end the server may have added, what it says itself first."""
     if not tokens.echoes:
         return (0,)
-    told = _ADDED if tokens.generated is None else tokens.generated
-    # Some go on until a character is whole, and some do not show the last.
-    tried = dict.fromkeys((told, max(0, told - 1), *range(_MOST_ADDED + 1)))
+    added = _ADDED if tokens.generated is None else tokens.generated
+    # Some continue until a character is whole, and some do not show the last.
+    tried = dict.fromkeys((added, max(0, added - 1), *range(_MOST_ADDED + 1)))
     return [count for count in tried if count <= len(tokens.pieces)]
 
 
@@ -254,7 +254,7 @@ def _cut(text: str) -> str:
 
 
 def _choose_model(endpoint: Endpoint) -> tuple[str, Mapping[str, Any]]:
-    """The name and the list entry of the model that the address names, or of the only one there is."""
+    """Return the name and the list entry of the model that the address names, or of the only one there is."""
     try:
         listed = endpoint.get("/models").get("data")
     except ServerError as error:

@@ -17,7 +17,7 @@ Piece = str | bytes
 """A token as a server shows it; bytes where it tells them."""
 
 _FIRST_NOT_ASCII = 0x80
-_NO_TEXT = re.compile("[\ufffd\ud800-\udfff]")  # stands for bytes that are no text of their own
+_NO_TEXT = re.compile("[\ufffd\ud800-\udfff]")  # stands for bytes that are not text on their own
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _ESCAPED = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _ESCAPES_FOLLOW = "bytes:"
@@ -28,7 +28,7 @@ _SPECIAL_NAME = re.compile(r"</?\w+>|<\|[^\s|<>]+\|>|\[[A-Z]+\]")
 
 
 def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
-    """Where in a text each token ends.
+    """Return where in a text each token ends.
 
     Args:
         pieces: the tokens of the whole text.
@@ -37,6 +37,10 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
     Returns:
         One past the last byte of each token, never falling, the last `len(text)`; None where the tokens do not give the
         text back. Bytes that no token shows go to the first of the tokens that hide them.
+
+    Example:
+        >>> place([" the", " cat"], b"the cat"), place(["the", " dog"], b"the cat")
+        ([3, 7], None)
     """
     plain = [piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass") for piece in pieces]
     if b"".join(plain) == text:
@@ -52,7 +56,7 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
 
 
 def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """The tokens without the space that some tokenizers set before the first word, if there is such a space."""
+    """Return the tokens without the space that some tokenizers set before the first word, if there is such a space."""
     first = pieces[0] if pieces else b""
     if first.startswith(b" ") if isinstance(first, bytes) else first.startswith((" ", _SENTENCEPIECE_SPACE)):
         return [[first[1:] or b"", *pieces[1:]]]
@@ -60,7 +64,7 @@ def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    """About where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling."""
+    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling."""
     at, ends = 0, []
     for piece in pieces:
         for candidate in _spellings(piece):
@@ -117,7 +121,7 @@ def _left_out(
         begin, length = min((place for place in found if place[0] >= 0), default=(-1, 0))
         if begin < 0:
             if at == len(whole):
-                return "tokens that go on after the end of the prompt"
+                return "tokens that continue after the end of the prompt"
             unknown, foreign = True, foreign + 1
             continue
         if not (unknown or _may_hide(folded[at:begin], hiding)):
@@ -139,11 +143,11 @@ def _folded_spellings(piece: Piece) -> tuple[str, ...]:
 
 
 def _folded(text: str) -> str:
-    """What tokenizers leave of a text, however much they alter it."""
+    """Return what tokenizers leave of a text, however much they alter it."""
     if text.isascii() and text.isalnum():
         return text.lower()
-    told = unicodedata.normalize("NFKD", text.casefold()).casefold()
-    return "".join(c for c in told if c != "\ufffd" and unicodedata.category(c)[0] not in "MZC")
+    folded = unicodedata.normalize("NFKD", text.casefold()).casefold()
+    return "".join(c for c in folded if c != "\ufffd" and unicodedata.category(c)[0] not in "MZC")
 
 
 def _may_hide(folded: Sequence[tuple[str, bool]], tokens: int) -> bool:
@@ -176,7 +180,7 @@ class _Walk:
         self.ends: list[int] = []
 
     def step(self, parts: Sequence[tuple[bytes, ...] | None]) -> bool:
-        """Takes the next token; False if it is not what the text has here.
+        """Take the next token; False if it is not what the text has here.
 
         Args:
             parts: spellings of what it shows; None for what it hides.
@@ -201,7 +205,7 @@ class _Walk:
         return True
 
     def finish(self) -> bool:
-        """Whether the tokens reach the end of the text."""
+        """Return True if the tokens reach the end of the text."""
         end = len(self._text)
         if self._hidden is None or self._most == _MOST_CUT:  # no token is left to hide anything
             return self._at == end
@@ -244,7 +248,7 @@ class _Walk:
         return None
 
     def _run_end(self) -> int:
-        """Where the bytes that are not ASCII, and that may be hidden, end from here on."""
+        """Return where the bytes that are not ASCII, and that may be hidden, end from here on."""
         end = self._at
         last = min(len(self._text), self._at + self._most)
         while end < last and self._text[end] >= _FIRST_NOT_ASCII:
@@ -267,7 +271,7 @@ def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
 
 @lru_cache(maxsize=1 << 16)
 def _spellings(piece: Piece) -> tuple[bytes, ...]:
-    """Bytes that a token string may stand for, the likeliest first."""
+    """Return bytes that a token string may stand for, the likeliest first."""
     if isinstance(piece, bytes):
         return (piece,)
     found = [piece.encode("utf-8", "replace")]

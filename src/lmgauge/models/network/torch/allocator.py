@@ -35,7 +35,15 @@ def kept_pages() -> Iterator[None]:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, in the words of any allocator."""
+    """Return True if an error says that memory ran out, in the words of any allocator.
+
+    Args:
+        error: what a computation raised.
+
+    Example:
+        >>> out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"))
+        True
+    """
     text = str(error).lower()
-    told = ("out of memory", "can't allocate", "not enough memory", "alloc_failed")
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in text for words in told)
+    phrases = ("out of memory", "can't allocate", "not enough memory", "alloc_failed")
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in text for words in phrases)

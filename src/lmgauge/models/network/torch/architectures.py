@@ -246,6 +246,7 @@ class RecurrentModel(_Base):
 class _CausalModel(_Base, GenerationMixin):
     _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}  # noqa: RUF012 - as transformers declares it
     _is_stateful = True  # what it remembers cannot be cut back to an earlier word
+    takes_state = True  # takes and gives a state that stands for all that was shown before
     base_class: type[_Base]
 
     @classmethod
@@ -343,7 +344,7 @@ class RecurrentForCausalLM(_CausalModel):
         super().__init__(config, config.hidden_size)
 
 
-def register() -> None:
+def register_architectures() -> None:
     """Make the models known to `AutoConfig`, `AutoModel` and `AutoModelForCausalLM`; may be called more than once."""
     classes: list[tuple[Any, Any, Any]] = [
         (FeedForwardConfig, FeedForwardModel, FeedForwardForCausalLM),

@@ -41,7 +41,17 @@ class Batch:
 
 
 def batches(jobs: Sequence[Job], most_tokens: int) -> Iterator[Batch]:
-    """Jobs in batches of at most `most_tokens` tokens (or one job), longest first, so that memory fails early if at all."""
+    """Yield jobs in batches, longest first, so that memory fails early if at all.
+
+    Args:
+        jobs: windows of tokens to score.
+        most_tokens: of a batch, padding included; a batch of one job may have more.
+
+    Example:
+        >>> jobs = [Job(np.arange(length), np.arange(length), 0) for length in (3, 8, 3, 3)]
+        >>> [batch.jobs for batch in batches(jobs, most_tokens=8)]
+        [[1], [0, 2], [3]]
+    """
     order = sorted(range(len(jobs)), key=lambda number: -len(jobs[number].ids))
     chosen: list[int] = []
     longest = shown = 0
@@ -61,7 +71,12 @@ def batches(jobs: Sequence[Job], most_tokens: int) -> Iterator[Batch]:
 
 
 def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
-    """One batch of the chosen jobs."""
+    """Return one batch of the chosen jobs.
+
+    Args:
+        jobs: windows of tokens to score.
+        chosen: their numbers, at least one.
+    """
     length = max(len(jobs[number].ids) for number in chosen)
     ids = np.zeros((len(chosen), length), np.int64)
     rows = []
@@ -75,7 +90,7 @@ def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
 
 
 def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
-    """How many tokens fit into the memory that is free now.
+    """Return how many tokens fit into the memory that is free now.
 
     Args:
         bytes_a_token: what computing one token takes.

@@ -55,7 +55,7 @@ class Checkpoint:
 
 
 def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
-    """Loads a network and its tokenizer.
+    """Load a network and its tokenizer.
 
     Args:
         source: a folder, or a name on a hub such as `gpt2`.
@@ -65,9 +65,9 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
         ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.
         UsageError: the device is not there.
     """
-    from lmgauge.models.network.torch.architectures import register
+    from lmgauge.models.network.torch.architectures import register_architectures
 
-    register()
+    register_architectures()
     only_local = Path(source).is_dir() or not _hub_answers()
     folder = Path(source) if Path(source).is_dir() else None
     if folder is not None and next(folder.glob("*.safetensors"), None) is None:
@@ -85,10 +85,17 @@ def load_checkpoint(source: str, options: ScoringOptions) -> Checkpoint:
 
 
 def choose_device(name: str | None) -> torch.device:
-    """The device of that name; a GPU where there is one if None.
+    """Return the device of a name; a GPU where there is one if None.
+
+    Args:
+        name: such as cpu or cuda:1.
 
     Raises:
         UsageError: no such device here.
+
+    Example:
+        >>> choose_device("cpu")
+        device(type='cpu')
     """
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -102,17 +109,24 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """Return the dtype that is asked for; `auto` is bfloat16 on a GPU and float32 elsewhere."""
+    """Return the dtype that is asked for; `auto` is bfloat16 on a GPU and float32 elsewhere.
+
+    Args:
+        name: auto, float32 or bfloat16.
+        device: where the network is to compute.
+
+    Example:
+        >>> choose_dtype("auto", torch.device("cpu"))
+        torch.float32
+    """
     if name == "auto":
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     return torch.bfloat16 if name == "bfloat16" else torch.float32
 
 
 def positions_of(network: PreTrainedModel) -> int | None:
-    """How many tokens a network has positions for; None if it has no limit."""
+    """Return how many tokens a network has positions for; None if it has no limit."""
     config = network.config.get_text_config()
-    if getattr(config, "model_type", "").startswith("lmgauge"):
-        return None
     found = (getattr(config, name, None) for name in _POSITIONS)
     return next((int(n) for n in found if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
 
@@ -182,9 +196,9 @@ def _network(source: str, dtype: torch.dtype, device: torch.device, *, trust: bo
 
 
 def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_local: bool) -> TokenMap:
-    told = None if folder is None else read_settings(folder)
-    if folder is not None and told is not None:
-        return trained_tokens(folder, told)
+    settings = None if folder is None else read_settings(folder)
+    if folder is not None and settings is not None:
+        return trained_tokens(folder, settings)
     if folder is not None and not any((folder / name).exists() for name in _TOKENIZER_FILES):
         # The library would make one up.
         raise ModelFileError(f"{source}: has no tokenizer ({_TOKENIZER_FILES[0]}); copy the whole folder")
@@ -198,7 +212,7 @@ def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_l
 
 @contextlib.contextmanager
 def telling(source: str, folder: Path | None) -> Iterator[None]:
-    """What the library raises, in words for people."""
+    """Yield what the library raises, in words for people."""
     try:
         yield
     except (ModelFileError, UsageError):
@@ -219,7 +233,7 @@ def telling(source: str, folder: Path | None) -> Iterator[None]:
         if "does not recognize this architecture" in text or "Unrecognized model" in text:
             raise UnknownKindError(f"{source}: of a kind that transformers does not know") from error
         if "Unrecognized configuration class" in text:
-            raise ModelFileError(f"{source}: is no causal language model, which predicts the next token") from error
+            raise ModelFileError(f"{source}: not a causal language model, one that predicts the next token") from error
         raise ModelFileError(f"{source}: cannot be loaded: {_first_line(error)}") from error
     except Exception as error:  # safetensors and tokenizers raise their own classes, right under Exception
         raise ModelFileError(f"{source}: cannot be loaded: {_first_line(error)}") from error
@@ -253,7 +267,10 @@ def quiet() -> Iterator[None]:
 
 
 def read_scoring(folder: Path) -> dict[str, Any]:
-    """What was chosen about scoring when a model was copied into a mixture; empty for all others.
+    """Return what was chosen about scoring when a model was copied into a mixture; empty for all others.
+
+    Args:
+        folder: the model's.
 
     Raises:
         ModelFileError: the file is damaged.
@@ -262,14 +279,18 @@ def read_scoring(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        told = json.loads(file.read_bytes())
-        return ScoringOptions(**told).stored()
+        stored = json.loads(file.read_bytes())
+        return ScoringOptions(**stored).stored()
     except (OSError, ValueError, TypeError) as error:
         raise ModelFileError(f"{file}: is damaged: {error}") from error
 
 
 def described(network: Any) -> str:
-    """Short name of a kind of network for signatures, e.g. `gpt2` or `lstm`."""
+    """Return a short name of a kind of network for signatures, e.g. `gpt2` or `lstm`.
+
+    Args:
+        network: of the transformers library.
+    """
     config = network.config
-    told = getattr(config, "lmgauge", None)
-    return str(told["kind"]) if isinstance(told, dict) and "kind" in told else str(config.model_type)
+    training = getattr(config, "lmgauge", None)
+    return str(training["kind"]) if isinstance(training, dict) and "kind" in training else str(config.model_type)

@@ -55,7 +55,11 @@ class TorchEngine:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Let torch use so many threads, and as many as before afterwards."""
+        """Let torch use so many threads inside the `with` block, and as many as before afterwards.
+
+        Args:
+            count: threads of the processor.
+        """
         before = torch.get_num_threads()
         # Steps of one sequence are too small to share: threads would wait for each other most of the time.
         torch.set_num_threads(1 if self.carries_state else count)
@@ -85,7 +89,7 @@ class TorchEngine:
 
     @torch.inference_mode()
     def _carried(self, job: Job) -> NDArray[np.float64]:
-        """The scores of what goes on where the job before of the same stream ended."""
+        """Return the scores of what goes on where the job before of the same stream ended."""
         split, stream = self.split, job.stream or StreamState()
         parts = [np.zeros(0)]
         for at in range(0, len(job.ids), _STREAM_CHUNK):
@@ -102,7 +106,7 @@ class TorchEngine:
     def _score_until_smaller(
         self, jobs: Sequence[Job], waiting: list[int], scores: list[NDArray[np.float64] | None]
     ) -> list[int]:
-        """Scores jobs until all are done or batches have to become smaller; returns those left."""
+        """Score jobs until all are done or batches have to become smaller; returns those left."""
         tokens = self._tokens
         chosen = [jobs[number] for number in waiting]
         with quiet(), kept_pages(), self.split.ready():
@@ -143,7 +147,7 @@ class TorchEngine:
         return np.minimum(found, 0.0)
 
     def _of_halves(self, jobs: Sequence[Job], batch: Batch) -> list[tuple[int, NDArray[np.float64]]]:
-        """The batch in two halves, and all later ones no larger than these."""
+        """Return the batch in two halves, and all later ones no larger than these."""
         if self.split.device.type == "cuda":
             torch.cuda.empty_cache()
         if len(batch.jobs) == 1:
@@ -157,7 +161,7 @@ class TorchEngine:
         return [scored for half in halves for scored in self._of_batch(jobs, join(jobs, half))]
 
     def _blame(self, job: Job) -> NoReturn:
-        """Says where values that are no numbers come from.
+        """Say where NaN comes from.
 
         Raises:
             ModelFileError: always.
@@ -171,7 +175,7 @@ class TorchEngine:
 
 @torch.inference_mode()
 def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
-    """The name of the first module whose output has a NaN; "(output)" if none has."""
+    """Return the name of the first module whose output has a NaN; "(output)" if none has."""
     found: list[str] = []
 
     def watch(name: str) -> Callable[..., None]:
@@ -192,7 +196,7 @@ def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
 
 
 def _bytes_a_token(network: SplitNetwork) -> int:
-    """About what computing a token takes: activations of one layer, and its logits where all are asked for."""
+    """Return about what computing a token takes: activations of one layer, and its logits where all are asked for."""
     config = network.network.config.get_text_config()
     size = int(getattr(config, "hidden_size", 0) or getattr(config, "n_embd", 0) or getattr(config, "d_model", 0) or 1024)
     width = torch.finfo(network.network.dtype).bits // 8

@@ -48,7 +48,11 @@ class Journal:
             raise OutputError(f"{path}: cannot keep finished work: {error.strerror or error}") from error
 
     def get(self, job: Job) -> NDArray[np.float64] | None:
-        """The scores of a job; None if they are not known."""
+        """Return the scores of a job, float64 [predicted] in nats; None if they are not known.
+
+        Args:
+            job: what would be scored.
+        """
         found = self._known.get(self._key(job))
         if found is None or len(found) != len(job.targets):
             return None
@@ -56,7 +60,11 @@ class Journal:
         return found
 
     def put(self, job: Job, logprob: NDArray[np.float64]) -> None:
-        """Keeps the scores of a job.
+        """Write the scores of a job.
+
+        Args:
+            job: what was scored.
+            logprob: float64 [predicted], nats.
 
         Raises:
             OutputError: they cannot be written.
@@ -73,7 +81,7 @@ class Journal:
         self.scores += len(logprob)
 
     def close(self) -> None:
-        """Closes the file, which stays; nothing more is taken from it or put into it."""
+        """Close the file, which stays; nothing more is taken from it or put into it."""
         self._open = False
         self._known = {}
         with contextlib.suppress(OSError):
@@ -88,7 +96,7 @@ class Journal:
 
 
 def _read(content: bytes) -> tuple[dict[bytes, NDArray[np.float64]], int]:
-    """The whole records of a file, and where they end."""
+    """Return the whole records of a file, and where they end."""
     known: dict[bytes, NDArray[np.float64]] = {}
     at = 0
     while at + _HEAD.itemsize <= len(content):

@@ -81,7 +81,7 @@ class NeuralModel(NetworkModel):
         *,
         label: str | None = None,
     ) -> NeuralModel:
-        """A network in memory as a model; it is put into evaluation mode by no one but its owner.
+        """Return a network in memory as a model; it must be in evaluation mode.
 
         Args:
             network: any causal network of the `transformers` library.
@@ -89,6 +89,10 @@ class NeuralModel(NetworkModel):
                 and its tokens are those of the folder it came from.
             options: how to score; its dtype and device are the network's.
             label: short name for signatures; the kind of network if None.
+
+        Raises:
+            ModelFileError: tokenizer and network do not belong together.
+            UsageError: the network is in training mode, or the options do not fit it.
         """
         if network.training:
             raise UsageError("the network is in training mode, where dropout makes its numbers random: call network.eval()")
@@ -136,7 +140,7 @@ class NeuralModel(NetworkModel):
         return self.engine.journal
 
     def with_reserved(self, reserved: ReservedPolicy) -> NeuralModel:
-        """The same model with another meaning of reserved tokens in the text."""
+        """Return the same model with another meaning of reserved tokens in the text."""
         if not self.tokens.trained_here:
             return self
         tokens = self.tokens.with_reserved(reserved)
@@ -148,7 +152,7 @@ class NeuralModel(NetworkModel):
         return [*self._checkpoint.notes, *super().notes]
 
     def to_dict(self) -> dict[str, Any]:
-        """What is in the model."""
+        """Return what is in the model."""
         config = self.network.config
         return {
             "model_type": config.model_type,
@@ -161,7 +165,10 @@ class NeuralModel(NetworkModel):
         }
 
     def save(self, path: str | Path) -> None:
-        """Writes the model as a folder that `load_model` reads, if it was loaded from one.
+        """Write the model as a folder that `load_model` reads, if it was loaded from one.
+
+        Args:
+            path: the new folder.
 
         Raises:
             UsageError: it was not, or this is the same folder.
@@ -183,12 +190,12 @@ class NeuralModel(NetworkModel):
 
 
 def _is_copy(folder: Path) -> bool:
-    """Whether a folder is one that `save` wrote; a checkpoint of someone's own is never replaced."""
+    """Return True if a folder is one that `save` wrote; a checkpoint of someone's own is never replaced."""
     return (folder / SCORING_FILE).is_file() and not any(part.is_dir() for part in folder.iterdir())
 
 
 def load_neural(source: str | Path, options: ScoringOptions | None = None) -> NeuralModel:
-    """Loads any causal network of the `transformers` library, from a folder or by its name on a hub.
+    """Load any causal network of the `transformers` library, from a folder or by its name on a hub.
 
     Raises:
         ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.

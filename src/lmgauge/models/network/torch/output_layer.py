@@ -21,7 +21,11 @@ _GPU_TILE = (8192, 32768)
 
 
 def unchanged(logits: Tensor) -> Tensor:
-    """Logits as the matrix product gives them."""
+    """Return logits as the matrix product gives them.
+
+    Args:
+        logits: float32 [n, vocabulary].
+    """
     return logits
 
 
@@ -40,11 +44,11 @@ class OutputLayer:
     adjust: Callable[[Tensor], Tensor] = unchanged
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """All logits, float32 [n, vocabulary], of hidden states [n, hidden]; for few states."""
+        """Return all logits, float32 [n, vocabulary], of hidden states [n, hidden]; for few states."""
         return self._adjusted(hidden.float() @ self.weight.float().T, slice(None))
 
     def log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """Natural log-probabilities of the targets.
+        """Return natural log-probabilities of the targets.
 
         Args:
             hidden: [n, hidden].
@@ -92,14 +96,14 @@ class OutputLayer:
         return shift, total
 
     def _sums_of_any_size(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-        """The same with a shift that follows the largest logit so far (online log-sum-exp)."""
+        """Return the same with a shift that follows the largest logit so far (online log-sum-exp)."""
         largest = torch.full((len(hidden),), -torch.inf, device=hidden.device)
         total = torch.zeros(len(hidden), dtype=torch.float64, device=hidden.device)
         room = self._room(hidden, columns)
         for begin in range(0, len(self.weight), columns):
             logits = self._tile(hidden, slice(begin, begin + columns), room)
             new = torch.maximum(largest, logits.amax(1))
-            # -inf less -inf is no number: where nothing is possible yet, nothing is subtracted.
+            # -inf less -inf is NaN: where nothing is possible yet, nothing is subtracted.
             shift = new.masked_fill(new == -torch.inf, 0.0)
             total *= torch.exp((largest - shift).double())
             total += logits.sub_(shift[:, None]).exp_().sum(1)
@@ -112,7 +116,7 @@ class OutputLayer:
         return torch.empty(size, dtype=torch.float32, device=hidden.device)
 
     def _tile(self, hidden: Tensor, part: slice, room: Tensor) -> Tensor:
-        """float32 [n, columns], the logits of a part of the vocabulary, which may be written over."""
+        """Return float32 [n, columns], the logits of a part of the vocabulary, which may be written over."""
         weight = self.weight[part]
         logits = room[: len(hidden) * len(weight)].view(len(hidden), len(weight))
         if hidden.device.type == "cuda" and weight.dtype in (torch.bfloat16, torch.float16):
@@ -125,7 +129,7 @@ class OutputLayer:
         return self.adjust(product)
 
     def _target_logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """float32 [n], each target's logit."""
+        """Return float32 [n], each target's logit."""
         found = (hidden.float() * self.weight[targets].float()).sum(1)
         if self.bias is not None:
             found += self.bias[targets]
@@ -135,7 +139,7 @@ class OutputLayer:
 
 @contextmanager
 def _products_as_exact_as(dtype: torch.dtype) -> Iterator[None]:
-    """Lets a processor multiply float32 copies of bfloat16 values as the bfloat16 they are; sums and results are float32."""
+    """Let a processor multiply float32 copies of bfloat16 values as the bfloat16 they are; sums and results are float32."""
     if dtype != torch.bfloat16 or not torch.backends.mkldnn.is_available():
         yield
         return

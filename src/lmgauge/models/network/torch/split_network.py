@@ -49,7 +49,7 @@ class SplitNetwork:
         with self.ready():
             self._refuse_what_sees_later_tokens()
             self.output = self._probe()
-            self.recurrent = str(network.config.model_type).startswith("lmgauge_")
+            self.recurrent = bool(getattr(network, "takes_state", False))
             self.caches = not self.recurrent and self._keeps_keys_and_values()
 
     @contextmanager
@@ -75,7 +75,7 @@ class SplitNetwork:
 
     @torch.inference_mode()
     def _keeps_keys_and_values(self) -> bool:
-        """Whether the network takes up a context where it left it, as attention does with keys and values."""
+        """Return True if the network takes up a context where it left it, as attention does with keys and values."""
         from transformers import DynamicCache
 
         if getattr(self.network, "_is_stateful", False):
@@ -89,19 +89,19 @@ class SplitNetwork:
 
     @torch.inference_mode()
     def _refuse_what_sees_later_tokens(self) -> None:
-        """Some networks load as causal ones that are none, such as BERT: their figures would be no perplexities."""
+        """Some networks load as causal ones and are not, such as BERT: their figures would not be perplexities."""
         ids = self._probed_ids()
         other, half = ids.clone(), ids.shape[1] // 2
         other[:, half:] = ids[:, : ids.shape[1] - half]
         first, second = (self.network(input_ids=probed).logits[0, :half].float() for probed in (ids, other))
         if not _close(first, second, self.network.dtype):
             raise ModelFileError(
-                f"{type(self.network).__name__} sees later tokens when it predicts one; it is no causal language model"
+                f"{type(self.network).__name__} sees later tokens when it predicts one; it is not a causal language model"
             )
 
     @torch.inference_mode()
     def _probe(self) -> OutputLayer | None:
-        """The output layer with what the network does to logits, or None if that is not found."""
+        """Return the output layer with what the network does to logits, or None if that is not found."""
         if self.network.base_model is self.network or self.output is None:
             return None
         ids = self._probed_ids()
@@ -117,12 +117,19 @@ class SplitNetwork:
         return None
 
     def states(self, ids: Tensor) -> Tensor:
-        """Last hidden states [batch, length, hidden] of ids [batch, length], each sequence seen from its beginning."""
+        """Return the last hidden states of sequences, each seen from its beginning.
+
+        Args:
+            ids: int64 [batch, length].
+
+        Returns:
+            [batch, length, hidden], in the network's dtype.
+        """
         states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
 
     def log_probabilities(self, ids: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """Natural log-probabilities of targets.
+        """Return natural log-probabilities of targets.
 
         Args:
             ids: int64 [batch, length].
@@ -139,7 +146,7 @@ class SplitNetwork:
         return _of_logits(logits.reshape(-1, logits.shape[-1])[rows], targets)
 
     def carried(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Log-probabilities of what follows each id of a recurrent network that goes on from a state.
+        """Return log-probabilities of what follows each id of a recurrent network that goes on from a state.
 
         Args:
             ids: int64 [n].
@@ -156,22 +163,22 @@ class SplitNetwork:
 
 
 def _of_logits(logits: Tensor, targets: Tensor) -> Tensor:
-    """float64 [n], log-probabilities of targets from all logits [n, vocabulary]."""
+    """Return float64 [n], log-probabilities of targets from all logits [n, vocabulary]."""
     whole = logits.float()
     of_target = whole.gather(1, targets[:, None])[:, 0].double()
     return of_target - whole.double().logsumexp(1)
 
 
 def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype) -> list[Callable[[Tensor], Tensor]]:
-    """What networks are known to do to logits: nothing, soft capping (Gemma), scaling (Cohere, Granite)."""
+    """Return what networks are known to do to logits: nothing, soft capping (Gemma), scaling (Cohere, Granite)."""
     cap = getattr(config, "final_logit_softcapping", None)
     if cap:
         return [lambda logits: logits.div_(cap).tanh_().mul_(cap)]
-    told = getattr(config, "logit_scale", None), getattr(config, "logits_scaling", None)
-    if isinstance(told[0], int | float):
-        return [lambda logits: logits.mul_(told[0])]
-    if isinstance(told[1], int | float):
-        return [lambda logits: logits.div_(told[1])]
+    scales = getattr(config, "logit_scale", None), getattr(config, "logits_scaling", None)
+    if isinstance(scales[0], int | float):
+        return [lambda logits: logits.mul_(scales[0])]
+    if isinstance(scales[1], int | float):
+        return [lambda logits: logits.div_(scales[1])]
     found: list[Callable[[Tensor], Tensor]] = [unchanged]
     if plain.shape == wanted.shape and plain.dtype == dtype and bool(plain.abs().max() > 0):
         scale = float((wanted * plain).sum() / (plain * plain).sum())
@@ -181,9 +188,9 @@ def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype)
 
 
 def _close(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
-    """Whether logits are the same up to rounding; what a network makes impossible (-inf) must be the same, too."""
+    """Return True if logits are the same up to rounding; what a network makes impossible (-inf) must be the same, too."""
     if bool(b.isnan().any()):
-        return True  # nothing can be told apart; scoring says where the values that are no numbers come from
+        return True  # NaN cannot be compared; scoring says where it comes from
     possible = torch.isfinite(b)
     if not torch.equal(torch.isfinite(a), possible):
         return False

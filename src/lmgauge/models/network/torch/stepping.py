@@ -28,7 +28,7 @@ class Stepper:
 
     @torch.inference_mode()
     def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Natural log-probabilities of what follows.
+        """Return natural log-probabilities of what follows.
 
         Args:
             ids: int64 [n], n > 0.

@@ -1,30 +1,24 @@
-"""ARPA files, as SRILM, KenLM and many others write and read them; log10 on disk only.
-
-Words that cannot stand in the file's columns (characters and bytes that are white space) are written as `<0x20>`.
-"""
+"""Reading ARPA files, as SRILM, KenLM and many others write them; log10 on disk only."""
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, ModelFileError, UsageError
-from lmgauge.files import writing
+from lmgauge.errors import InputError, ModelFileError
 from lmgauge.models.ngram.arpa_sections import (
     ArpaReader,
-    expect_end,
-    expect_section,
+    expect,
     linear,
     opened,
     read_header,
     read_pieces,
 )
-from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table, parents_and_words
+from lmgauge.models.ngram.arpa_writer import ESCAPED
+from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
@@ -32,14 +26,12 @@ from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
-_WRITE_ROWS = 1 << 18
-_GIVEN_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: tokens found here, no name is special
+_READY_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: the tokens are cut already, and no name is special
 _CAPITAL_UNK = "<UNK>"  # what other toolkits, KenLM among them, read as <unk>
-_ESCAPED = {chr(c): f"<0x{c:02X}>" for c in (9, 10, 11, 12, 13, 32)}
 
 
 def is_arpa(path: Path) -> bool:
-    """Whether a file looks like an ARPA model: `\\data\\` within its first lines."""
+    """Return True if a file looks like an ARPA model: `\\data\\` within its first 4096 bytes."""
     try:
         with opened(path) as file:
             return b"\\data\\" in file.read(4096)
@@ -48,33 +40,37 @@ def is_arpa(path: Path) -> bool:
 
 
 def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") -> NgramModel:
-    """Reads an ARPA file, plain or gzipped.
+    """Read an ARPA file, plain or gzipped.
 
     N-grams that a longer one needs as its beginning or end and that the file leaves out (SRILM does) are added as blanks,
     with the probability that backing off gives them: nothing the file says changes.
 
+    Args:
+        path: the file; its log10 probabilities become float32 [n].
+        tokenizer: how text was cut into the words of the file.
+
     Raises:
-        ModelFileError: sections or counts do not fit, a number is NaN, positive or unreadable, a word is unknown or comes
-            twice, or the file ends early.
+        ModelFileError: sections or counts do not fit, a number is NaN, positive or unreadable, a word is unknown or
+            listed twice, or the file ends early.
     """
     path = Path(path)
     chosen = make_tokenizer(tokenizer)
     with opened(path) as file:
         reader = ArpaReader(file, path)
         counts = read_header(reader)
-        spellings = {escape: c for c, escape in _ESCAPED.items()} if chosen.unit == "character" else {}
+        spellings = {escape: c for c, escape in ESCAPED.items()} if chosen.unit == "character" else {}
         vocabulary, unigrams = _read_unigrams(reader, counts[0], spellings)
         total = float(np.sum(unigrams[:, 0], dtype=np.float64))
         builder = _TableBuilder(reader, vocabulary, unigrams, spellings)
         if _CAPITAL_UNK in spellings:
             builder.notes.append(f"the file calls the unknown word {_CAPITAL_UNK}; here it is <unk>")
         for order, count in enumerate(counts[1:], 2):
-            expect_section(reader, order)
+            expect(reader, f"\\{order}-grams:")
             builder.add_order(order, count, last=order == len(counts))
-        expect_end(reader)
+        expect(reader, "\\end\\", " (or the section is longer than the header says)")
         if abs(total - 1) > 1e-3:
             builder.notes.append(
-                f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its numbers are no measure"
+                f"the unigram probabilities of the file sum to {total:.4g}, not to 1: its perplexities mean nothing"
             )
     tables = builder.finish()
     settings = NgramSettings("arpa", interpolate=False, reserved="unk")
@@ -88,10 +84,10 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
     for p, b, data, starts, ends in read_pieces(reader, 1, count):
         whole = data.tobytes()
         try:
-            found = [whole[s:e].decode() for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
+            words = [whole[s:e].decode() for s, e in zip(starts.tolist(), ends.tolist(), strict=True)]
         except UnicodeDecodeError as error:
             raise reader.fail(f"a word is not valid UTF-8 ({error.reason})") from error
-        tokens += found
+        tokens += words
         values.append(np.stack((linear(p, reader), linear(b, reader)), axis=1))
     if not values:
         raise reader.fail("there are no unigrams")
@@ -121,7 +117,7 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
 
 
 class _TableBuilder:
-    """Tables made from sections, order after order, closed under beginnings and ends."""
+    """Make tables of sections, order after order, so that the beginning and the end of each n-gram are n-grams, too."""
 
     def __init__(
         self, reader: ArpaReader, vocabulary: Vocabulary, unigrams: NDArray[np.float32], spellings: dict[str, str]
@@ -132,7 +128,16 @@ class _TableBuilder:
         self.notes: list[str] = []
 
     def add_order(self, order: int, count: int, *, last: bool) -> None:
-        """Reads the lines of a section."""
+        """Read the lines of a section.
+
+        Args:
+            order: words of each n-gram, from 2.
+            count: lines, by the header.
+            last: True for the highest order, which has no back-off weights.
+
+        Raises:
+            ModelFileError: a line is damaged, or has a word that is not a unigram of the file.
+        """
         words = [np.zeros((0, order), np.uint32)]
         values = [np.zeros((0, 2), np.float32)]
         for p, b, data, starts, ends in read_pieces(self.reader, order, count):
@@ -148,12 +153,12 @@ class _TableBuilder:
         state = np.array([0, -1, 0, 0, 0, -1, 0], np.int64)
         ids = np.empty(len(starts) + 1, np.uint32)
         zero = np.zeros(1, np.int64)
-        given = (data, starts, ends, np.array([len(starts)]), ends)
+        tokens = (data, starts, ends, np.array([len(starts)]), ends)
         _native.encode_segments(
             (data, zero, zero),
-            given,
+            tokens,
             self.vocabulary.arrays,
-            (_GIVEN_TOKENS, _ORDINARY, False, False),
+            (_READY_TOKENS, _ORDINARY, False, False),
             state,
             ids,
             np.zeros(0, np.int64),
@@ -165,12 +170,12 @@ class _TableBuilder:
             token = self.spellings.get(token, token)
             if token not in self.vocabulary:
                 line = self.reader.line + 1 + j // order
-                raise self.reader.fail(f"an n-gram holds the word {token!r}, which is no unigram of the file", line)
+                raise self.reader.fail(f"an n-gram holds the word {token!r}, which is not a unigram of the file", line)
             ids[j] = self.vocabulary.id(token)
         return ids
 
     def finish(self) -> NgramTables:
-        """Builds the tables from the longest order's needs downwards, then their contents upwards."""
+        """Return the tables: first add what the longest orders need, downwards; then fill them, upwards."""
         order = len(self.words) + 1
         added = 0
         for k in range(order, 2, -1):
@@ -227,89 +232,6 @@ class _TableBuilder:
 
 
 def _row_keys(rows: NDArray[np.uint32]) -> NDArray[np.void]:
-    """Rows as single values that compare."""
+    """Return rows [n, k] as single values [n] that can be compared and sorted."""
     rows = np.ascontiguousarray(rows)
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).reshape(-1)
-
-
-def write_arpa(model: NgramModel, path: str | Path) -> None:
-    """Writes an ARPA file (gzipped if the name ends in `.gz`) that KenLM and SRILM load.
-
-    Raises:
-        UsageError: the model has no back-off form (additive smoothing above order 1).
-        OutputError: the file cannot be written.
-    """
-    path = Path(path)
-    if model.tables.full_context and model.order > 1:
-        raise UsageError(
-            f"{model.settings.kind} does not back off, and the ARPA format knows nothing else; only order 1 can be written"
-        )
-    if model.settings.context == "stream":
-        raise UsageError("an ARPA file cannot say that contexts run across lines; train with --context sentence to export")
-    if not model.settings.eos:
-        raise UsageError("an ARPA file needs </s>, which this model leaves out; train without --no-eos to export")
-    with writing(path) as raw:
-        if path.name.endswith(".gz"):
-            with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="", compresslevel=6) as packed:
-                _write(model, packed)  # type: ignore[arg-type]
-        else:
-            _write(model, raw)
-
-
-def _write(model: NgramModel, file: IO[bytes]) -> None:
-    tables, vocabulary = model.tables, model.vocabulary
-    offsets, data = _printable(model)
-    first = 1 if vocabulary.closed else 0  # a closed vocabulary has no <unk>
-    counts = [len(vocabulary) - first, *tables.types()[1:]]
-    header = "\\data\\\n" + "".join(f"ngram {k}={n}\n" for k, n in enumerate(counts, 1))
-    file.write(header.encode() + b"\n\\1-grams:\n")
-    ids = np.arange(first, len(vocabulary), dtype=np.uint32)
-    weights = tables.unigrams[first:, 1].astype(np.float64) if model.order > 1 else np.zeros(0)
-    _write_rows(file, tables.unigrams[first:, 0].astype(np.float64), weights, ids.reshape(-1, 1), offsets, data)
-    rank = np.arange(len(vocabulary), dtype=np.uint32)
-    rows_of_slot = np.arange(len(vocabulary), dtype=np.uint32).reshape(-1, 1)
-    for k, table in enumerate(tables.tables, 2):
-        file.write(f"\n\\{k}-grams:\n".encode())
-        keys, probability, backoff = columns(table)
-        used = np.flatnonzero(keys)
-        parents, words = parents_and_words(keys[used])
-        order = np.lexsort((words, rank[parents]))
-        used, parents, words = used[order], parents[order], words[order]
-        rows = np.concatenate((rows_of_slot[rank[parents]], words[:, None]), axis=1)
-        listed = ~np.signbit(probability[used])
-        weight = backoff[used][listed].astype(np.float64) if k < tables.order else np.zeros(0)
-        _write_rows(file, probability[used][listed].astype(np.float64), weight, rows[listed], offsets, data)
-        rank = np.zeros(len(table), np.uint32)
-        rank[used] = np.arange(len(used), dtype=np.uint32)
-        rows_of_slot = rows
-    file.write(b"\n\\end\\\n")
-
-
-def _write_rows(
-    file: IO[bytes],
-    probability: NDArray[np.float64],
-    backoff: NDArray[np.float64],
-    words: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    data: NDArray[np.uint8],
-) -> None:
-    for begin in range(0, len(probability), _WRITE_ROWS):
-        rows = slice(begin, begin + _WRITE_ROWS)
-        flat = np.ascontiguousarray(words[rows]).reshape(-1)
-        file.write(_native.format_arpa_lines(probability[rows], backoff[rows], flat, words.shape[1], offsets, data))
-
-
-def _printable(model: NgramModel) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The vocabulary's strings as they can stand between blanks."""
-    vocabulary = model.vocabulary
-    if model.tokenizer.unit not in ("character", "byte"):
-        for token in vocabulary.tokens:
-            if any(c in token for c in _ESCAPED):
-                raise UsageError(
-                    f"the token {token!r} holds white space, which an ARPA file cannot; the model has no ARPA form"
-                )
-    if model.tokenizer.unit != "character" or not any(c in vocabulary for c in _ESCAPED):
-        return vocabulary.offsets, vocabulary.bytes
-    strings = [_ESCAPED.get(token, token).encode() for token in vocabulary.tokens]
-    offsets = np.concatenate(([0], np.cumsum([len(s) for s in strings]))).astype(np.int64)
-    return offsets, np.frombuffer(b"".join(strings) + bytes(8), np.uint8)

@@ -1,0 +1,130 @@
+"""`lmgauge.calc`: perplexity and its relatives of a few numbers, without a model or a text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.information.calculation import CalcResult, convert, of_distributions, of_events
+from lmgauge.numerics.perplexity import ProbabilityUnit
+
+__all__ = ["calc", "read_number"]
+
+Numbers = Sequence[float | str]
+
+
+def calc(
+    numbers: Numbers | None = None,
+    *,
+    unit: ProbabilityUnit = "probability",
+    tokens: str | Sequence[str] | None = None,
+    perplexity: float | str | None = None,
+    cross_entropy: float | str | None = None,
+    bits_per_event: float | str | None = None,
+    p: Numbers | None = None,
+    q: Numbers | None = None,
+) -> CalcResult:
+    """Compute perplexity, cross-entropy and bits of a few events, of one figure, or of one or two distributions.
+
+    Every number may be a string: "0.25", "1/4"; probabilities also "25%".
+
+    Args:
+        numbers: [events], the probabilities a model gave to the events that happened, or their logarithms.
+        unit: of `numbers`: "probability", or log-probabilities in "nats", "bits" or "log10".
+        tokens: what the events were, [events]; a string is split at white space.
+        perplexity: convert this perplexity.
+        cross_entropy: convert this cross-entropy or loss, nats per event.
+        bits_per_event: convert this cross-entropy, bits per event.
+        p: [outcomes], a distribution, sums to one: its entropy and branching factor.
+        q: [outcomes], what a model says of the same outcomes: its cross-entropy under p.
+
+    Raises:
+        InputError: a number is not one, or not possible; a distribution does not sum to one; numbers do not match.
+        UsageError: nothing to compute, or two things at once.
+
+    Example:
+        >>> round(calc([0.5, 0.8, 0.9]).perplexity, 4)
+        1.4057
+        >>> round(calc(cross_entropy=2.783).perplexity, 3)
+        16.167
+        >>> result = calc(p=["1/2", "1/4", "1/4"], q=["1/4", "1/4", "50%"]).distributions
+        >>> result.entropy_p, result.kl_divergence, result.cross_entropy
+        (1.5, 0.25, 1.75)
+    """
+    figures = {"perplexity": perplexity, "cross_entropy": cross_entropy, "bits_per_event": bits_per_event}
+    wanted = {name: value for name, value in figures.items() if value is not None}
+    if (numbers is not None) + len(wanted) + (p is not None) != 1:
+        raise UsageError(
+            "calc needs one thing to compute from: probabilities of events, a perplexity, a cross-entropy, bits per event, "
+            "or the distribution p"
+        )
+    if q is not None and p is None:
+        raise UsageError("q is compared with the distribution p: give both")
+    if numbers is None and (tokens is not None or unit != "probability"):
+        raise UsageError("tokens and units belong to the numbers of events: give these")
+    if p is not None:
+        lists = [None if x is None else _read_all(x, name, percent=True) for x, name in ((p, "p"), (q, "q"))]
+        return of_distributions(lists[0] or [], lists[1])
+    if numbers is not None:
+        words = tokens.split() if isinstance(tokens, str) else tokens
+        return of_events(_read_all(numbers, "", percent=unit == "probability"), unit, words)
+    ((name, value),) = wanted.items()
+    return convert(name, read_number(value, name))
+
+
+def _read_all(values: Numbers, name: str, *, percent: bool) -> list[float]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise UsageError(f"{name or 'numbers'} must be a list of numbers, such as [0.5, 0.25], not {values!r}")
+    where = f"value {{}} of {name}" if name else "value {}"
+    return [read_number(value, where.format(i), percent=percent) for i, value in enumerate(values, start=1)]
+
+
+def read_number(written: float | str, where: str, *, percent: bool = False) -> float:
+    """Return a number as a person writes it: 0.25, 1/4, 25 %.
+
+    Args:
+        written: the number, or a string.
+        where: what it is called in messages, e.g. "value 2".
+        percent: a percentage may stand for a probability.
+
+    Returns:
+        The number; `inf` and `nan` only where these words were written.
+
+    Raises:
+        InputError: it is not a number, or none that float64 can hold.
+
+    Example:
+        >>> read_number("1/4", "value 1"), read_number("25%", "value 1", percent=True)
+        (0.25, 0.25)
+    """
+    if not isinstance(written, str):
+        try:
+            return float(written)
+        except (TypeError, ValueError):
+            raise InputError(f"{where}: {written!r} is not a number") from None
+    word = written.strip()
+    part = word.removesuffix("%")
+    above, slash, below = part.partition("/")
+    try:
+        # Python reads 1_0 as ten; in a list of numbers it is a slip.
+        if "_" in word or (part != word and not percent):
+            raise ValueError
+        value = _float(above) / _float(below) if slash else _float(above)
+    except ZeroDivisionError:
+        raise InputError(f"{where}: {written!r} divides by zero") from None
+    except OverflowError:
+        raise InputError(f"{where}: {written!r} is beyond the range of float64, 5e-324 to 1.8e308") from None
+    except ValueError:
+        forms = "0.5, 1/2 or 50%" if percent else "2.5 or 5/2"
+        raise InputError(f"{where}: {written!r} is not a number: write {forms}") from None
+    return value / 100 if part != word else value
+
+
+def _float(word: str) -> float:
+    """Return a word as a float; an error where its digits come out as infinity or zero that they are not."""
+    value = float(word)
+    digits = any(character in "123456789" for character in word.lower().partition("e")[0])
+    if digits and (math.isinf(value) or value == 0.0):
+        raise OverflowError
+    return value

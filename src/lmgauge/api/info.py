@@ -1,0 +1,93 @@
+"""`lmgauge.info`: what a model or a run is made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lmgauge.api.inputs import Model, PathLike, loaded, opened
+from lmgauge.evaluation.run_folder import EVALUATION_FILE
+from lmgauge.evaluation.runs import Run
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+
+
+@dataclass(frozen=True)
+class Info(Mapping[str, Any]):
+    """What is in a model or a run: a mapping, from names to plain values.
+
+    Attributes:
+        kind: "model" or "run".
+        content: the values by name: of a model its label, fingerprint, bytes on disk and all that its folder says of it; of
+            a run its numbers, signature, settings, and which file was changed since.
+    """
+
+    kind: Literal["model", "run"]
+    content: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.content[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.content)
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values by name."""
+        return dict(self.content)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.content.items())
+
+
+def info(what: Model, *, scoring: ScoringOptions | None = None) -> Info:
+    """Return what is in a model or a run folder: `lmgauge info`.
+
+    Args:
+        what: a model, or the path of a model or of a run folder.
+        scoring: how a model named by its path scores.
+
+    Raises:
+        InputError: a run folder cannot be read.
+        ModelFileError: a model cannot be loaded.
+        UsageError: it is neither.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> info(train("laplace", Corpus.from_strings(["a b", "a"]), order=2))["types"]
+        [4, 4]
+    """
+    if isinstance(what, (str, os.PathLike)) and (Path(what) / EVALUATION_FILE).exists():
+        return Info("run", _of_run(what, opened(what, check_seal=False)))
+    return Info("model", _of_model(what, loaded(what, scoring)))
+
+
+def _of_model(what: Model, model: LanguageModel) -> dict[str, Any]:
+    content: dict[str, Any] = {"label": model.label, "fingerprint": model.fingerprint}
+    if isinstance(what, (str, os.PathLike)):
+        content = {"path": os.fspath(what)} | content | {"bytes": _size(Path(what))}
+    own = getattr(model, "to_dict", None)
+    content |= own() if own is not None else {}
+    unknown_word = getattr(model, "unk_probability", None)
+    return content if unknown_word is None else content | {"unk_probability": unknown_word}
+
+
+def _of_run(path: PathLike, run: Run) -> dict[str, Any]:
+    numbers = dict(run.evaluation or {})
+    return {
+        "path": os.fspath(path),
+        "changed_since": run.broken_seal,
+        **{name: value for name, value in numbers.items() if name != "group"},
+        "settings": dict(run.settings),
+    }
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a folder."""
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.exists())

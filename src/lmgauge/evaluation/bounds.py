@@ -1,0 +1,53 @@
+"""Why bits per byte, character and word are lower bounds: what the model was not asked to predict, or was spared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmgauge.evaluation.origin import Origin
+
+
+@dataclass(frozen=True)
+class BoundReason:
+    """One reason.
+
+    Attributes:
+        short: a few words, for tables.
+        sentence: a clause, for notes.
+    """
+
+    short: str
+    sentence: str
+
+
+_UNSEEN = BoundReason("unseen words", "unseen words are one event <unk>, cheaper to predict than they are")
+_CLOSED = BoundReason("unseen words", "unseen words are impossible")
+_FIRST = BoundReason("first tokens not scored", "what comes first in a context is not scored")
+_SPACE = BoundReason("white space lost", "the tokens do not give back all white space")
+_ALTERED = BoundReason(
+    "text altered by the tokenizer or read as special tokens",
+    "the tokenizer alters some of the text, or reads it as special tokens",
+)
+
+
+def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundReason]:
+    """Return why bits are lower bounds; empty where they are exact.
+
+    Args:
+        origin: the model behind the scores.
+        oov: events that are unseen words.
+        lossy_segments: segments that their tokens do not give back exactly.
+    """
+    reasons = []
+    if oov:
+        reasons.append(_CLOSED if origin.oov_policy == "closed" else _UNSEEN)
+    if lossy_segments:
+        reasons.append(lossy_reason(origin))
+    return reasons
+
+
+def lossy_reason(origin: Origin) -> BoundReason:
+    """Return why the tokens of a model do not give back a text, where they do not."""
+    if not origin.policy.scores_first_tokens:
+        return _FIRST
+    return _SPACE if origin.unit == "word" else _ALTERED

@@ -1,0 +1,47 @@
+"""The figures of `lmgauge calc` as blocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmgauge.report.blocks import Column, Document, Heading, Lines, Table, Text, labels, notes
+
+if TYPE_CHECKING:
+    from lmgauge.information.calculation import CalcResult
+
+_EVENTS = ("cross-entropy = -(log-probability) / events",)
+_FIGURES = ("bits per event = cross-entropy / ln 2", "perplexity = exp(cross-entropy) = 2^(bits per event)")
+_DISTRIBUTIONS = ("H(p, q) = H(p) + KL(p || q)", "perplexity = 2^H(p, q)")
+_ENTROPY = ("H(p) = -sum p log2 p", "branching factor = 2^H(p)")
+_ROUNDED = "figures in the steps are rounded to 6 digits; the calculation is not"
+
+
+def blocks(result: CalcResult, *, steps: bool = False) -> Document:
+    """Return tables of tokens and figures, and the definitions or the steps.
+
+    Args:
+        result: of `lmgauge.calc`.
+        steps: show the working in place of the definitions.
+    """
+    figures = Lines(result.lines())
+    if not steps:
+        return (*_tokens(result), figures, *notes(_definitions(result)))
+    return (*_tokens(result), figures, Heading("Steps"), *map(Text, result.steps), *notes([_ROUNDED]))
+
+
+def _tokens(result: CalcResult) -> Document:
+    if not result.tokens:
+        return ()
+    columns = (
+        labels("token", [token.token for token in result.tokens]),
+        Column("probability", [f"{token.probability:.6g}" for token in result.tokens]),
+        Column("log-probability", [f"{token.log_probability:.6g}" for token in result.tokens], unit="nats"),
+        Column("surprisal", [f"{token.bits:.6g}" for token in result.tokens], unit="bits"),
+    )
+    return (Table(columns),)
+
+
+def _definitions(result: CalcResult) -> tuple[str, ...]:
+    if result.distributions is not None:
+        return _ENTROPY if result.distributions.q is None else _DISTRIBUTIONS
+    return (*_EVENTS, *_FIGURES) if result.score is not None else _FIGURES

@@ -1,0 +1,73 @@
+"""Segments as they are scored: some at a time, a text of each system and one or more references for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.numerics.intervals import UNKNOWN
+from lmgauge.tasks.texts import Integers, References, Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some consecutive segments.
+
+    Attributes:
+        references: of each segment.
+        hypotheses: a text for each segment, of each system.
+        groups: int32 [segments], index into the `group_names` of where the block is from; None without groups.
+        documents: int64 [segments], the number of the document of each, from 0; None where documents are not known.
+        sources: a text for each segment, what was translated; None where no metric needs it.
+    """
+
+    references: References
+    hypotheses: tuple[Texts, ...]
+    groups: NDArray[np.int32] | None = None
+    documents: Integers | None = None
+    sources: Texts | None = None
+
+    def __len__(self) -> int:
+        """Return the number of segments."""
+        return len(self.references)
+
+
+class ParallelSegments(Protocol):
+    """Segments of several systems in blocks, in memory (`ParallelTexts`) or in files (`ParallelFiles`).
+
+    Attributes:
+        names: the names of the systems, in the order of the blocks' hypotheses.
+        group_names: by code; complete once all blocks were read.
+        documents_by: what tells documents apart, for people; "unknown" if nothing does.
+        notes: what reading changed, complete once all blocks were read.
+    """
+
+    names: list[str]
+    group_names: list[str]
+    documents_by: str
+    notes: list[str]
+
+    def __iter__(self) -> Iterator[Block]:
+        """Read all blocks once."""
+
+
+class ParallelTexts:
+    """Blocks in memory."""
+
+    def __init__(
+        self, names: Sequence[str], blocks: Sequence[Block], group_names: Sequence[str] = (), documents_by: str = UNKNOWN
+    ) -> None:
+        """Keep the blocks; attributes are those of `ParallelSegments`."""
+        self.names = list(names)
+        self.group_names = list(group_names)
+        self.documents_by = documents_by
+        self.notes: list[str] = []
+        self._blocks = blocks
+
+    def __iter__(self) -> Iterator[Block]:
+        """Go through the blocks."""
+        return (block for block in self._blocks if len(block))

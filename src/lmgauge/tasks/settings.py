@@ -1,0 +1,140 @@
+"""What may be chosen when tasks are scored, as objects that are made once, where a user chooses, and handed on whole.
+
+The keywords of a metric are fields of its class as well, where they are explained: `lmgauge.tasks.BLEU` and its like.
+Nothing heavy is imported, so that the help page of a command needs no more than this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from lmgauge.choices import DEFAULT_SEED, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES, SignificanceTest, UnicodeForm
+from lmgauge.errors import UsageError
+from lmgauge.text.reading_options import ReadingOptions
+
+
+class BleuOptions(TypedDict, total=False):
+    """The options of `BLEU` as keywords."""
+
+    order: int
+    weights: tuple[float, ...] | None
+    smoothing: str
+    smoothing_value: float | None
+    effective_order: bool
+    lowercase: bool
+    tokenizer: str
+    reference_length: str
+
+
+class ChrfOptions(TypedDict, total=False):
+    """The options of `ChrF` as keywords."""
+
+    char_order: int
+    word_order: int
+    beta: float
+    lowercase: bool
+    whitespace: bool
+    eps_smoothing: bool
+
+
+class TerOptions(TypedDict, total=False):
+    """The options of `TER` as keywords."""
+
+    normalized: bool
+    no_punct: bool
+    asian_support: bool
+    case_sensitive: bool
+
+
+class NormalizationOptions(TypedDict, total=False):
+    """The options of `WER` and `CER` as keywords."""
+
+    lowercase: bool
+    remove_punctuation: bool
+    expand_contractions: bool
+    remove_nonwords: bool
+    collapse_spaces: bool
+    unicode_form: UnicodeForm | None
+    standardize: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(ReadingOptions):
+    """How the files of references and outputs are read.
+
+    Attributes:
+        field: field of JSONL, column of TSV or Parquet of the texts (a TSV column without name by its number).
+        reference_fields: those of the references; several give several references. Empty: `field`.
+        id: field that says which segment a record is, where files are not in one order; None: they are.
+        group: what names a segment's group: "file" (with folders), a field of the references, or a file with the name of a
+            group on each line; None: there are no groups.
+        document: what is independent: "file" (with folders), "segment", "unknown", "blank-line" or "heading" (lines of the
+            references), a field of the references or, if these are plain text, of the first system's outputs, or a file with
+            the name of a document on each line; None: each of several text files in folders, otherwise unknown.
+        unit: "line", or "document": a whole file is one segment.
+        format: "text", "jsonl", "tsv" or "parquet" for all files; None: by their names.
+        errors: "fail" or "replace" what is not valid text.
+        keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
+    """
+
+    reference_fields: tuple[str, ...] = ()
+    group: str | None = None
+    keep_bom: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the choices that files cannot.
+
+        Raises:
+            UsageError: lines were to be left out, which would shift one file against another.
+        """
+        if self.errors not in TASK_ERROR_POLICIES:
+            raise UsageError(f"errors {self.errors!r}: give fail or replace, as a line left out would shift all that follow")
+
+
+@dataclass(frozen=True)
+class ComparisonSettings:
+    """How systems are compared with the first one.
+
+    Attributes:
+        test: "randomization" (paired approximate randomization), "bootstrap" (paired), or None to draw nothing at all: no
+            intervals, no p-values.
+        resamples: of the test; None: 1,000 resamples of the bootstrap (40 at least), 10,000 trials of the randomization.
+            Beside the latter, intervals are of 1,000 resamples.
+        seed: same seed, same draws, which are sacreBLEU's.
+        threads: how many to use, all cores if None; no number depends on it.
+    """
+
+    test: SignificanceTest | None = "randomization"
+    resamples: int | None = None
+    seed: int = DEFAULT_SEED
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the test.
+
+        Raises:
+            UsageError: it is unknown.
+        """
+        if self.test is not None and self.test not in SIGNIFICANCE_TESTS:
+            known = ", ".join(SIGNIFICANCE_TESTS)
+            raise UsageError(f"test {self.test!r} is not known; choose from {known}, or None to draw nothing")
+
+
+@dataclass(frozen=True)
+class CorrelationSettings:
+    """Which columns of tables are correlated, and how.
+
+    Attributes:
+        x: column with perplexities.
+        y: column with scores.
+        system: column with the names of systems.
+        log_x: Pearson's r is against the logarithm of x; None: if x is a perplexity by its name.
+        seed: of the random permutations.
+    """
+
+    x: str = "perplexity"
+    y: str = "score"
+    system: str = "system"
+    log_x: bool | None = None
+    seed: int = DEFAULT_SEED

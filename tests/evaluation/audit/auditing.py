@@ -1,0 +1,33 @@
+"""Audits as the tests ask for them: settings by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lmgauge.evaluation.audit import levels, runs
+from lmgauge.evaluation.audit.contamination import OverlapSource
+from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.evaluation.runs import Run
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+
+def audit(
+    model: LanguageModel,
+    corpus: Corpus | Sequence[Segments],
+    *,
+    overlap: OverlapSource | None = None,
+    threads: int | None = None,
+    name: str | None = None,
+    **settings: Any,
+) -> Audit:
+    """Audit a model with `AuditSettings(**settings)`."""
+    return levels.audit(model, corpus, AuditSettings(**settings), overlap=overlap, threads=threads, name=name)
+
+
+def audit_run(run: Run, corpus: Corpus | None, *, overlap: OverlapSource | None = None, **settings: Any) -> Audit:
+    """Audit a run with `AuditSettings(**settings)`."""
+    return runs.audit_run(run, corpus, AuditSettings(**settings), overlap=overlap)

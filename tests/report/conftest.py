@@ -1,0 +1,95 @@
+"""Results whose names and texts try to drive a terminal, one of each kind, and the documents made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.tasks.share import Share
+
+import lmgauge
+from lmgauge.report import (
+    alignments,
+    audit,
+    comparison,
+    correlation,
+    diagnosis,
+    divergence,
+    evaluations,
+    mixture,
+    overlap,
+    recipes,
+    tasks,
+)
+from lmgauge.report.blocks import Document
+from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
+from lmgauge.tasks.comparison import Groups, compare_systems
+from lmgauge.tasks.correlation import correlate
+
+HOSTILE = "x\x1b[31m\x07\x9b1m\u202e\n\t[bold]y[/bold] »z«"
+LONG = HOSTILE + "long" * 30
+LINES = [f"{a} {b} \x1b[2Jc »{d} \u202e{a}{b} [bold]" for a in "abc" for b in "cde" for d in "fgh"]
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Run folders of several models on the same text; the models and the training text stand beside them."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "train.txt").write_text("\n".join(LINES[::2]) + "\n", encoding="utf-8")
+    (folder / "te\x1b[1mst.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    runs = []
+    for kind, order in (("modified-kneser-ney", 2), ("witten-bell", 2), ("mle", 2), ("laplace", 2), ("laplace", 1)):
+        model = lmgauge.train(kind, folder / "train.txt", order=order)  # type: ignore[arg-type]
+        model.save(folder / f"{kind}{order}")
+        runs.append(folder / f"run-{kind}{order}")
+        lmgauge.evaluate(model, folder / "te\x1b[1mst.txt", output=runs[-1])
+    return runs
+
+
+@pytest.fixture(scope="session")
+def results(runs: list[Path]) -> dict[str, Any]:
+    """A result of each kind."""
+    folder = runs[0].parent
+    test, train = folder / "te\x1b[1mst.txt", folder / "train.txt"
+    models = [folder / "modified-kneser-ney2", folder / "witten-bell2"]
+    compared = lmgauge.compare(runs[:3], train=train)
+    items = tuple(replace(item, first=HOSTILE, second=LONG) for item in compared)
+    diagnosed = lmgauge.diagnose(runs[0], train=train, model=models[0], sample_tokens=200)
+    counts = np.array([(8, 10), (9, 10), (7, 9)] * 20, dtype=np.int64)
+    groups = Groups.of_segments(np.arange(60) % 2, [HOSTILE, LONG], [counts, counts - 1])
+    alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
+    points: Any = [[10.0, 20.0, 40.0, 80.0], [4.0, 3.0, 2.5, 1.0]]
+    return {
+        "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
+        "comparison": replace(compared, runs=(HOSTILE, LONG, LONG), items=items),
+        "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
+        "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
+        "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
+        "overlap": lmgauge.overlap(train, [test, train], n=2),
+        "audit": replace(lmgauge.audit(models[0], test), model=LONG),
+        "tasks": compare_systems(Share(), [HOSTILE, LONG], [counts, counts - 1], 1, groups=groups, test="bootstrap"),
+        "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
+        "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
+    }
+
+
+@pytest.fixture(scope="session")
+def documents(results: dict[str, Any]) -> dict[str, Document]:
+    """The document of each result."""
+    return {
+        "evaluations": evaluations.blocks(results["evaluations"], HOSTILE),
+        "comparison": comparison.blocks(results["comparison"]),
+        "recipes": recipes.blocks(results["recipes"]),
+        "diagnosis": diagnosis.blocks(results["diagnosis"]),
+        "divergence": divergence.blocks(results["divergence"]),
+        "overlap": overlap.blocks(results["overlap"]),
+        "audit": audit.blocks(results["audit"]),
+        "mixture": mixture.blocks(HOSTILE, [(HOSTILE, 0.25, 9.5), (LONG, 0.75, float("inf"))], 8.5, [HOSTILE]),
+        "tasks": tasks.blocks(results["tasks"]),
+        "alignments": tuple(alignments.blocks(results["alignments"])),
+        "errors": alignments.error_blocks(errors_by_system(results["alignments"]), 3),
+        "correlation": correlation.blocks(results["correlation"]),
+    }

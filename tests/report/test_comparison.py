@@ -1,0 +1,94 @@
+"""The document of a comparison: the verdict comes first and says all, then figures, agreements, slices and examples."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.report.conftest import HOSTILE, LONG
+
+from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING
+from lmgauge.evaluation.comparison.results import Comparison, Comparisons
+from lmgauge.report import comparison as report
+from lmgauge.report.blocks import Document, Heading, Table, Verdict
+from lmgauge.report.recipes import blocks as recipe_blocks
+from lmgauge.report.terminal import as_text
+
+
+@pytest.fixture(scope="module")
+def comparisons(results: dict[str, Any]) -> Comparisons:
+    found: Comparisons = results["comparison"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def one(comparisons: Comparisons) -> Comparison:
+    """Two models that may be compared and differ."""
+    item: Comparison = replace(comparisons[0], first="A", second="B")
+    return item
+
+
+def verdict(comparisons: Comparisons, item: Comparison, **changes: Any) -> Verdict:
+    document = report.blocks(replace(comparisons, items=(replace(item, **changes),)), details=False)
+    assert isinstance(document[0], Heading)
+    assert isinstance(document[1], Verdict)
+    return document[1]
+
+
+def test_the_verdict_comes_first_and_says_all(comparisons: Comparisons, one: Comparison) -> None:
+    found = verdict(comparisons, one)
+    lead = one.differences[0]
+    assert found.level == "good"
+    assert found.text.startswith(f"Comparable: perplexity {lead.second:.2f} for B, {lead.first:.2f} for A, difference -")
+    assert "% (95 % interval -" in found.text
+    assert found.text.endswith("The difference is real: B is better (p < 0.0001, 27 paired segments).")
+
+
+def test_chance_is_said_with_what_is_needed(comparisons: Comparisons, one: Comparison) -> None:
+    found = verdict(comparisons, one, p_value_holm=0.4, units_needed=270)
+    assert found.level == "unknown"
+    assert "The difference is not significant (p = 0.4000, 27 paired segments)." in found.text
+    assert "about 270 such segments are needed, 10.0 times this text" in found.text
+
+
+def test_doubts_leave_no_verdict(comparisons: Comparisons, one: Comparison) -> None:
+    found = verdict(comparisons, one, doubts=("B: its log-probabilities are not natural logs.",))
+    assert found.level == "unknown"
+    assert "So there is no verdict" in found.text
+
+
+def test_what_cannot_be_compared(comparisons: Comparisons, one: Comparison) -> None:
+    found = verdict(comparisons, one, differences=(), p_value_holm=None, part=NOTHING)
+    assert (found.level, found.text) == ("bad", "Not comparable: nothing of the two can be compared.")
+    part = verdict(comparisons, one, part=EXACT_PART)
+    assert part.text.startswith("Not comparable as a whole; on the exact part: perplexity ")
+    assert "The difference on the part compared is real" in part.text
+
+
+def test_infinite_figures_have_no_test(comparisons: Comparisons, one: Comparison) -> None:
+    lead = replace(one.differences[0], second=math.inf, difference=math.inf, interval=None)
+    found = verdict(comparisons, one, differences=(lead,), p_value_holm=None)
+    assert found.level == "unknown"
+    assert found.text.endswith("∞ for B, 3.59 for A, difference ∞.")
+
+
+def test_verdicts_then_agreements_then_details(comparisons: Comparisons) -> None:
+    document = report.blocks(comparisons)
+    kinds = [type(block).__name__ for block in document]
+    last_verdict = max(i for i, block in enumerate(document) if isinstance(block, Verdict))
+    agreements = [i for i, t in enumerate(document) if isinstance(t, Table) and t.columns[0].title == "what has to agree"]
+    titled = [i for i, block in enumerate(document) if isinstance(block, Table) and block.title]
+    assert kinds[:2] == ["Heading", "Verdict"]
+    assert [last_verdict < agreements[0], agreements[0] < min(titled)] == [True, True]
+
+
+def test_recipes_begin_with_their_verdict(results: dict[str, Any]) -> None:
+    document: Document = recipe_blocks(results["recipes"])
+    assert document[0] == Heading(f"{LONG} compared with {HOSTILE}")
+    assert isinstance(document[1], Verdict)
+    assert "perplexity: difference +" in document[1].text
+    assert "The difference of the recipes is not significant (p = 0." in document[1].text
+    real = recipe_blocks([replace(results["recipes"][0], first="A", second="B", p_value_holm=0.001)])
+    assert "is real: recipe A is better (p = 0.0010)" in as_text(real).replace("\n", " ")

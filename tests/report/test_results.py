@@ -1,0 +1,143 @@
+"""What the documents of the other results say: figures, marks, conclusions, charts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.report.conftest import HOSTILE
+
+from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
+from lmgauge.report import alignments, audit, correlation, diagnosis, divergence, mixture, overlap
+from lmgauge.report.blocks import ChartData, Document, Number, Range, Table, Verdict
+from lmgauge.report.terminal import as_text
+from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, align
+from lmgauge.tasks.correlation import correlate
+
+
+def table(document: Document, title: str) -> Table:
+    return next(block for block in document if isinstance(block, Table) and block.title.startswith(title))
+
+
+def charts(document: Document) -> dict[str, ChartData]:
+    return {block.title.split(":")[0]: block for block in document if isinstance(block, ChartData)}
+
+
+def test_a_diagnosis_has_the_data_of_its_charts(results: dict[str, Any]) -> None:
+    curve = InformationCurve((1, 2), (0.5, -0.1), (0.25, 0.0), 0.01, 100, 1, 20, 30)
+    document = diagnosis.blocks(replace(results["diagnosis"], information=curve))
+    found = charts(document)
+    (points,) = found["calibration"].series
+    assert points.x == tuple(
+        cell.value for cell in table(document, "calibration").columns[2].cells if isinstance(cell, Number)
+    )
+    far = found["how far back the text tells what comes"]
+    assert [(series.name, series.x, series.y) for series in far.series] == [
+        ("text", (1, 2), (0.5, -0.1)),
+        ("sampled", (1, 2), (0.25, 0.0)),
+    ]
+    assert (far.x_unit, far.y_unit) == ("tokens", "bits")
+    assert "bits per byte by occurrences in training" in found
+    bars = as_text([table(document, "how far back")]).splitlines()[3:5]
+    assert [line.count("█") for line in bars] == [16 + 8, 0]
+
+
+def test_a_diagnosis_sets_the_model_off_from_the_baselines(results: dict[str, Any]) -> None:
+    baselines = table(diagnosis.blocks(results["diagnosis"]), "what the number is worth")
+    (own,) = baselines.bold
+    assert baselines.columns[3].cells[own] == "the model"
+    assert baselines.columns[2].cells[own] == ""
+
+
+def test_a_diagnosis_without_finite_bits(results: dict[str, Any]) -> None:
+    found = results["diagnosis"]
+    infinite = replace(found.evaluation, bits_per_byte=math.inf, bits_per_byte_is_bound=True, perplexity_without_zeros=None)
+    shown = as_text(diagnosis.blocks(replace(found, evaluation=infinite)), 120)
+    assert "≥ ∞" not in shown
+    assert "beyond the – bits a byte" in shown
+
+
+def test_a_divergence_has_a_row_for_each_figure(results: dict[str, Any]) -> None:
+    found = results["divergence"]
+    names, values, ends = next(block for block in divergence.blocks(found) if isinstance(block, Table)).columns
+    assert names.cells[0] == "KL(A || B), nats"
+    assert values.cells[0] == Number(found.kl_ab_nats.value, 6)
+    assert ends.cells[0] == Range(found.kl_ab_nats.interval.low, found.kl_ab_nats.interval.high, 6)
+    agreement = list(names.cells).index("top-1 agreement, %")
+    assert values.cells[agreement] == Number(100 * found.top_1_agreement.value, 2)
+
+
+def test_where_models_are_furthest_apart(results: dict[str, Any]) -> None:
+    shown = as_text(divergence.blocks(results["divergence"]))
+    assert "furthest apart at segment 4, event 3" in shown
+    assert "B's most probable  '\\x1b[2Jc', p = 0.8253" in shown
+    alike = replace(results["divergence"], worst=replace(results["divergence"].worst, kl_nats=0.0))
+    assert "furthest" not in as_text(divergence.blocks(alike))
+
+
+def test_an_overlap_shows_passages_on_both_sides(results: dict[str, Any]) -> None:
+    shown = as_text(overlap.blocks(results["overlap"]), 200)
+    assert "contaminated segments  41 of 41 (100.00 %)" in shown
+    assert "Passages, 36 of 36" in shown
+    assert "\n    = " in shown
+
+
+def test_many_groups_are_cut_and_counted(results: dict[str, Any]) -> None:
+    found = results["overlap"]
+    many = replace(found, groups=[replace(found.groups[0], name=str(i)) for i in range(45)])
+    groups = table(overlap.blocks(many), "By test text")
+    assert len(groups.rows) == 40
+    assert groups.footnotes == ("and 5 more, with smaller shares: --json has them all",)
+
+
+def test_an_audit_ends_with_its_conclusion(results: dict[str, Any]) -> None:
+    document = audit.blocks(results["audit"])
+    assert isinstance(document[-1], Verdict)
+    assert document[-1].level == "good"
+    checks = next(block for block in document if isinstance(block, Table))
+    assert checks.columns[0].cells[checks.bold[0]] == "1 coverage"
+    failed = replace(results["audit"], checks=tuple(replace(check, verdict="FAIL") for check in results["audit"].checks))
+    assert audit.blocks(failed)[-1].level == "bad"  # type: ignore[union-attr]
+
+
+def test_a_mixture_sums_up_its_weights() -> None:
+    (weights,) = mixture.blocks("mixed", [("a", 0.25, 9.5), ("b", 0.75, math.inf)], 8.5)
+    assert isinstance(weights, Table)
+    assert as_text([weights]).splitlines()[2:] == [
+        "a       0.2500                 9.500",
+        "b       0.7500                     ∞",
+        "mixed   1.0000                 8.500",
+    ]
+    assert "held-out" not in as_text(mixture.blocks("mixed", [("a", 1.0, None)], None, ["weights given"]))
+
+
+def test_a_correlation_begins_with_its_verdict() -> None:
+    names = [str(i) for i in range(8)]
+    document = correlation.blocks(correlate(names, [float(i) for i in range(8, 0, -1)], [i**2 + 0.5 for i in range(8)]))
+    assert document[0] == Verdict("good", "Systems with a higher score tend to have a lower perplexity (p < 0.0001).")
+    assert charts(document)["score against perplexity"].series[0].x == tuple(float(i) for i in range(8, 0, -1))
+
+
+def test_segments_without_errors_are_left_out() -> None:
+    right = AlignedSegment(0, "one", align("a b", "a b"))
+    assert list(alignments.blocks([right])) == []
+    shown = as_text(alignments.blocks([right, AlignedSegment(1, "one", align("a b", "a c"))]))
+    assert shown.splitlines() == [
+        "segment 2 of one: 1 substituted, 0 deleted, 0 inserted, 1 right",
+        "REF:  a b",
+        "HYP:  a c",
+        "EVAL:   S",
+    ]
+
+
+def test_systems_without_errors_have_none() -> None:
+    assert as_text(alignments.error_blocks({HOSTILE: ErrorCounts()}, 3)).endswith("\nnone")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_alignments_continue_on_new_lines(width: int) -> None:
+    long = AlignedSegment(0, "one", align("word " * 40, "word " * 39 + "ward"))
+    shown = as_text(alignments.blocks([long]), width)
+    assert max(map(len, shown.splitlines())) <= width
