@@ -66,7 +66,14 @@ class Correlation:
 
     def __str__(self) -> str:
         """Return one line: the coefficients with what is known of each, and the notes."""
-        head = f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {self._figures()}"
+        shown = [
+            f"{name} {value:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
+            for name, value, ends in self.coefficients
+        ]
+        if self.p_value is not None:
+            shown.insert(1, f"p = {self.p_value:.3g} ({'exact' if self.exact else f'{PERMUTATIONS:,} permutations'})")
+        figures = ", ".join(shown) if self.spearman is not None else "no correlation"
+        head = f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {figures}"
         return "; ".join(filter(None, (head, self.independence, *self.notes)))
 
     @property
@@ -79,17 +86,16 @@ class Correlation:
             "score is does not enter"
         )
 
-    def _figures(self) -> str:
-        if self.spearman is None:
-            return "no correlation"
-        parts = [f"Spearman's rho {self.spearman:.3f}{_bounds(self.spearman_interval)}"]
-        if self.p_value is not None:
-            parts.append(f"p = {self.p_value:.3g} ({'exact' if self.exact else f'{PERMUTATIONS:,} permutations'})")
-        if self.kendall is not None:
-            parts.append(f"Kendall's tau-b {self.kendall:.3f}{_bounds(self.kendall_interval)}")
-        if self.pearson is not None:
-            parts.append(f"Pearson's r {self.pearson:.3f} (against {'log ' if self.log_x else ''}{self.x_name})")
-        return ", ".join(parts)
+    @property
+    def coefficients(self) -> list[tuple[str, float, tuple[float, float] | None]]:
+        """Name, value and 95 % interval of each coefficient there is."""
+        pearson = f"Pearson's r{' with the logarithm' * self.log_x}"
+        known = (
+            ("Spearman's rho", self.spearman, self.spearman_interval),
+            ("Kendall's tau-b", self.kendall, self.kendall_interval),
+            (pearson, self.pearson, None),
+        )
+        return [(name, value, interval) for name, value, interval in known if value is not None]
 
     def rows(self) -> list[Row]:
         """Return a row for each system, to plot: system, x, y, rank_x, rank_y, rank_difference.
@@ -147,8 +153,7 @@ def correlate(
         raise UsageError(f"seed: {seed} is negative; give 0 or more")
     log_x = any(word in x_name.lower() for word in ("perplexity", "ppl")) if log_x is None else log_x
     _check(systems, x, y, x_name, y_name, log_x)
-    left, right = np.array(x, dtype=np.float64), np.array(y, dtype=np.float64)
-    n = len(left)
+    left, right, n = np.array(x, dtype=np.float64), np.array(y, dtype=np.float64), len(x)
     rho, tau = spearman_rho(left, right), kendall_tau_b(left, right)
     finite = bool(np.isfinite(left).all() and np.isfinite(right).all())
     tested = rank_permutation_p_value(left, right, PERMUTATIONS, seed)
@@ -212,10 +217,6 @@ def _notes(x: list[float], y: list[float], x_name: str, y_name: str, rho: float 
     return tuple(notes)
 
 
-def _bounds(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
-
-
 def paired_columns(
     x_rows: Sequence[Mapping[str, Any]],
     y_rows: Sequence[Mapping[str, Any]],
@@ -244,14 +245,8 @@ def paired_columns(
             f"no system is in both tables: {x} is given for {_some(list(first))}, {y} for {_some(list(second))}; "
             "the names must be the same"
         )
-    notes = [
-        f"left out, without {missing}: {_some(alone)}"
-        for missing, alone in (
-            (y, [name for name in first if name not in second]),
-            (x, [n for n in second if n not in first]),
-        )
-        if alone
-    ]
+    alone = ((y, [name for name in first if name not in second]), (x, [name for name in second if name not in first]))
+    notes = [f"left out, without {missing}: {_some(systems)}" for missing, systems in alone if systems]
     return names, [first[name] for name in names], [second[name] for name in names], notes
 
 

@@ -113,17 +113,10 @@ def merged(streams: Sequence[References]) -> References:
     """
     if len(streams) == 1:
         return streams[0]
-    if all(len(stream.texts) == len(stream) for stream in streams):
-        return References.of_streams([stream.texts for stream in streams])
-    texts = [stream.texts.encoded() for stream in streams]
-    bounds = [stream.offsets.tolist() for stream in streams]
-    whole: list[bytes] = []
-    offsets = [0]
-    for i in range(len(streams[0])):
-        for encoded, at in zip(texts, bounds, strict=True):
-            whole.extend(encoded[at[i] : at[i + 1]])
-        offsets.append(len(whole))
-    return References(Texts.of_bytes(whole), np.array(offsets, dtype=np.int64))
+    texts = Texts.of_bytes([text for stream in streams for text in stream.texts.encoded()])
+    segments = np.concatenate([np.repeat(np.arange(len(stream)), np.diff(stream.offsets)) for stream in streams])
+    order = np.argsort(segments, kind="stable")
+    return References(texts.picked(order), np.sum([stream.offsets for stream in streams], axis=0))
 
 
 def unequal(cursors: Sequence[Cursor]) -> str:

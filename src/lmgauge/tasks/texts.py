@@ -47,12 +47,8 @@ class Texts:
         >>> Texts.of_strings(["the", "cat"]).ends.tolist()
         [3, 6]
         """
-        if not isinstance(strings, Iterable) or isinstance(strings, (Mapping, Set)):
-            raise UsageError(f"a list with a {what} for each segment is needed, not {type(strings).__name__}")
-        if isinstance(strings, (str, bytes)):
-            raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
-        encoded = [_encoded(text, what, i) for i, text in enumerate(strings)]
-        return cls.of_bytes(encoded)
+        _check_list(strings, what)
+        return cls.of_bytes([_encoded(text, what, i) for i, text in enumerate(strings)])
 
     @classmethod
     def of_bytes(cls, encoded: Sequence[bytes]) -> Texts:
@@ -150,6 +146,13 @@ class Texts:
         return self.mapped_together(str.lower)
 
 
+def _check_list(values: object, what: str) -> None:
+    if isinstance(values, (str, bytes)):
+        raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
+    if not isinstance(values, Iterable) or isinstance(values, (Mapping, Set)):
+        raise UsageError(f"a list with a {what} for each segment is needed, not {type(values).__name__}")
+
+
 def _encoded(text: str, what: str, i: int) -> bytes:
     if not isinstance(text, str):
         raise UsageError(f"{what} {i + 1} is {type(text).__name__}, not a string")
@@ -182,21 +185,6 @@ class References:
         return cls(texts, np.arange(len(texts) + 1, dtype=np.int64))
 
     @classmethod
-    def of_streams(cls, streams: Sequence[Texts]) -> References:
-        """Return references that come as one list (file) each, all of the same length.
-
-        Args:
-            streams: each has one reference for every segment.
-
-        >>> References.of_streams([Texts.of_strings(["a"]), Texts.of_strings(["b"])]).texts.strings()
-        ['a', 'b']
-        """
-        if len(streams) == 1:
-            return cls.single(streams[0])
-        whole = [text for texts in zip(*(stream.encoded() for stream in streams), strict=True) for text in texts]
-        return cls(Texts.of_bytes(whole), np.arange(len(streams[0]) + 1, dtype=np.int64) * len(streams))
-
-    @classmethod
     def of_lists(cls, references: Sequence[str | Sequence[str | None]]) -> References:
         """Return references as Python has them: a string for each segment, or a list of strings; None in a list is absent.
 
@@ -210,11 +198,7 @@ class References:
         >>> References.of_lists(["a", ["b", None, "c"]]).offsets.tolist()
         [0, 1, 3]
         """
-        if not isinstance(references, Iterable) or isinstance(references, (Mapping, Set)):
-            kind = type(references).__name__
-            raise UsageError(f"references: a list with a string, or a list of strings, for each segment, not {kind}")
-        if isinstance(references, (str, bytes)):
-            raise UsageError("references is one string: give a list with a string, or a list of strings, for each segment")
+        _check_list(references, "reference (or a list of them)")
         flat: list[str] = []
         offsets = [0]
         for i, one in enumerate(references):

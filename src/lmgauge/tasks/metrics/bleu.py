@@ -24,10 +24,9 @@ from lmgauge._kernels import _native
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS
 from lmgauge.errors import UsageError
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
-from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
-from lmgauge.version import __version__
 
 LARGEST_VALUE = 1e6
 LARGEST_ORDER = 64
@@ -219,15 +218,8 @@ class BleuScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ... (per cent)."""
-        parts: dict[str, Any] = {
-            "metric": self.metric,
-            "score": self.score,
-            "brevity_penalty": self.brevity_penalty,
-            "ratio": self.ratio,
-            "hypothesis_length": self.hypothesis_length,
-            "reference_length": self.reference_length,
-            "order": self.order,
-        }
+        names = ("metric", "score", "brevity_penalty", "ratio", "hypothesis_length", "reference_length", "order")
+        parts = {name: getattr(self, name) for name in names}
         for name, values in (("precision", self.precisions), ("count", self.counts), ("total", self.totals)):
             parts |= {f"{name}_{n}": value for n, value in enumerate(values, 1)}
         return parts | {"signature": self.signature}
@@ -332,15 +324,8 @@ class BLEU(CompiledMetric):
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
         """Return what counts lengths, matches and n-grams; an average reference length in parts of 1/720720 of a word."""
         length = REFERENCE_LENGTHS.index(self.reference_length)
-
-        def count(begin: int, end: int, out: Statistics) -> None:
-            _native.bleu_statistics(
-                hypotheses.arrays,
-                references.texts.arrays,
-                *(references.offsets, self.order, length, begin, end, out.reshape(-1)),
-            )
-
-        return count
+        texts = (hypotheses.arrays, references.texts.arrays, references.offsets, self.order, length)
+        return lambda begin, end, out: _native.bleu_statistics(*texts, begin, end, out.reshape(-1))
 
     def scores(self, sums: Floats) -> Floats:
         """Return BLEU of each row of sums.
@@ -394,11 +379,8 @@ class BLEU(CompiledMetric):
         >>> BLEU(lowercase=True).signature(1).rpartition("|version")[0]
         'nrefs:1|case:lc|eff:no|tok:13a|smooth:exp'
         """
-        keys = reference_key(references) | (choices or {})
-        keys["case"] = "lc" if self.lowercase else "mixed"
-        keys["eff"] = "yes" if self.effective_order else "no"
-        keys["tok"] = tokenizer_signature(self.tokenizer)
-        keys["smooth"] = self._smoothing_name()
+        keys: dict[str, str | bool] = {"case": "lc" if self.lowercase else "mixed", "eff": self.effective_order}
+        keys |= {"tok": tokenizer_signature(self.tokenizer), "smooth": self._smoothing_name()}
         if self.order != BLEU.order:
             keys["order"] = str(self.order)
         if self.weights is not None and not self.uniform_weights:
@@ -407,8 +389,7 @@ class BLEU(CompiledMetric):
             keys["reflen"] = self.reference_length
         if self.tokenizer == "intl":
             keys["unicode"] = regex_unicode_version()
-        keys |= {"version": SACREBLEU_VERSION, "lmgauge": __version__}
-        return signature_of(keys)
+        return self.signature_with(references, choices, keys | {"version": SACREBLEU_VERSION})
 
     def _smoothing_name(self) -> str:
         if self.smoothing not in ("floor", "add-k"):
