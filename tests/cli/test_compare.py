@@ -73,7 +73,7 @@ def test_details_are_left_out_on_request_and_for_many(made: Path) -> None:
 
 def test_words_and_characters(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-ch").stdout
-    assert "perplexity: NOT comparable: events differs (25 words / 74 characters)" in shown
+    assert "perplexity: NOT comparable: events differ (25 words / 74 characters)" in shown
     assert "NOT comparable: kn: a lower bound only (unseen words)" in shown
     assert "nearest comparable figure: bits per byte where" in shown
     assert "compared below: 69 of 74 bytes (93.2 %)" in shown  # without " bird"
@@ -192,7 +192,7 @@ def test_from_another_folder_the_text_is_found_beside_the_run(folder: Path, monk
 def test_strict(made: Path) -> None:
     ok("compare", "--strict", made / "run-kn", made / "run-wb")
     told = refused("compare", "--strict", made / "run-kn", made / "run-ch", code=1)
-    assert "perplexity of ch and kn may not be compared: events differs" in told
+    assert "perplexity of ch and kn may not be compared: events differ" in told
     told = refused("compare", "--strict", "--metric", "bits_per_byte", made / "run-kn", made / "run-ch", code=1)
     assert "bits_per_byte of ch and kn may not be compared: kn: a lower bound only" in told
     told = refused("compare", "--strict", made / "run-kn", made / "run-wb", made / "run-ch", code=1)

@@ -161,10 +161,10 @@ class Evaluator:
         )
 
 
-def _documents(sums: SegmentSums, origin: Origin, given: tuple[Ints | None, str] | None) -> tuple[Ints | None, str]:
+def _documents(sums: SegmentSums, origin: Origin, stated: tuple[Ints | None, str] | None) -> tuple[Ints | None, str]:
     """Return the document of each segment of a tally, or None, and what tells them apart."""
-    if given is not None:
-        return None if given[0] is None else given[0][sums.segments], given[1]
+    if stated is not None:
+        return None if stated[0] is None else stated[0][sums.segments], stated[1]
     return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table
 
 
@@ -250,7 +250,7 @@ def evaluate(
         models: what to evaluate.
         corpus: the text.
         names: what to call the models; their labels if not given.
-        by_group: also evaluate each group of segments (by file, or by the field the corpus was told).
+        by_group: also evaluate each group of segments (by file, or by the field that the corpus names).
         threads: how many; no number depends on it.
         spans: whether batches carry byte spans; `watch` may need them.
         watch: called with the model's index, the segments, their rows, and the sums of these, e.g. to write the table.

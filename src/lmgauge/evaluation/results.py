@@ -1,4 +1,4 @@
-"""What an evaluation found: one object a model (and group), which prints, and turns into dicts and data frames."""
+"""The result of an evaluation: one object a model (and group), which prints, and turns into dicts and data frames."""
 
 from __future__ import annotations
 

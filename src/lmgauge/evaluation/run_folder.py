@@ -201,7 +201,7 @@ class RunFolders:
         self._folders: list[Path] = []
         self._writers: list[ScoreWriter] = []
         self._unfinished = Path(output).parent / f".{Path(output).name}.unfinished"
-        self._kept: list[ScoresJournal] = []
+        self._journals: list[ScoresJournal] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
@@ -219,8 +219,8 @@ class RunFolders:
             return
         self._lock()
         for number, model in enumerate(models):
-            if isinstance(model, KeepsJournal) and (work := model.keep_journal(self._unfinished / f"{number}.scores")):
-                self._kept.append(work)
+            if isinstance(model, KeepsJournal) and (journal := model.keep_journal(self._unfinished / f"{number}.scores")):
+                self._journals.append(journal)
 
     def _lock(self) -> None:
         """Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
@@ -240,16 +240,16 @@ class RunFolders:
     @property
     def kept(self) -> int:
         """Events whose scores are kept for a run that goes on from here."""
-        return sum(work.scores for work in self._kept)
+        return sum(journal.scores for journal in self._journals)
 
     @property
     def resumed(self) -> int:
         """Events whose scores an earlier, killed run had kept."""
-        return sum(work.taken for work in self._kept)
+        return sum(journal.taken for journal in self._journals)
 
     def __exit__(self, *error: Any) -> bool | None:
-        for work in self._kept:
-            work.close()
+        for journal in self._journals:
+            journal.close()
         handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
         if error[0] is None or not self.kept:
             shutil.rmtree(self._unfinished, ignore_errors=True)

@@ -142,6 +142,8 @@ def _row(parts: list[tuple[str, str, str]], gap: str) -> tuple[str, str, str]:
 
 def _visible(text: str) -> str:
     """Return the text, with what would break the lines spelled out."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -69,5 +69,5 @@ def notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices
     if part == SHARED_EVENTS and len(vocabularies) > 1:
         yield (
             "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
-            "with fewer words is favoured here"
+            "with fewer words is favored here"
         )

@@ -110,8 +110,8 @@ class Baselines:
         ]
         for name, (what, compressor) in self._compressors.items():
             bits.append((name, what, 8.0 * (self._compressed[name] + len(compressor.flush()))))
-        found = [Baseline(name, what, value, value / size) for name, what, value in bits]
-        return tuple(sorted(found, key=lambda baseline: (baseline.bits, baseline.name)))
+        baselines = [Baseline(name, what, value, value / size) for name, what, value in bits]
+        return tuple(sorted(baselines, key=lambda baseline: (baseline.bits, baseline.name)))
 
     def _word_nats(self) -> float:
         return unigram_nats(self._words) + unigram_nats(self._gaps)
@@ -206,7 +206,7 @@ def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
     window = _LARGEST_DICTIONARY if size is None else min(max(size, _SMALLEST_DICTIONARY), _LARGEST_DICTIONARY)
     preset = 9 | lzma.PRESET_EXTREME
     filters = [{"id": lzma.FILTER_LZMA2, "preset": preset, "dict_size": window}]
-    found: dict[str, tuple[str, Any]] = {
+    compressors: dict[str, tuple[str, Any]] = {
         "gzip -9": ("LZ77 and Huffman codes", zlib.compressobj(9, zlib.DEFLATED, 31)),
         "bzip2 -9": ("Burrows-Wheeler transform", bz2.BZ2Compressor(9)),
         "xz -9e": ("LZ77 and range coding", lzma.LZMACompressor(lzma.FORMAT_XZ, filters=filters)),
@@ -214,7 +214,7 @@ def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
     try:
         import zstandard
     except ImportError:
-        return found
+        return compressors
     parameters = zstandard.ZstdCompressor(level=19)
-    found["zstd -19"] = ("LZ77 and finite-state entropy codes", parameters.compressobj())
-    return found
+    compressors["zstd -19"] = ("LZ77 and finite-state entropy codes", parameters.compressobj())
+    return compressors

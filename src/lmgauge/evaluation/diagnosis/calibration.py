@@ -409,8 +409,8 @@ class _Collector:
             return None, None
         _, first, segment = np.unique(np.array(self._segments), return_index=True, return_inverse=True)
         documents = np.array(self._documents)[first] if self._documents else None
-        found = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), documents)
-        interval = None if found is None else found.interval()
+        over = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), documents)
+        interval = None if over is None else over.interval()
         return float(excess.mean()), None if interval is None else (interval.low, interval.high)
 
 
@@ -425,13 +425,13 @@ def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple
     0.25
     """
     codes = np.maximum(np.ceil(confidence * CONFIDENCE_BINS).astype(np.int64) - 1, 0).clip(max=CONFIDENCE_BINS - 1)
-    found, error = [], 0.0
+    bins, error = [], 0.0
     for k in np.unique(codes).tolist():
         inside = codes == k
         mean, accuracy, count = float(confidence[inside].mean()), float(right[inside].mean()), int(inside.sum())
-        found.append(Confidence(k / CONFIDENCE_BINS, (k + 1) / CONFIDENCE_BINS, count, mean, accuracy))
+        bins.append(Confidence(k / CONFIDENCE_BINS, (k + 1) / CONFIDENCE_BINS, count, mean, accuracy))
         error += count / len(codes) * abs(mean - accuracy)
-    return tuple(found), error
+    return tuple(bins), error
 
 
 def _bins(table: Floats, edges: list[tuple[float, float]]) -> tuple[Bin, ...]:

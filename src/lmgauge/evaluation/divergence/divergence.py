@@ -327,15 +327,15 @@ class _Summary:
 def _quantiles(values: Floats) -> dict[str, float]:
     """Return quantiles by percent, interpolated linearly (method 7 of Hyndman & Fan 1996); NaN left out."""
     ordered = np.sort(values[~np.isnan(values)])
-    found: dict[str, float] = {}
+    quantiles: dict[str, float] = {}
     for percent in QUANTILES if len(ordered) else ():
         place = percent / 100 * (len(ordered) - 1)
         low, share = ordered[int(place)], place % 1
         # Not low + share * (high - low) as it is: between infinities there is no way.
-        found[f"{percent:g}"] = float(
+        quantiles[f"{percent:g}"] = float(
             low if not share else low + share * (ordered[int(place) + 1] - low) if low < np.inf else low
         )
-    return found
+    return quantiles
 
 
 def _notes(rows: Floats, drawn: Drawn, names: tuple[str, str]) -> Iterator[str]:

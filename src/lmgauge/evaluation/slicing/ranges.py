@@ -1,7 +1,7 @@
-"""Tables of different tokenizers, laid on the bytes of one text: the stretches whose boundaries they share.
+"""Tables of different tokenizers, laid on the bytes of one text: the aligned spans whose boundaries they share.
 
-A span of one tokenizer may begin or end inside a span of another. What can be told apart in both are the stretches
-between the boundaries they have in common; every event lies in exactly one, so sums over stretches add up to the whole.
+A span of one tokenizer may begin or end inside a span of another. What both tell apart are the aligned spans
+between the boundaries they have in common; every event lies in exactly one, so sums over aligned spans add up to the whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Stretches of the segments of a block, in order, that tile them; all tables have boundaries at their ends.
+    """Aligned spans of the segments of a block, in order, that tile them; all tables have boundaries at their ends.
 
     Attributes:
         segment: int64 [n], number of the segment within the block.
@@ -80,9 +80,9 @@ def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Rang
 
 
 def _distinct(rising: Ints) -> Ints:
-    kept = np.ones(len(rising), bool)
-    kept[:-1] = rising[1:] != rising[:-1]
-    return rising[kept]
+    last = np.ones(len(rising), bool)
+    last[:-1] = rising[1:] != rising[:-1]
+    return rising[last]
 
 
 def _with_line_ends(boundaries: Ints, chosen: NDArray[np.bool_]) -> Ints:
@@ -214,8 +214,8 @@ def unescaped(token: str) -> str:
         >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
         ('<unk>', '<unk>', '<<unk>')
     """
-    found = _BRACKETED.fullmatch(token)
-    return token[1:-1] if found and len(found[1]) == len(found[2]) > 1 else token
+    match = _BRACKETED.fullmatch(token)
+    return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token
 
 
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:

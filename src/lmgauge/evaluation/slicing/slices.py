@@ -1,4 +1,4 @@
-"""What a stretch of text is: its class, how often its word occurs in training, where it stands. All from the source text."""
+"""What a range of text is: its class, how often its word occurs in training, where it stands. All from the source text."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def byte_classes(block: Segments) -> NDArray[np.uint8]:
     classes = of_point[points]
     if len(points) < len(block.data):
         classes = classes[np.cumsum(is_character_start(block.data)) - 1]
-    for found in _URL.finditer(text):
-        classes[found.start() : found.end()] = URL
+    for match in _URL.finditer(text):
+        classes[match.start() : match.end()] = URL
     return classes
 
 
@@ -98,9 +98,9 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
         before = np.concatenate(([0], np.cumsum(classes == code)))
         counts[:, code] = before[ends] - before[starts]
     counts[:, WHITE] = 0
-    found: Codes = np.argmax(counts, axis=1)
-    found[counts.max(axis=1) == 0] = WHITE
-    return found
+    of_range: Codes = np.argmax(counts, axis=1)
+    of_range[counts.max(axis=1) == 0] = WHITE
+    return of_range
 
 
 def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
@@ -167,8 +167,8 @@ def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
     """
     bands = np.searchsorted([0, 1, 9, 99, 999, 9999], block_counts, side="left")
     codes: Codes = np.full(len(words), len(FREQUENCY_BANDS) - 1, np.int64)
-    found = words >= 0
-    codes[found] = bands[words[found]]
+    in_word = words >= 0
+    codes[in_word] = bands[words[in_word]]
     return codes
 
 

@@ -55,7 +55,14 @@ class GgufTokenizer:
         self._adds_space = self._spelled(network.tokenize(b"a")) == b" a"
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`."""
+        """Return the tokens of `segments`.
+
+        Args:
+            segments: n segments of text.
+
+        Returns:
+            Tokens with their byte spans, segment after segment.
+        """
         by_segment: list[list[int]] = []
         spans: list[int] = []
         lossy = np.zeros(len(segments), bool)
@@ -72,7 +79,11 @@ class GgufTokenizer:
         return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, np.array(spans, np.int64), lossy)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are."""
+        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are.
+
+        Args:
+            tokens: n strings of the vocabulary.
+        """
         known = [self._ids.get(token, NO_ID) for token in tokens]
         parts = [token.encode() if i == NO_ID else self._piece(i) for token, i in zip(tokens, known, strict=True)]
         whole = b"".join(parts)
@@ -106,6 +117,9 @@ class GgufTokenizer:
 
 def gguf_tokens(network: GgufNetwork) -> TokenMap:
     """Return tokens and ids of a GGUF file.
+
+    Args:
+        network: the opened file.
 
     Raises:
         ModelFileError: the header is damaged, or the file has no vocabulary.
@@ -153,6 +167,9 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
 def tokenizer_digest(path: Path) -> str:
     """Return SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits.
 
+    Args:
+        path: the file, of which only the bytes of the header are read.
+
     Raises:
         ModelFileError: the header is damaged, or of a version that is not known.
     """
@@ -169,7 +186,7 @@ def _settings(path: Path) -> Iterator[tuple[bytes, bytes]]:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             magic, version, _, count = _HEAD.unpack_from(data, 0)
             if magic != MAGIC or version not in _VERSIONS or count > _MOST_SETTINGS:
-                raise ModelFileError(f"{path}: not a GGUF file of version 2 or 3, or damaged")
+                raise ValueError("not a GGUF file of version 2 or 3, or damaged")
             at = _HEAD.size
             for _ in range(count):
                 end = _after_string(data, at)

@@ -64,7 +64,16 @@ def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling."""
+    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling.
+
+    Args:
+        pieces: the tokens.
+        text: the text, UTF-8 bytes.
+
+    Example:
+        >>> approximate(["the", "cat"], b"a cat.")
+        [0, 6]
+    """
     at, ends = 0, []
     for piece in pieces:
         for candidate in _spellings(piece):
@@ -222,7 +231,7 @@ class _Walk:
         self._most += _MOST_HIDDEN
 
     def _close(self, begin: int) -> None:
-        """Ends the tokens that hid the bytes before `begin`."""
+        """End the tokens that hid the bytes before `begin`."""
         count, hidden = self._open, begin - self._at
         bytewise = hidden == count
         self.ends += [self._at + i + 1 if bytewise else begin for i in range(count)]
@@ -257,7 +266,7 @@ class _Walk:
 
 
 def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
-    """What a token shows, in its possible spellings, and what it hides (None); nothing for a token shown as nothing."""
+    """Return what a token shows, in its possible spellings, and what it hides (None); [] for a token shown as nothing."""
     if isinstance(piece, bytes) or not _NO_TEXT.search(piece):
         return [_spellings(piece)] if isinstance(piece, bytes) or piece else []
     parts: list[tuple[bytes, ...] | None] = []
@@ -289,7 +298,7 @@ def _spellings(piece: Piece) -> tuple[bytes, ...]:
 
 
 def _byte_level_alphabet() -> dict[str, int]:
-    """The characters that byte-level vocabularies write bytes with (Radford et al. 2019); printable ones are their own."""
+    """Return the characters that stand for bytes in byte-level vocabularies (Radford et al. 2019)."""
     printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [value for value in range(256) if value not in printable]
     return {chr(value): value for value in printable} | {chr(256 + i): value for i, value in enumerate(others)}

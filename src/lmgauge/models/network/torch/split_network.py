@@ -49,7 +49,9 @@ class SplitNetwork:
         with self.ready():
             self._refuse_what_sees_later_tokens()
             self.output = self._probe()
-            self.recurrent = bool(getattr(network, "takes_state", False))
+            # Model folders may carry older code of ours, without this trait; --trust-remote-code runs it.
+            ours = str(network.config.model_type).startswith("lmgauge_")
+            self.recurrent = bool(getattr(network, "takes_state", ours))
             self.caches = not self.recurrent and self._keeps_keys_and_values()
 
     @contextmanager
@@ -89,7 +91,7 @@ class SplitNetwork:
 
     @torch.inference_mode()
     def _refuse_what_sees_later_tokens(self) -> None:
-        """Some networks load as causal ones and are not, such as BERT: their figures would not be perplexities."""
+        """Refuse networks that load as causal ones and are not, such as BERT: their figures would not be perplexities."""
         ids = self._probed_ids()
         other, half = ids.clone(), ids.shape[1] // 2
         other[:, half:] = ids[:, : ids.shape[1] - half]
@@ -124,6 +126,9 @@ class SplitNetwork:
 
         Returns:
             [batch, length, hidden], in the network's dtype.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
@@ -138,6 +143,9 @@ class SplitNetwork:
 
         Returns:
             float64 [n].
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         if self.output is not None:
             states = self.states(ids)
@@ -155,6 +163,9 @@ class SplitNetwork:
 
         Returns:
             float64 [n], nats, and the state after the last id.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         output = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
         if self.output is not None:
