@@ -106,7 +106,7 @@ class Alignment:
         """Return the three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
 
         Args:
-            width: begin new lines where these would get wider than so many columns; None: never.
+            width: the most columns of a line, after which new ones begin; None: no limit.
 
         >>> align("a b c", "a c").lines(10)
         [('REF:  a b', 'HYP:  a *', 'EVAL:   D'), ('REF:  c', 'HYP:  c', 'EVAL:')]

@@ -20,12 +20,11 @@ from lmgauge.numerics.correlation import (
     spearman_interval,
     spearman_rho,
 )
+from lmgauge.readable import first_few
 from lmgauge.tasks.settings import CorrelationSettings
 from lmgauge.tasks.tables import Row
 
 PERMUTATIONS = 100_000
-# Named in a note, of the systems that only one table has; of more a number is given.
-NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -242,17 +241,12 @@ def paired_columns(
     names = [name for name in second if name in first]
     if not names:
         raise InputError(
-            f"no system is in both tables: {x} is given for {_some(list(first))}, {y} for {_some(list(second))}; "
+            f"no system is in both tables: {x} is given for {first_few(list(first))}, {y} for {first_few(list(second))}; "
             "the names must be the same"
         )
     alone = ((y, [name for name in first if name not in second]), (x, [name for name in second if name not in first]))
-    notes = [f"left out, without {missing}: {_some(systems)}" for missing, systems in alone if systems]
+    notes = [f"left out, without {missing}: {first_few(systems)}" for missing, systems in alone if systems]
     return names, [first[name] for name in names], [second[name] for name in names], notes
-
-
-def _some(names: list[str]) -> str:
-    rest = len(names) - NAMED
-    return ", ".join(map(repr, names[:NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _column(rows: Sequence[Mapping[str, Any]], system: str, column: str, table: str) -> dict[str, float]:
@@ -261,7 +255,7 @@ def _column(rows: Sequence[Mapping[str, Any]], system: str, column: str, table: 
     for i, row in enumerate(rows, 1):
         for wanted in (system, column):
             if wanted not in row:
-                raise InputError(f"{of}row {i} has no column {wanted!r}; it has {_some(list(row))}")
+                raise InputError(f"{of}row {i} has no column {wanted!r}; it has {first_few(list(row))}")
         name, value = str(row[system]), row[column]
         if name in numbers:
             raise InputError(f"{of}row {i}: system {name!r} occurs a second time")

@@ -278,7 +278,7 @@ class _Documents:
 
 
 def _folder_documents(sources: Sequence[Source], reading: Reading) -> tuple[str | None, str]:
-    """The rule for the references of folders, None if there is nothing to find, and what tells documents apart."""
+    """Return the rule for the references of folders, None if there is nothing to find, and what tells documents apart."""
     rule = reading.document
     if rule is None:
         rule = FILE if len(sources) > 1 and all(source.format == "text" for source in sources) else UNKNOWN
@@ -330,7 +330,7 @@ def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documen
 
 
 def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) -> Block:
-    """All segments in the order of the references, found by their ids."""
+    """Return all segments in the order of the references, found by their ids."""
     ordered: list[Records] = []
     wanted: list[str] = []
     corpora = [*part.references, *part.hypotheses]
@@ -354,7 +354,7 @@ def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) ->
 
 
 def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:
-    """The group of each record of the references that are matched by ids, in their order."""
+    """Return the group of each record of the references that are matched by ids, in their order."""
     if part.labels is None:
         return [part.label] * segments if reading.group == BY_FILE else None
     records, names = whole(part.labels)

@@ -63,7 +63,11 @@ class Cursor:
         return self.corpus.sources[0].name
 
     def left(self) -> int:
-        """How many segments can be taken now; 0 at the end of the file."""
+        """Return how many segments can be taken now; 0 at the end of the file.
+
+        Raises:
+            InputError: the file cannot be read, or holds what is not text.
+        """
         while self._block is None or self._at == len(self._block.references):
             segments = next(self._blocks, None)
             if segments is None:
@@ -73,7 +77,7 @@ class Cursor:
         return len(self._block.references) - self._at
 
     def take(self, count: int) -> Records:
-        """Return the next records; `left` has said that there are so many.
+        """Return the next records, at most as many as `left` returned.
 
         Args:
             count: how many segments.
@@ -84,14 +88,14 @@ class Cursor:
         return self._block.with_references(self._block.references.part(begin, self._at), slice(begin, self._at))
 
     def count_rest(self) -> int:
-        """Read to the end; how many segments the file has in all."""
+        """Read to the end, and return how many segments the file has in all."""
         while count := self.left():
             self.take(count)
         return self.done
 
 
 def _records(segments: Segments) -> Records:
-    """Segments as records: those with one line number came from one list."""
+    """Return segments as records: those with one line number came from one list."""
     texts = Texts.of_segments(segments)
     numbers, groups, documents = segments.line_numbers, segments.groups, segments.documents
     records = Records(References.single(texts), groups, documents)
@@ -124,6 +128,9 @@ def unequal(cursors: Sequence[Cursor]) -> str:
 
     Args:
         cursors: one for each file; they are read to their ends to count segments.
+
+    Raises:
+        InputError: the rest of a file cannot be read.
     """
     counts = [cursor.count_rest() for cursor in cursors]
     shortest = min(range(len(cursors)), key=counts.__getitem__)

@@ -150,6 +150,11 @@ def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> I
         metric: what to score with.
         block: the segments.
         threads: how many to use, all cores if None.
+
+    Raises:
+        InputError: a segment has no reference, or a text of 1 GiB or more.
+        UsageError: a segment has more references than the metric can average, or the metric's statistics are not finite.
+        MissingExtraError: the metric's tokenizer needs a library that is not installed.
     """
     references = block.references.with_texts(metric.prepared_references(block.references.texts))
     for hypotheses in block.hypotheses:
@@ -163,6 +168,11 @@ def segment_scores(metric: TaskMetric, segments: ParallelSegments, threads: int 
         metric: what to score with.
         segments: of one or more systems.
         threads: how many to use, all cores if None; no number depends on it.
+
+    Raises:
+        InputError: a file is missing, ends before another, or holds what is not text.
+        UsageError: the metric cannot score these segments.
+        MissingExtraError: the metric's tokenizer needs a library that is not installed.
     """
     first = 0
     for block in segments:

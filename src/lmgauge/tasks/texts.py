@@ -66,7 +66,7 @@ class Texts:
 
     @classmethod
     def of_segments(cls, segments: Segments) -> Texts:
-        """The texts of segments read from a file; nothing is copied."""
+        """Return the texts of segments read from a file; nothing is copied."""
         return cls(segments.data, segments.starts, segments.ends)
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class Texts:
         return Texts(self.data, self.starts[indexes], self.ends[indexes])
 
     def encoded(self) -> list[bytes]:
-        """The texts as UTF-8."""
+        """Return the texts as UTF-8."""
         if not len(self):
             return []
         first = int(self.starts.min())  # a part of a large block copies no more than its own share
@@ -109,7 +109,7 @@ class Texts:
         return [whole[s - first : e - first] for s, e in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
     def strings(self) -> list[str]:
-        """The texts as strings."""
+        """Return the texts as strings."""
         return [text.decode("utf-8") for text in self.encoded()]
 
     def mapped(self, function: Callable[[str], str]) -> Texts:
@@ -140,7 +140,7 @@ class Texts:
         return Texts(whole, np.append(0, breaks + 1)[: len(self)], np.append(breaks, len(whole))[: len(self)])
 
     def lowered(self) -> Texts:
-        """The texts in lower case, each as `str.lower()` has it."""
+        """Return the texts in lower case, each as `str.lower()` has it."""
         # NUL is neither a letter nor skipped between letters, so it ends the context that lower case looks at (for the
         # Greek sigma) as the end of a string does.
         return self.mapped_together(str.lower)
@@ -181,7 +181,7 @@ class References:
 
     @classmethod
     def single(cls, texts: Texts) -> References:
-        """One reference for each segment."""
+        """Return references of which each segment has one."""
         return cls(texts, np.arange(len(texts) + 1, dtype=np.int64))
 
     @classmethod

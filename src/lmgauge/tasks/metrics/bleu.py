@@ -108,7 +108,7 @@ def _checked(sums: ArrayLike, order: int) -> Floats:
 
 
 def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Matches and n-grams after smoothing, and which orders have a precision, [rows, N] each.
+    """Return matches and n-grams after smoothing, and which orders have a precision, [rows, N] each.
 
     Without any match none has; otherwise those before the first order without n-grams.
     """
@@ -116,8 +116,8 @@ def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bo
     correct, total = rows[:, 2 : 2 + order], rows[:, 2 + order :]
     matched = np.any(correct != 0, axis=1, keepdims=True)
     if metric.smoothing == "add-k":
-        added = np.where(np.arange(order) > 0, value, 0.0)
-        correct, total = correct + added, total + added
+        pseudocounts = np.where(np.arange(order) > 0, value, 0.0)
+        correct, total = correct + pseudocounts, total + pseudocounts
     exists = np.logical_and.accumulate(total != 0, axis=1) & matched
     hits = correct
     if metric.smoothing == "exp":
@@ -128,13 +128,13 @@ def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bo
 
 
 def _orders_counted(exists: NDArray[np.bool_], metric: BLEU) -> Floats:
-    """How many orders the mean of each row is over, float64 [rows]; 0 where nothing matched, and the score is 0."""
+    """Return how many orders the mean of each row is over, float64 [rows]; 0 where nothing matched, and the score is 0."""
     counted: Floats = exists.astype(np.float64).sum(axis=1)
     return counted if metric.effective_order else np.where(counted > 0, float(metric.order), 0.0)
 
 
 def _uniform_means(ratios: Floats, counted: Floats) -> Floats:
-    """The geometric mean of the first `counted` precisions of each row.
+    """Return the geometric mean of the first `counted` precisions of each row.
 
     By their product and not by logarithms, so that 1 and 1/2 come out as they are; exponents apart, against underflow.
     """
@@ -316,6 +316,10 @@ class BLEU(CompiledMetric):
             texts: as they were written.
             threads: to share them among.
 
+        Raises:
+            MissingExtraError: the tokenizer needs a library that is not installed.
+            InputError: the tokenizer's model is missing or damaged.
+
         >>> BLEU(lowercase=True).prepared(Texts.of_strings(["The mat."])).strings()[0].split()
         ['the', 'mat', '.']
         """
@@ -345,7 +349,13 @@ class BLEU(CompiledMetric):
         return bleu_scores(self._in_words(sums), self)
 
     def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> BleuScore:
-        """Return BLEU and its parts from one sum of statistics, int64 [2 + 2 N]; see `ScoredSums.score`."""
+        """Return BLEU and its parts from one sum of statistics, int64 [2 + 2 N]; see `ScoredSums.score`.
+
+        Raises:
+            UsageError: the number of statistics does not belong to the order.
+            MissingExtraError: the tokenizer needs a library that is not installed.
+            InputError: the tokenizer's model is missing or damaged.
+        """
         row = self._in_words(np.asarray(sums)[None, :])
         counts, totals = np.split(np.asarray(sums)[2:], 2)
         length = float(row[0, 1])

@@ -137,8 +137,8 @@ class ChrF(CompiledMetric):
     """The options of chrF (Popović 2015) and, with word n-grams, chrF+ and chrF++ (Popović 2017).
 
     Attributes:
-        char_order: n-grams of 1 to so many characters, 0 to 64.
-        word_order: n-grams of 1 to so many words, 0 to 64; 2 makes it chrF++. The last character of a word, or else the
+        char_order: the longest n-grams of characters, 0 to 64.
+        word_order: the longest n-grams of words, 0 to 64; 2 makes it chrF++. The last character of a word, or else the
             first, is a word of its own if it is ASCII punctuation.
         beta: how many times recall weighs as much as precision.
         lowercase: compare lower-case texts.

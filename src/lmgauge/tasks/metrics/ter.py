@@ -73,7 +73,7 @@ class TER(CompiledMetric):
     diagonal by at most 25 words; a segment gets no further shift after 1,000 were tried.
 
     Attributes:
-        normalized: undo XML entities and set punctuation apart, as Tercom's normalizer does.
+        normalized: undo XML entities and separate punctuation, as Tercom's normalizer does.
         no_punct: remove punctuation.
         asian_support: with one of these, treat Chinese and Japanese too.
         case_sensitive: tell upper from lower case.
