@@ -96,14 +96,14 @@ _VOCABULARY = (
     click.option(
         "--eos/--no-eos",
         default=True,
-        help="Count and score the end of each line as a token </s>; without it, line ends are not scored.  [default: eos]",
+        help="Count and score the end of each line as a token </s>; without it, line ends are not scored.",
     ),
 )
 _SMOOTHING = (
     click.option(
         "--interpolate/--back-off",
         default=True,
-        help="Mix lower orders in everywhere, or only back off to them (good-turing always does).  [default: interpolate]",
+        help="Mix lower orders in everywhere, or only back off to them (good-turing always does).",
     ),
     click.option(
         "--discount",
@@ -117,12 +117,14 @@ _SIZE = (
         "--order",
         type=click.IntRange(1, 64),
         default=3,
+        show_default=False,
         help="Length of the longest n-grams; ffnn: of the context, plus one.  [default: 3; ffnn: 5]",
     ),
     click.option(
         "--context",
         type=click.Choice(NGRAM_CONTEXTS),
         default="sentence",
+        show_default=False,
         help="Each line is a context of its own, or the whole text is one.  [default: sentence; neural: stream]",
     ),
     click.option(
