@@ -38,11 +38,7 @@ class SplitEvaluation:
         return {name: None if part is None else part.to_dict() for name, part in parts.items()}
 
 
-def split_by_segments(
-    run: Run,
-    contaminated: NDArray[np.bool_],
-    corpus: Corpus,
-) -> SplitEvaluation:
+def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:
     """Evaluate the segments of a run in two parts.
 
     Args:
@@ -55,7 +51,7 @@ def split_by_segments(
     """
     run = about(run, corpus)
     evaluator = Evaluator(run.origin)
-    counted = [Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)]
+    counted = [Denominators(), Denominators()]
     for block, (batch,) in lockstep([run.batches()], corpus, [run.name]):
         if block is None:  # there is a text
             continue

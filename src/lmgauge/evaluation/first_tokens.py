@@ -48,6 +48,9 @@ class FirstTokens:
 
         Args:
             batches: of the score table.
+
+        Raises:
+            InputError: the table breaks its rules.
         """
         for batch in batches:
             self.add(batch)

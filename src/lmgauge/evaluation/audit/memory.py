@@ -175,6 +175,9 @@ def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segmen
     Args:
         subject: the model; a stream is begun with fewer bytes, as each context holds all before it.
         blocks: the text; read as far as is needed.
+
+    Raises:
+        InputError: the text cannot be read.
     """
     most = STREAM_BYTES if subject.running else MOST_BYTES
     held: list[Segments] = []

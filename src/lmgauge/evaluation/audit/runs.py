@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, counted, judge
+from lmgauge.evaluation.audit.results import (
+    FAIL,
+    LEVELS,
+    NOT_ASKED_FOR,
+    Audit,
+    AuditSettings,
+    Check,
+    Headline,
+    by_level,
+    counted,
+    judge,
+)
 from lmgauge.evaluation.audit.rows import Subject
-from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
@@ -31,11 +41,7 @@ _SHOWN = 3  # of the claims that are wrong
 
 
 def audit_run(
-    run: Run,
-    corpus: Corpus | None,
-    settings: AuditSettings | None = None,
-    *,
-    overlap: OverlapSource | None = None,
+    run: Run, corpus: Corpus | None, settings: AuditSettings | None = None, *, overlap: OverlapSource | None = None
 ) -> Audit:
     """Audit what can be seen of a run without its model: its seal, coverage, denominators, sums, and contamination.
 

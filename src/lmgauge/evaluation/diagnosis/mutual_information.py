@@ -151,6 +151,10 @@ def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int
 
     Returns:
         Bits at each distance; None for fewer than `FEWEST_TOKENS`, which are too few to estimate it.
+
+    Example:
+        >>> information_curve([np.zeros(10, np.int64)], None) is None  # too few tokens
+        True
     """
     if sampled is not None:
         text, sampled = _alike(text, sampled)

@@ -156,6 +156,9 @@ class ModelPair:
 
         Returns:
             float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability.
+
+        Raises:
+            InputError: a model returns a value that is not a log-probability.
         """
         total, done = sum(len(segment.ids) for segment in segments), 0
         rows = np.empty((total, FIRST_OVERLAP + len(self._ranks)))
@@ -198,7 +201,11 @@ class ModelPair:
         return normalized(model.log_distribution(context), model.label)
 
     def worst(self, segments: Sequence[SegmentEvents], kl: Floats) -> WorstContext | None:
-        """Return where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
+        """Return where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined.
+
+        Raises:
+            InputError: a model returns a value that is not a log-probability.
+        """
         if np.isnan(kl).all():
             return None
         event = int(np.nanargmax(kl))
