@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,11 @@ from lmgauge.result_list import ResultList
 from lmgauge.tasks.draws import SIGNIFICANT, Drawn, IndependentRows, Plan, doubts, draw
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
+
+_DRAWN = (
+    *("mean", "interval_low", "interval_high", "half_width", "difference", "difference_low", "difference_high"),
+    *("p_value", "p_value_holm", "significant"),
+)
 
 
 @dataclass(frozen=True)
@@ -58,20 +62,11 @@ class SystemResult:
         return whole | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
 
     def _drawn(self) -> dict[str, Any]:
-        low, high = _ends(self.interval)
-        difference_low, difference_high = _ends(self.difference_interval)
-        return {
-            "mean": self.mean,
-            "interval_low": low,
-            "interval_high": high,
-            "half_width": self.half_width,
-            "difference": self.difference,
-            "difference_low": difference_low,
-            "difference_high": difference_high,
-            "p_value": self.p_value,
-            "p_value_holm": self.p_value_holm,
-            "significant": self.significant,
-        }
+        values = (
+            *(self.mean, *_ends(self.interval), self.half_width, self.difference, *_ends(self.difference_interval)),
+            *(self.p_value, self.p_value_holm, self.significant),
+        )
+        return dict(zip(_DRAWN, values, strict=True))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a flat dict for the whole, with group None, and one for each group."""
@@ -149,35 +144,15 @@ class Systems(ResultList[SystemResult]):
         """Return flat dicts: for each system the whole, with group None, then its groups."""
         return [row for item in self.items for row in item.to_rows()]
 
-    def _cells(self) -> list[list[str]]:
-        unit, scale = (" %", 100.0) if self.percent else ("", 1.0)
-        rows = [["system", self.metric, "95 % interval", "difference", "p"]]
-        for item in self.items:
-            low, high = _ends(item.interval)
-            interval = "-" if low is None or high is None else f"{scale * low:.2f} .. {scale * high:.2f}{unit}"
-            difference = "-" if item.difference is None else f"{scale * item.difference:+.2f}"
-            p = "-" if item.p_value_holm is None else f"{item.p_value_holm:.4f}"
-            rows.append([item.system, f"{scale * item.score.score:.2f}{unit}", interval, difference, p])
-        return rows if self.test is not None else [row[:2] for row in rows]
-
     def __str__(self) -> str:
-        rows = self._cells()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-            for row in rows
-        ]
+        scale, unit = (100.0, " %") if self.percent else (1.0, "")
+        lines = []
+        for item in self.items:
+            line = f"{item.system}: {self.metric} {scale * item.score.score:.2f}{unit}"
+            if item.interval is not None:
+                line += f" (95 %: {scale * item.interval.low:.2f} .. {scale * item.interval.high:.2f})"
+            lines.append(line if item.p_value_holm is None else f"{line}, p = {item.p_value_holm:.4g}")
         return "\n".join([*lines, *filter(None, [self.independence]), self.signature])
-
-    def _repr_html_(self) -> str:
-        head, *rows = self._cells()
-        best = self.items.index(self.best)
-        lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
-        for i, row in enumerate(rows):
-            before, after = ("<b>", "</b>") if i == best and len(rows) > 1 else ("", "")
-            lines.append("<tr>" + "".join(f"<td>{before}{escape(cell)}{after}</td>" for cell in row) + "</tr>")
-        sure = f"<p>{escape(self.independence)}</p>" if self.independence else ""
-        return f"<table>{''.join(lines)}</table>{sure}<p><code>{escape(self.signature)}</code></p>"
 
 
 @dataclass(frozen=True)
@@ -267,19 +242,10 @@ def compare_systems(
 def _result(
     name: str, score: TaskScore, first: TaskScore, drawn: Drawn, p: float | None, groups: dict[str, TaskScore]
 ) -> SystemResult:
-    sure = drawn.interval
-    return SystemResult(
-        name,
-        score,
-        mean=None if sure is None else sure.mean,
-        interval=None if sure is None else sure.interval,
-        half_width=None if sure is None else sure.half_width,
-        difference=None if score is first else score.score - first.score,
-        difference_interval=drawn.difference_interval,
-        p_value=drawn.p_value,
-        p_value_holm=p,
-        groups=groups,
-    )
+    mean, interval, half_width = drawn.interval or (None, None, None)
+    difference = None if score is first else score.score - first.score
+    tested = (drawn.difference_interval, drawn.p_value, p)
+    return SystemResult(name, score, mean, interval, half_width, difference, *tested, groups)
 
 
 def _check_names(names: Sequence[str], systems: int) -> None:
