@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,7 @@ class SplitEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three as plain values."""
-        parts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: None if part is None else part.to_dict() for name, part in parts.items()}
+        return asdict(self)
 
 
 def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:

@@ -60,7 +60,10 @@ def audit_run(
     if "coverage" in settings.levels:
         say_progress("reading the table")
         checks, headline = _coverage(run, corpus)
-        checks.insert(0, _seal(run))
+        sealed = "Neither the numbers nor the table were changed after they were written."
+        bare = "a bare score table has none" if run.evaluation is None else ""
+        broken = f"{run.broken_seal}." if run.broken_seal else ""
+        checks.insert(0, judge(LEVEL, "seal", bad=broken, skipped=bare, good=sealed))
     if "contamination" in settings.levels:
         say_progress("looking for training text")
         no_text = _NO_TEXT if corpus is None and overlap is None else ""
@@ -107,14 +110,6 @@ def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subjec
         if subject.differs(a, b):
             return f"{where}, event {j + 1}: {a:.9g} is stored, the model gives {b:.9g}"
     return ""
-
-
-def _seal(run: Run) -> Check:
-    """Check whether a run folder is as it was written."""
-    skipped = "a bare score table has none" if run.evaluation is None else ""
-    bad = f"{run.broken_seal}." if run.broken_seal else ""
-    good = "Neither the numbers nor the table were changed after they were written."
-    return judge(LEVEL, "seal", bad=bad, skipped=skipped, good=good)
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:
