@@ -153,7 +153,7 @@ def about(run: Run, corpus: Corpus) -> Run:
     sha256 = corpus.report.sha256
     if run.text_sha256 and run.text_sha256 != sha256:
         raise InputError(
-            f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one given ({sha256[:6]}); "
+            f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one named ({sha256[:6]}); "
             "name the text it scored, read in the same way"
         )
     return replace(run, text_sha256=sha256)

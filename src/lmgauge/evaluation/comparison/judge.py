@@ -145,7 +145,7 @@ def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slice
     """
     for run, zeros in zip(sums.runs, sums.zeros, strict=True):
         if zeros:
-            rest = "'without' leaves out the segments they are in" if paired.used.any() else "no segment is without"
+            rest = "'without' leaves out the segments they are in" if paired.used.any() else "every segment has one"
             yield (
                 f"{run.name}: {zeros:,} events have probability zero: its figures are infinite and no test can be made; "
                 + rest

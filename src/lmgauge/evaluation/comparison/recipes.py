@@ -133,7 +133,7 @@ def _check(recipes: Mapping[str, Sequence[Run]]) -> None:
         for run in group:
             path = str(run.path.resolve())
             if path in paths:
-                raise UsageError(f"{run.path}: stands in recipe {paths[path]} and again in {name}; name each run once")
+                raise UsageError(f"{run.path}: is in recipe {paths[path]} and again in {name}; name each run once")
             paths[path] = name
 
 
