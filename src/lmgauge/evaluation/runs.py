@@ -195,7 +195,7 @@ def lockstep(
 
     Args:
         tables: score tables whose segments are numbered alike.
-        corpus: the text; without it the blocks are so many segments at a time.
+        corpus: the text; without it 4,096 segments are read at a time.
         names: of the tables, for messages.
 
     Yields:

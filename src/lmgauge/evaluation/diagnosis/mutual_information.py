@@ -36,7 +36,7 @@ _FEWEST_CLASSES = 2
 
 @dataclass(frozen=True)
 class InformationCurve:
-    """Mutual information of tokens so many tokens apart, in bits, of a text and of text sampled from a model.
+    """Mutual information of tokens at several distances, in bits, of a text and of text sampled from a model.
 
     Attributes:
         distances: in tokens, `</s>` counted.

@@ -221,14 +221,7 @@ class ModelPair:
             p = np.zeros(len(vocabulary)) if distribution is None else distribution.p
             tops.append((vocabulary.token(int(p.argmax())), float(p.max())))
         before = [vocabulary.token(i) for i in segment.ids[max(0, position - _SHOWN_CONTEXT) : position].tolist()]
+        token = vocabulary.token(int(segment.ids[position]))
         return WorstContext(
-            segment=segment.index,
-            position=position,
-            context=tokenizer.detokenize(before),
-            token=vocabulary.token(int(segment.ids[position])),
-            kl_nats=float(kl[event]),
-            top_a=tops[0][0],
-            top_a_probability=tops[0][1],
-            top_b=tops[1][0],
-            top_b_probability=tops[1][1],
+            segment.index, position, tokenizer.detokenize(before), token, float(kl[event]), *tops[0], *tops[1]
         )
