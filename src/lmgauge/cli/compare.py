@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.choices import COMPARED_METRICS
-from lmgauge.cli.command import Command, names_of, refuse_given, settings
+from lmgauge.cli.command import Command, names_of, refuse_given, settings, whole_number
 from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option
 from lmgauge.cli.say import answer, showing_progress
 
@@ -53,15 +53,10 @@ class _Shown:
     _Choices,
     "Statistics",
     document_option,
-    click.option(
-        "--resamples",
-        type=click.IntRange(min=1000),
-        default=10_000,
-        help="Of the permutation test over documents or segments.",
-    ),
+    whole_number("--resamples", least=1000, default=10_000, help="Of the permutation test over documents or segments."),
     seed_option,
     threads_option,
-    click.option("--examples", type=click.IntRange(min=0), default=5, help="Tokens and segments to show."),
+    whole_number("--examples", least=0, default=5, help="Tokens and segments to show."),
 )
 @settings(
     "shown",

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 import click
 
 from lmgauge.choices import DIAGNOSIS_SECTIONS
-from lmgauge.cli.command import Command, names_of, refuse_given, settings, under
+from lmgauge.cli.command import Command, names_of, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import json_option, scored_text_option, scoring_settings, seed_option, threads_option
 from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
@@ -46,23 +46,11 @@ class _Choices:
         type=click.Choice(DIAGNOSIS_SECTIONS),
         help="Work out only this; may be given several times.",
     ),
-    click.option(
-        "--examples",
-        type=click.IntRange(min=0),
-        default=10,
-        help="Tokens, segments and words to show.",
-    ),
-    click.option(
-        "--contexts",
-        type=click.IntRange(min=1),
-        default=2000,
-        help="With -m: how many contexts to draw for calibration.",
-    ),
+    whole_number("--examples", least=0, default=10, help="Tokens, segments and words to show."),
+    whole_number("--contexts", default=2000, help="With -m: how many contexts to draw for calibration."),
     click.option("--exhaustive", is_flag=True, help="With -m: calibration over all contexts; slow."),
-    click.option(
+    whole_number(
         "--sample-tokens",
-        type=click.IntRange(min=1),
-        metavar="N",
         help="With -m: tokens to sample for the mutual-information curve; what takes seconds if not given.",
     ),
     seed_option,
