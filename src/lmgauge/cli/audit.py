@@ -19,6 +19,7 @@ from lmgauge.cli.options import (
     scoring_settings,
     seed_option,
     threads_option,
+    training_text,
 )
 from lmgauge.cli.say import answer, showing_progress
 from lmgauge.evaluation.audit.settings import AuditSettings
@@ -49,7 +50,7 @@ class _Named:
     _Named,
     "Options",
     scored_text_option,
-    click.option("--train", multiple=True, type=click.Path(), help="Training text, for level 4; may be given again."),
+    training_text("for level 4"),
     click.option(
         "--overlap-unit",
         type=click.Choice(OVERLAP_UNITS),

@@ -9,7 +9,7 @@ import click
 
 from lmgauge.choices import COMPARED_METRICS
 from lmgauge.cli.command import Command, names_of, refuse_given, settings, whole_number
-from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option
+from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option, training_text
 from lmgauge.cli.say import answer, showing_progress
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class _Shown:
     help="Instead of RUNS: several runs (seeds) of a recipe; twice or more, each is compared with the first.",
 )
 @scored_text_option
-@click.option("--train", multiple=True, type=click.Path(), help="Training text: adds slices by how often words occur in it.")
+@training_text("for slices by how often words occur in it")
 @settings(
     "choices",
     _Choices,

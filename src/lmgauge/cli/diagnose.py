@@ -8,7 +8,14 @@ import click
 
 from lmgauge.choices import DIAGNOSIS_SECTIONS
 from lmgauge.cli.command import Command, names_of, refuse_given, settings, under, whole_number
-from lmgauge.cli.options import json_option, scored_text_option, scoring_settings, seed_option, threads_option
+from lmgauge.cli.options import (
+    json_option,
+    scored_text_option,
+    scoring_settings,
+    seed_option,
+    threads_option,
+    training_text,
+)
 from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 
@@ -29,12 +36,7 @@ class _Choices:
 @click.command("diagnose", cls=Command)
 @click.argument("run", type=click.Path())
 @scored_text_option
-@click.option(
-    "--train",
-    multiple=True,
-    type=click.Path(),
-    help="Training text: adds slices by how often words, and how long n-grams, occur in it.",
-)
+@training_text("for slices by how often words, and how long n-grams, occur in it")
 @click.option("-m", "--model", type=click.Path(), help="The model behind the run: adds calibration and sampled text.")
 @settings(
     "choices",

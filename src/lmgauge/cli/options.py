@@ -162,6 +162,18 @@ threads_option = whole_number(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
 seed_option = whole_number("--seed", least=0, default=12345, help="Same seed, same output.")
+
+
+def training_text(use: str) -> Callable[[Any], Any]:
+    """Return the decorator of --train, the option that names training text.
+
+    Args:
+        use: what the command does with it.
+    """
+    words = f"Training text, {use}; may be given several times."
+    return click.option("--train", multiple=True, type=click.Path(), help=words)
+
+
 scored_text_option = click.option(
     "--text",
     "texts",
