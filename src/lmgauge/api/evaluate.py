@@ -108,9 +108,9 @@ def evaluate(
     """
     outputs = output if isinstance(output, Outputs) else Outputs(output)
     corpus = one_text(text, texts, document)
-    given = listed(model)
-    paths = [os.fspath(path) for path in given if isinstance(path, PATHS)]
-    outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(given))
+    models_named = listed(model)
+    paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
+    outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
     models, names = named_models(model, scoring)
     with OutputFiles(outputs, models, names, corpus) as files:
         results = _evaluate(

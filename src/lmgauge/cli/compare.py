@@ -109,26 +109,26 @@ def compare(
     if len(runs) < 2:
         raise click.UsageError("name two runs or more; each is compared with the first")
     with showing_progress("comparing"):
-        found = run(list(runs), text=list(texts) or None, train=list(train) or None, **asdict(choices))
-    details = len(found) == 1 if shown.details is None else shown.details
-    answer(found, lambda: comparison.blocks(found, details=details), as_json=shown.as_json)
-    _fail_where_not_comparable(found, shown, text_named=bool(texts))
+        comparisons = run(list(runs), text=list(texts) or None, train=list(train) or None, **asdict(choices))
+    details = len(comparisons) == 1 if shown.details is None else shown.details
+    answer(comparisons, lambda: comparison.blocks(comparisons, details=details), as_json=shown.as_json)
+    _fail_where_not_comparable(comparisons, shown, text_named=bool(texts))
 
 
-def _fail_where_not_comparable(found: Comparisons, shown: _Shown, *, text_named: bool) -> None:
+def _fail_where_not_comparable(comparisons: Comparisons, shown: _Shown, *, text_named: bool) -> None:
     from lmgauge.errors import CheckFailedError, InputError
 
-    failed = [item for item in found if not item.verdict(shown.metric).comparable]
+    failed = [item for item in comparisons if not item.verdict(shown.metric).comparable]
     if shown.strict and failed:
         reason = "; ".join(failed[0].verdict(shown.metric).reasons)
         raise CheckFailedError(f"{shown.metric} of {failed[0].second} and {failed[0].first} may not be compared: {reason}")
-    apart = [item for item in found if not item.differences]
+    apart = [item for item in comparisons if not item.differences]
     if not apart:
         return
     reasons = apart[0].verdict("bits_per_byte").reasons  # what the least demanding figure needs
-    if found.text_unknown and not text_named:
+    if comparisons.text_unknown and not text_named:
         remedy = "name the text with --text"
-    elif found.agreements[0].agrees:
+    elif comparisons.agreements[0].agrees:
         remedy = "no part of the text is exact in both"
     else:
         remedy = "evaluate both on one text"
@@ -148,5 +148,5 @@ def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document:
             raise click.UsageError(f"--recipe {name}: named twice; put all its runs into one --recipe")
         of_recipe[name] = [run for run in runs.split(",") if run]
     with showing_progress("comparing"):
-        found = compare_recipes(of_recipe, text=list(texts) or None, document=document)
-    answer([item.to_dict() for item in found], lambda: report.blocks(found), as_json=as_json)
+        comparisons = compare_recipes(of_recipe, text=list(texts) or None, document=document)
+    answer([item.to_dict() for item in comparisons], lambda: report.blocks(comparisons), as_json=as_json)

@@ -84,7 +84,7 @@ def diagnose(
         of_model = ("contexts", "exhaustive", "sample_tokens")
         refuse_given((*names_of(ScoringOptions), *of_model), "needs the model: name it with -m")
     with showing_progress("reading the run"):
-        found = run_diagnosis(
+        result = run_diagnosis(
             run,
             text=list(texts) or None,
             train=list(train) or None,
@@ -92,4 +92,4 @@ def diagnose(
             scoring=None if model is None else scoring,
             **asdict(choices) | {"only": choices.only or DIAGNOSIS_SECTIONS},
         )
-    answer(found, lambda: report.blocks(found), as_json=as_json)
+    answer(result, lambda: report.blocks(result), as_json=as_json)
