@@ -343,17 +343,6 @@ class _NowAndThen:
                 )
 
 
-class _Live:
-    def __init__(self, status: Any) -> None:
-        self._status = status
-
-    def update(self, text: str) -> None:
-        """Show what is being done."""
-        from rich.text import Text
-
-        self._status.update(Text(f"{visible(text)} …"))
-
-
 @contextmanager
 def progress() -> Iterator[_NowAndThen | _Live]:
     """Yield what says on standard error what is being done: on one line, or on a new one now and then in a pipe."""
