@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.choices import ARPA_ENDINGS
+from lmgauge.choices import ARPA_ENDINGS, DEFAULT_SEED
 from lmgauge.cli.command import names_of, options_given, refuse_given
 from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
@@ -88,7 +88,7 @@ RUN = (
         help="Precision of matrix products; bfloat16 is faster where the processor has it; elsewhere it becomes "
         "float32.  [default: float32]",
     ),
-    click.option("--seed", type=click.IntRange(min=0), help="Same seed, same model.  [default: 12345]"),
+    click.option("--seed", type=click.IntRange(min=0), help=f"Same seed, same model.  [default: {DEFAULT_SEED}]"),
 )
 RECIPE = (
     click.option("--epochs", type=_COUNT, help="Passes over the text, at most."),

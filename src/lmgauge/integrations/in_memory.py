@@ -76,6 +76,9 @@ class NamedTexts:
     def evaluate(self, network: PreTrainedModel) -> bool:
         """Evaluate a network, as `checked_network` gives it, on all texts; training continues unchanged.
 
+        Args:
+            network: scores all tokens of all texts.
+
         Returns:
             Whether the weights are other than those evaluated last; if not, nothing is computed again.
 
@@ -109,6 +112,12 @@ class NamedTexts:
 def checked_network(module: Any) -> PreTrainedModel:
     """Return the network to evaluate, without what frameworks put around it: compilation, adapters that sit in its layers.
 
+    Args:
+        module: what a framework calls the model; its tokens are predicted one after another.
+
+    Returns:
+        The causal network inside.
+
     Raises:
         UsageError: it is not a causal network of the transformers library, or is steered from outside its layers.
     """
@@ -127,6 +136,17 @@ def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[
     """Return the figures of evaluations for a log: `{prefix}{name}_perplexity` and so on.
 
     Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
+
+    Args:
+        evaluations: by the name of their text.
+        prefix: set before each name.
+
+    Returns:
+        Perplexity, bits per byte and so on by key.
+
+    Example:
+        >>> figures_of({})
+        {}
     """
     figures: dict[str, float] = {}
     for name, evaluation in evaluations.items():
@@ -142,8 +162,12 @@ def signatures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> di
     """Return the signature of each evaluation: `{prefix}{name}_signature`.
 
     Args:
-        evaluations: by the name of their text.
         prefix: set before each name.
+        evaluations: by the name of their text, over all its segments.
+
+    Example:
+        >>> signatures_of({})
+        {}
     """
     return {f"{prefix}{name}_signature": evaluation.signature for name, evaluation in evaluations.items()}
 
@@ -160,6 +184,10 @@ def on_one_process(
 
     Raises:
         LmgaugeError: `compute` raised one; in the other processes with its message, so that none waits for ever.
+
+    Example:
+        >>> on_one_process(lambda: {"perplexity": 8.0}, is_first=True, from_first=lambda value: value)
+        {'perplexity': 8.0}
     """
     computed: dict[str, Any] | None = None
     message = ""

@@ -87,6 +87,10 @@ class LightningPerplexityCallback(Callback):
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look for the network, so that no training runs in vain.
 
+        Args:
+            trainer: says how the network is spread.
+            pl_module: has the network.
+
         Raises:
             UsageError: it is not there, or is cut into shards.
         """
@@ -95,7 +99,17 @@ class LightningPerplexityCallback(Callback):
         self._find(pl_module)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluate, and log as the module itself would."""
+        """Evaluate, and log as the module itself would.
+
+        Args:
+            trainer: whose log gets bits per byte and the other figures.
+            pl_module: has the network.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         if trainer.sanity_checking:
             return
         figures, _ = self._evaluate(trainer, pl_module)
@@ -103,7 +117,19 @@ class LightningPerplexityCallback(Callback):
         pl_module.log_dict(values, batch_size=1, sync_dist=trainer.world_size > 1)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *args: Any, **kwargs: Any) -> None:
-        """Evaluate where a multiple of `every_n_steps` is reached."""
+        """Evaluate where a multiple of `every_n_steps` is reached.
+
+        Args:
+            trainer: whose log gets bits per byte and the other figures.
+            pl_module: has the network.
+            args: not used.
+            kwargs: not used.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         step = trainer.global_step
         # With accumulated gradients several batches end at one step.
         if self._every is not None and step % self._every == 0 and step != self._last_step:
@@ -111,7 +137,17 @@ class LightningPerplexityCallback(Callback):
             self._log_now(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluate the last weights."""
+        """Evaluate the last weights.
+
+        Args:
+            trainer: whose log gets bits per byte and the other figures.
+            pl_module: has the network.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         if self._at_end:
             self._log_now(trainer, pl_module)
 

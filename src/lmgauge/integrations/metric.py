@@ -125,6 +125,12 @@ class PerplexityMetric(Metric):
         Raises:
             InputError: shapes or types do not fit, a target is outside the vocabulary, or a row is not a distribution (NaN,
                 infinite logits, log-probabilities that do not sum to one). Nothing of the batch is added then.
+
+        Example:
+            >>> metric = PerplexityMetric(figure="bits_per_byte")
+            >>> metric.update(torch.zeros(1, 2, 4), torch.tensor([[1, 2]]), bytes=4)  # two events of 2 bits
+            >>> metric.compute().item()
+            1.0
         """
         predictions, targets = _checked(predictions.detach(), targets, self.shift)
         scored = torch.ones_like(targets, dtype=torch.bool) if self.ignore_index is None else targets != self.ignore_index
@@ -182,7 +188,15 @@ class PerplexityMetric(Metric):
             self._is_batch_value = False
 
     def set_dtype(self, dst_type: str | torch.dtype) -> PerplexityMetric:
-        """Change nothing: states are whole numbers, figures are float64."""
+        """Change nothing: states are whole numbers, figures are float64.
+
+        Args:
+            dst_type: any; 64 bits stay.
+
+        Example:
+            >>> PerplexityMetric().set_dtype(torch.float16).events.dtype
+            torch.int64
+        """
         return self
 
     def _nats(self) -> float:

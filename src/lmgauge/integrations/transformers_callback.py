@@ -82,18 +82,53 @@ class TransformersPerplexityCallback(TrainerCallback):
         self._every, self._at_end, self._prefix = every_n_steps, at_end, prefix
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluate where a multiple of `every_n_steps` is reached."""
+        """Evaluate where a multiple of `every_n_steps` is reached.
+
+        Args:
+            args: not used.
+            state: how many steps are done.
+            control: is left as it is.
+            kwargs: `model`, and what the event is about; bits per byte and the other figures are logged.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         if self._every is not None and state.global_step % self._every == 0:
             self._evaluate(state, control, kwargs["model"])
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluate, and add the figures to the trainer's own, among which it looks for the best model."""
+        """Evaluate, and add the figures to the trainer's own, among which it looks for the best model.
+
+        Args:
+            args: not used.
+            state: how many steps are done.
+            control: is left as it is.
+            kwargs: `model`, and what the event is about; bits per byte and the other figures are logged.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         kwargs["metrics"].update(self._evaluate(state, control, kwargs["model"]))
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Evaluate the last weights, when the trainer logs the loss of the whole training.
 
         Not on_train_end: loggers close their files there, and the best weights may be back in the place of the last.
+
+        Args:
+            args: not used.
+            state: how many steps are done.
+            control: is left as it is.
+            kwargs: `model`, and what the event is about; bits per byte and the other figures are logged.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
         """
         if self._at_end and "train_loss" in kwargs["logs"]:
             self._evaluate(state, control, kwargs["model"])

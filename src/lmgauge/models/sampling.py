@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.context_policy import policy_of
 from lmgauge.contexts import GrowingContext
 from lmgauge.errors import UsageError
@@ -24,7 +25,7 @@ def sample(
     model: LanguageModel,
     count: int = 1,
     *,
-    seed: int = 12345,
+    seed: int = DEFAULT_SEED,
     temperature: float = 1.0,
     top_k: int | None = None,
     max_tokens: int = 200,
@@ -76,7 +77,7 @@ def sample(
 
 
 def sample_ids(
-    model: LanguageModel, lengths: Sequence[int], *, seed: int = 12345, threads: int | None = None
+    model: LanguageModel, lengths: Sequence[int], *, seed: int = DEFAULT_SEED, threads: int | None = None
 ) -> list[NDArray[np.uint32]]:
     """Draw token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
 

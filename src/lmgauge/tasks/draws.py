@@ -18,12 +18,12 @@ from lmgauge.errors import UsageError
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import BOOTSTRAP as BOOTSTRAP_METHOD
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, UNKNOWN, Interval
-from lmgauge.numerics.jackknife import jackknife
 from lmgauge.numerics.resampling import (
     DEFAULT_RESAMPLES,
     DEFAULT_TRIALS,
     Estimate,
     bootstrap_sums,
+    jackknife,
     percentile_interval,
     randomized_sums,
     swapped_sums,

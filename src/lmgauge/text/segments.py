@@ -6,6 +6,7 @@ array, so that a corpus of a million lines is a few hundred objects and compiled
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +66,22 @@ class Segments:
     def line(self, i: int) -> int:
         """Return the line (record) number of segment `i` in `source`, counted from 1."""
         return self.first_line + i if self.line_numbers is None else int(self.line_numbers[i])
+
+    def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
+        """Return some segments as the lines of a file.
+
+        Args:
+            chosen: bool [segments], those to return.
+            records: write each as {"text": ...}, as segments that may hold newlines need it; otherwise they are lines of a
+                file, which fill `data` without gaps.
+
+        Returns:
+            UTF-8 bytes, each line with its newline.
+        """
+        if not records:
+            return self.data[np.repeat(chosen, self.ends - self.starts + self.terminator)].tobytes()
+        texts = (self.text(i).decode() for i in np.flatnonzero(chosen).tolist())
+        return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
 
     def identifiers(self) -> list[str]:
         """Return the id of each segment, "file:line" where its source gave none."""

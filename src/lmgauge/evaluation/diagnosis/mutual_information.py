@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.information import mutual_information_by_distance
 
 Floats = NDArray[np.float64]
@@ -140,7 +141,7 @@ class TokenParts:
         return [np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in self._parts]
 
 
-def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int = 12345) -> InformationCurve | None:
+def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int = DEFAULT_SEED) -> InformationCurve | None:
     """Return the curve of a text, and of sampled text beside it.
 
     Args:

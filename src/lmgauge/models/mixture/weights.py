@@ -104,7 +104,28 @@ def mix(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureModel:
-    """Return the mixture of models that predicts a held-out text best; for arguments and errors see `estimate_weights`."""
+    """Return the mixture of models that predicts a held-out text best; see `estimate_weights`.
+
+    Args:
+        models: at least two over the same tokens.
+        held_out: text that no component was trained on.
+        tolerance: nats per event.
+        max_iterations: the largest number of steps.
+        threads: how many.
+        names: what to call the models in messages.
+        progress: called with a few words when a stage begins.
+
+    Raises:
+        InputError: the models cannot be mixed, or the text has no event that any of them thinks possible.
+        UsageError: fewer than two models.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
+        >>> len(mix(models, corpus).weights)
+        2
+    """
     fit = estimate_weights(
         models, held_out, tolerance=tolerance, max_iterations=max_iterations, threads=threads, names=names, progress=progress
     )
@@ -138,6 +159,14 @@ def estimate_weights(
     Raises:
         InputError: the models cannot be mixed, or the text has no event that any of them thinks possible.
         UsageError: fewer than two models.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
+        >>> fit = estimate_weights(models, corpus)
+        >>> round(sum(fit.weights), 6)
+        1.0
     """
     logprob = _log_probabilities(models, held_out, threads, names, progress)
     progress("estimating weights")
@@ -167,6 +196,13 @@ def measure_weights(
     Raises:
         InputError: the models do not fit together, or the text has no events.
         UsageError: the weights do not sum to one.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
+        >>> measure_weights(models, [0.5, 0.5], corpus).events
+        5
     """
     start = check_weights(weights, len(models))
     logprob = _log_probabilities(models, held_out, threads, names, progress)

@@ -77,6 +77,7 @@ class NetworkModel(ScoresStrings):
 
     @progress.setter
     def progress(self, progress: Progress) -> None:
+        """Choose what is called with the number of tokens scored since the last call."""
         self.engine.progress = progress
 
     @property

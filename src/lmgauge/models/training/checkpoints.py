@@ -51,6 +51,9 @@ def training_folder(output: str | os.PathLike[str]) -> Path:
     Args:
         output: the model's folder.
 
+    Raises:
+        ValueError: the path has no name, such as `/`.
+
     Example:
         >>> training_folder("models/lstm").name
         'lstm.training'
@@ -106,6 +109,10 @@ class CheckpointFolder:
     def load(self, path: Path, rank: int = 0) -> Checkpoint:
         """Read a checkpoint.
 
+        Args:
+            path: of the checkpoint.
+            rank: of the process, whose random generators and carried state (tensors of any shape) are read.
+
         Raises:
             ModelFileError: it is damaged, or of another version.
         """
@@ -134,7 +141,14 @@ class CheckpointFolder:
             file.write(content)
 
     def kept(self, name: str) -> bytes | None:
-        """Return the content of a small file; None if there is none."""
+        """Return the content of a small file; None if there is none.
+
+        Args:
+            name: of the file, whose bytes are returned.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
         file = self.path / name
         return file.read_bytes() if file.is_file() else None
 
@@ -142,7 +156,7 @@ class CheckpointFolder:
         """Keep the parameters of a model as the best so far.
 
         Args:
-            model: the network.
+            model: the network; parameters of any shape.
 
         Raises:
             OutputError: they cannot be written.
@@ -151,6 +165,9 @@ class CheckpointFolder:
 
     def load_best(self, model: nn.Module) -> None:
         """Give a model the best parameters so far.
+
+        Args:
+            model: the network; shapes of parameters as they were saved.
 
         Raises:
             ModelFileError: they are not there, damaged, or another model's.
@@ -177,10 +194,14 @@ def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters by name, tied ones once.
+    """Return the parameters by name, each of its own shape, tied ones once.
 
     Args:
         model: the network.
+
+    Example:
+        >>> {name: tuple(tensor.shape) for name, tensor in parameters_of(nn.Linear(2, 1)).items()}
+        {'weight': (1, 2), 'bias': (1,)}
     """
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
@@ -189,8 +210,18 @@ def parameters_of(model: nn.Module) -> dict[str, Tensor]:
 def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put parameters back.
 
+    Args:
+        model: the network.
+        tensors: parameters by name, shapes as those of the model.
+
     Raises:
         ModelFileError: other names or shapes than the model's.
+
+    Example:
+        >>> layer = nn.Linear(1, 1)
+        >>> load_parameters(layer, {"weight": torch.ones(1, 1), "bias": torch.zeros(1)})
+        >>> layer.weight.item()
+        1.0
     """
     own = dict(model.named_parameters())
     if {name: tuple(p.shape) for name, p in own.items()} != {name: tuple(t.shape) for name, t in tensors.items()}:
@@ -200,13 +231,29 @@ def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimizer's state by name: number of the parameter and name of the quantity."""
+    """Return the optimizer's state by name: number of the parameter and name of the quantity.
+
+    Args:
+        optimizer: of any number of updates; tensors have the shapes of the parameters.
+
+    Example:
+        >>> optimizer_tensors(torch.optim.SGD([torch.zeros(1)], lr=1.0))
+        {}
+    """
     state = optimizer.state_dict()["state"]
     return {f"{number}.{name}": value for number, values in state.items() for name, value in values.items()}
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put the optimizer's state back."""
+    """Put the optimizer's state back.
+
+    Args:
+        optimizer: of the same parameters.
+        tensors: as `optimizer_tensors` gave them, shapes included.
+
+    Raises:
+        ValueError: a name is not a number of a parameter and a quantity.
+    """
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         number, _, quantity = name.partition(".")
@@ -215,7 +262,18 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor])
 
 
 def random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """Return where torch's random generators stand."""
+    """Return where torch's random generators stand.
+
+    Args:
+        device: of the training.
+
+    Returns:
+        uint8 [bytes of the state], by cpu and cuda.
+
+    Example:
+        >>> list(random_tensors(torch.device("cpu")))
+        ['cpu']
+    """
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -223,7 +281,16 @@ def random_tensors(device: torch.device) -> dict[str, Tensor]:
 
 
 def load_random(tensors: dict[str, Tensor], device: torch.device) -> None:
-    """Put torch's random generators back where they stood."""
+    """Put torch's random generators back where they stood.
+
+    Args:
+        tensors: as `random_tensors` gave them: uint8 [bytes of the state].
+        device: of the training.
+
+    Raises:
+        KeyError: the state of the generator `cpu` is missing.
+        RuntimeError: a state has the wrong shape.
+    """
     torch.set_rng_state(tensors["cpu"])
     if "cuda" in tensors and device.type == "cuda":
         torch.cuda.set_rng_state(tensors["cuda"], device)

@@ -126,11 +126,20 @@ class WindowSource(ABC):
 
     @abstractmethod
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has, the same for all ranks."""
+        """Return how many windows an epoch has, the same for all ranks.
+
+        Args:
+            epoch: from 0; each shows all tokens once.
+        """
 
     @abstractmethod
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on.
+
+        Args:
+            epoch: from 0.
+            begin: number of the first window, int64 [batch, time] each.
+        """
 
     def _order(self, count: int, epoch: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + epoch)
@@ -153,11 +162,20 @@ class StreamSource(WindowSource):
         self._count = -(-width // settings.steps)
 
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has."""
+        """Return how many windows an epoch has.
+
+        Args:
+            epoch: from 0; each shows all tokens once.
+        """
         return self._count
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on.
+
+        Args:
+            epoch: from 0.
+            begin: number of the first window, int64 [batch, time] each.
+        """
         steps = self.settings.steps
         for index in range(begin, self._count):
             part = slice(index * steps, (index + 1) * steps)
@@ -179,7 +197,11 @@ class SegmentSource(WindowSource):
         self._starts, self._ends = starts, np.append(starts[1:], len(ids)) - 1  # the last of a piece is a target only
 
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has."""
+        """Return how many windows an epoch has.
+
+        Args:
+            epoch: from 0; each shows all tokens once.
+        """
         return sum(self._windows_of(batch) for batch in self._batches(epoch))
 
     def _pieces(self, epoch: int) -> NDArray[np.int64]:
@@ -212,7 +234,12 @@ class SegmentSource(WindowSource):
         return -(-_longest(batch) // self.settings.steps)
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on.
+
+        Args:
+            epoch: from 0.
+            begin: number of the first window, int64 [batch, time] each.
+        """
         steps, seen = self.settings.steps, 0
         for batch in self._batches(epoch):
             count = self._windows_of(batch)

@@ -303,6 +303,9 @@ class Loop:
     def resume(self, checkpoint: Checkpoint) -> None:
         """Resume from a checkpoint.
 
+        Args:
+            checkpoint: of the same settings, whose tensors have the shapes of this model.
+
         Raises:
             UsageError: it was made with other settings or another text, which are named.
             ModelFileError: it does not fit the model, or its values are not what they should be.

@@ -81,6 +81,14 @@ def output_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Te
 
     Returns:
         float32 [], the sum over the targets that count.
+
+    Raises:
+        RuntimeError: shapes do not fit, or torch has not enough memory.
+
+    Example:
+        >>> loss = output_loss(torch.zeros(1, 2), torch.zeros(4, 2), None, torch.tensor([3]), torch.float32)
+        >>> round(loss.item(), 4)  # ln 4
+        1.3863
     """
     apply: Any = _CrossEntropy.apply
     loss: Tensor = apply(hidden, weight, bias, targets, dtype)

@@ -68,7 +68,7 @@ _PRESETS = {"ffnn": _FFNN, "rnn": _RNN, "lstm": _LSTM, "gru": _GRU, "transformer
 
 
 def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Any) -> NeuralTrainingSettings:
-    """Return the settings of a preset, some of them changed.
+    """Return the settings of a preset, such as its tokens per update, some of them changed.
 
     Args:
         kind: ffnn, rnn, lstm, gru or transformer.

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
-from lmgauge.choices import RESERVED_POLICIES, ReservedPolicy
+from lmgauge.choices import DEFAULT_SEED, RESERVED_POLICIES, ReservedPolicy
 from lmgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class NeuralTrainingSettings:
     improvement: float = 0.003
     patience: int = 0
     precision: Precision = "float32"
-    seed: int = 12345
+    seed: int = DEFAULT_SEED
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():

@@ -119,7 +119,15 @@ def _lines(texts: Corpus) -> Iterator[str]:
 
 
 def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
-    """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
+    """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides.
+
+    Args:
+        tokenizer: of words, characters, subwords or bytes.
+
+    Example:
+        >>> len(fixed_vocabulary(make_tokenizer("byte")))
+        259
+    """
     if tokenizer.unit == "byte":
         return Vocabulary.from_tokens([f"<0x{value:02X}>" for value in range(256)])
     if tokenizer.unit != "subword":
@@ -130,8 +138,15 @@ def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
 def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
     """Return the same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them.
 
+    Args:
+        tokenizer: of words, characters, subwords or bytes.
+
     Raises:
         InputError: its ids cannot be used.
+
+    Example:
+        >>> with_our_ids(make_tokenizer("character")).name
+        'character'
     """
     if tokenizer.unit != "subword":
         return tokenizer

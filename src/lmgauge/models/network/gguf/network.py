@@ -106,7 +106,7 @@ class GgufNetwork:
         self.architecture = architecture
 
     def setting(self, name: str) -> str | None:
-        """Return a value of the file's header as a string; None where it is missing or a list.
+        """Return a value of the file's header as a string of at most 4,095 bytes; None where it is missing or a list.
 
         Args:
             name: such as `general.name`.
@@ -144,7 +144,11 @@ class GgufNetwork:
         return np.fromiter(values, np.float32, self.size)
 
     def piece(self, token: int) -> bytes:
-        """Return what a token adds to a text."""
+        """Return the bytes that a token adds to a text.
+
+        Args:
+            token: id, from 0 to `size - 1`.
+        """
         room = 64
         while True:
             buffer = ctypes.create_string_buffer(room)
@@ -171,7 +175,7 @@ class GgufNetwork:
         """Compute with this number of threads; no result depends on it.
 
         Args:
-            threads: of the processor.
+            threads: of the processor; tokens are computed one after another.
         """
         self._threads = threads
         if self._context is not None:
@@ -179,6 +183,9 @@ class GgufNetwork:
 
     def begin(self, length: int) -> None:
         """Forget the context, and make room for one of this length.
+
+        Args:
+            length: tokens of the context.
 
         Raises:
             UsageError: not enough memory.
@@ -189,7 +196,11 @@ class GgufNetwork:
             self._api.llama_memory_clear(self._api.llama_get_memory(self._context), True)
 
     def rewind(self, length: int) -> bool:
-        """Forget all but the first tokens of the context; return False if the network cannot."""
+        """Forget all but the first tokens of the context; return False if the network cannot.
+
+        Args:
+            length: tokens to keep.
+        """
         memory = self._api.llama_get_memory(self._context)
         return bool(self._api.llama_memory_seq_rm(memory, 0, length, -1))
 

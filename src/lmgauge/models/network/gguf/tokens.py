@@ -55,7 +55,14 @@ class GgufTokenizer:
         self._adds_space = self._spelled(network.tokenize(b"a")) == b" a"
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`."""
+        """Return the tokens of `segments`.
+
+        Args:
+            segments: n segments of text.
+
+        Returns:
+            Tokens with their byte spans, segment after segment.
+        """
         by_segment: list[list[int]] = []
         spans: list[int] = []
         lossy = np.zeros(len(segments), bool)
@@ -72,7 +79,11 @@ class GgufTokenizer:
         return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, np.array(spans, np.int64), lossy)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are."""
+        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are.
+
+        Args:
+            tokens: n strings of the vocabulary.
+        """
         known = [self._ids.get(token, NO_ID) for token in tokens]
         parts = [token.encode() if i == NO_ID else self._piece(i) for token, i in zip(tokens, known, strict=True)]
         whole = b"".join(parts)
@@ -106,6 +117,9 @@ class GgufTokenizer:
 
 def gguf_tokens(network: GgufNetwork) -> TokenMap:
     """Return tokens and ids of a GGUF file.
+
+    Args:
+        network: the opened file.
 
     Raises:
         ModelFileError: the header is damaged, or the file has no vocabulary.
@@ -152,6 +166,9 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
 
 def tokenizer_digest(path: Path) -> str:
     """Return SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits.
+
+    Args:
+        path: the file, of which only the bytes of the header are read.
 
     Raises:
         ModelFileError: the header is damaged, or of a version that is not known.

@@ -106,7 +106,7 @@ class Endpoint:
         return key, variable
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return the reply to a GET, a JSON object.
+        """Return the reply to a GET, a JSON object of at most 2^28 bytes.
 
         Args:
             path: what follows the address, such as `/models`.
@@ -118,6 +118,10 @@ class Endpoint:
 
     def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
         """Return the reply to a POST of a JSON object.
+
+        Args:
+            path: what follows the address, such as `/completions`.
+            content: the JSON object to send, in bytes of UTF-8.
 
         Raises:
             ServerError: no server there, it refuses, stays busy, or does not answer with a JSON object.

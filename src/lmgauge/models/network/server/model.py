@@ -62,6 +62,9 @@ class UnknownVocabulary(Vocabulary):
     def token(self, token_id: int) -> str:
         """Refuse.
 
+        Args:
+            token_id: of any token.
+
         Raises:
             UsageError: always.
         """
@@ -107,13 +110,24 @@ class ServerTokenizer:
     def tokenize(self, segments: Segments) -> Tokens:
         """Refuse.
 
+        Args:
+            segments: text that only the server can cut into tokens.
+
         Raises:
             UsageError: always.
         """
         raise UsageError("a server keeps its tokenizer to itself; name the model itself: -m FOLDER or -m FILE.gguf")
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the strings in a row, as the server shows them."""
+        """Return the strings in a row, as the server shows them.
+
+        Args:
+            tokens: n token strings.
+
+        Example:
+            >>> ServerTokenizer("abcdef").detokenize(["a", " b"])
+            'a b'
+        """
         return "".join(tokens)
 
     def settings(self) -> dict[str, object]:
@@ -121,7 +135,7 @@ class ServerTokenizer:
         return {"name": self.name}
 
     def files(self) -> dict[str, bytes]:
-        """No files."""
+        """Return no files."""
         return {}
 
 
@@ -209,6 +223,9 @@ class CompletionsModel(ScoresStrings):
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Refuse: a few likely tokens and their log-probabilities are not a distribution.
+
+        Args:
+            context_ids: uint32 [n].
 
         Raises:
             UsageError: always.

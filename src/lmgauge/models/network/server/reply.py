@@ -73,8 +73,16 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
 def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
     """Return the tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none.
 
+    Args:
+        reply: a parsed completions reply.
+
     Raises:
         ServerError: as `read_echo` does.
+
+    Example:
+        >>> second = {"17": {"decoded_token": " b", "logprob": -1.5}}
+        >>> read_prompt_logprobs({"choices": [{"prompt_logprobs": [None, second]}]}).logprob
+        [None, -1.5]
     """
     logprobs = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
     if not isinstance(logprobs, list) or not logprobs:

@@ -51,8 +51,15 @@ class Located:
     def after(self, before: int) -> Located:
         """Return the tokens after the first bytes.
 
+        Args:
+            before: bytes to leave out.
+
         Raises:
             ServerError: a token lies on both sides.
+
+        Example:
+            >>> Located(["a", " b"], [None, -1.0], [1, 3], True, 0).after(1).ends
+            [2]
         """
         if not before:
             return self
@@ -85,6 +92,10 @@ class Server:
     def connect(cls, endpoint: Endpoint, before: str = "") -> Server:
         """Find the model, how to ask for scores, and that they are what they should be.
 
+        Args:
+            endpoint: where the server is.
+            before: text that is set before each text, in front of its first token.
+
         Raises:
             ServerError: not reachable, no such model, no scores of prompts, or wrong ones.
             UsageError: there are several models and none is named.
@@ -96,6 +107,9 @@ class Server:
 
     def tokens(self, text: str) -> PromptTokens:
         """Return the tokens of a text that is not empty, with whatever the server adds.
+
+        Args:
+            text: not empty.
 
         Raises:
             ServerError: the server refuses, or its answer has no scores.
@@ -116,6 +130,9 @@ class Server:
 
     def locate(self, text: str) -> Located:
         """Return the tokens of a text that is not empty, and where they are in it.
+
+        Args:
+            text: not empty.
 
         Raises:
             ServerError: as `tokens` does; or the tokenizer joins the text with what is set before it.
@@ -187,6 +204,11 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
     Raises:
         ServerError: a token is partly before the text and partly in it, one after the first has no log-probability, or the
             tokens do not show all of the text.
+
+    Example:
+        >>> reply = PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=1, echoes=True)
+        >>> locate(reply, b"a b").ends
+        [1, 3]
     """
     # A first token without a score that is not text of the segment is the model's BOS token.
     firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)

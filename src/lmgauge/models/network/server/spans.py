@@ -64,7 +64,16 @@ def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling."""
+    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling.
+
+    Args:
+        pieces: the tokens.
+        text: the text, UTF-8 bytes.
+
+    Example:
+        >>> approximate(["the", "cat"], b"a cat.")
+        [0, 6]
+    """
     at, ends = 0, []
     for piece in pieces:
         for candidate in _spellings(piece):

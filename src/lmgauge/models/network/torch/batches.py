@@ -75,6 +75,13 @@ def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
     Args:
         jobs: windows of tokens to score.
         chosen: their numbers, at least one.
+
+    Returns:
+        The batch, ids padded at the right.
+
+    Example:
+        >>> join([Job(np.arange(3), np.arange(2), 0), Job(np.arange(2), np.arange(2), 1)], [0, 1]).ids.tolist()
+        [[0, 1, 2], [0, 1, 1]]
     """
     length = max(len(jobs[number].ids) for number in chosen)
     ids = np.zeros((len(chosen), length), np.int64)
@@ -92,8 +99,12 @@ def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
     """Return how many tokens fit into the memory that is free now.
 
     Args:
-        bytes_a_token: what computing one token takes.
         device: where.
+        bytes_a_token: memory in bytes that computing one token takes.
+
+    Example:
+        >>> tokens_at_a_time(1, torch.device("cpu"))
+        2048
     """
     fitting = int(_SHARE_OF_FREE_MEMORY * _free_bytes(device)) // max(1, bytes_a_token)
     return max(1, min(fitting, _GPU_TOKENS if device.type == "cuda" else _CPU_TOKENS))

@@ -126,6 +126,9 @@ class SplitNetwork:
 
         Returns:
             [batch, length, hidden], in the network's dtype.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
@@ -140,6 +143,9 @@ class SplitNetwork:
 
         Returns:
             float64 [n].
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         if self.output is not None:
             states = self.states(ids)
@@ -157,6 +163,9 @@ class SplitNetwork:
 
         Returns:
             float64 [n], nats, and the state after the last id.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         output = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
         if self.output is not None:
