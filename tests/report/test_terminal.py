@@ -19,7 +19,7 @@ HOSTILE = "a\x1b[31m\x07\x9b1m\u202e\nb[/bold]"
 
 def test_short_work_is_quiet_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with progress() as status:
-        status.update("working hard")
+        status("working hard")
     assert capsys.readouterr().err == ""
 
 
@@ -29,7 +29,7 @@ def test_long_work_says_now_and_then_what_it_does(
     monkeypatch.setattr(terminal, "_FIRST_LINE_SECONDS", 0.05)
     monkeypatch.setattr(terminal, "_NEXT_LINE_SECONDS", 0.1)
     with progress() as status:
-        status.update(f"proof: coding event 1 of 2 (50 %) {HOSTILE}")
+        status(f"proof: coding event 1 of 2 (50 %) {HOSTILE}")
         time.sleep(0.5)
     lines = capsys.readouterr().err.splitlines()
     assert 2 <= len(lines) <= 6

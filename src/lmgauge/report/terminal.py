@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text as Line
 
+    from lmgauge.progress import Listener
+
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
 _PIPE_WIDTH = 240
 _GAP = 3
@@ -344,16 +346,17 @@ class _NowAndThen:
 
 
 @contextmanager
-def progress() -> Iterator[_NowAndThen | _Live]:
+def progress() -> Iterator[Listener]:
     """Yield what says on standard error what is being done: on one line, or on a new one now and then in a pipe."""
     if not sys.stderr.isatty():
         lines = _NowAndThen()
         try:
-            yield lines
+            yield lines.update
         finally:
             lines.end()
         return
     from rich.console import Console
+    from rich.text import Text as Line
 
     with Console(stderr=True).status("starting …") as status:
-        yield _Live(status)
+        yield lambda text: status.update(Line(f"{visible(text)} …"))
