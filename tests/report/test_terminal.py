@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -74,5 +75,8 @@ def test_the_progress_line_of_a_terminal_takes_no_markup(monkeypatch: pytest.Mon
         def update(self, text: Any) -> None:
             shown.append(text)
 
-    terminal._Live(Status()).update(HOSTILE)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("rich.console.Console.status", lambda console, text: nullcontext(Status()))
+    with progress() as listener:
+        listener(HOSTILE)
     assert shown[0].plain == f"{visible(HOSTILE)} …"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import sys
 import threading
@@ -40,14 +39,8 @@ def console() -> Console:
     """Return standard output; wide enough for any table where it is not a terminal, so that pipes see whole lines."""
     from rich.console import Console
 
-    class Quiet(Console):
-        """Leaves it to the command line what it means that a reader has gone."""
-
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
     terminal = sys.stdout.isatty()
-    return Quiet(width=None if terminal else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+    return Console(width=None if terminal else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def show(document: Iterable[doc.Block]) -> None:
