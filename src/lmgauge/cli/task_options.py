@@ -188,14 +188,14 @@ def _score(metric: TaskMetric, task: TaskOptions) -> Systems:
     from lmgauge.report.terminal import progress
     from lmgauge.tasks import score_files
 
-    with progress() as status:
+    with progress() as listener:
         return score_files(
             metric,
             references=task.files.references,
             hypotheses=task.files.hypotheses,
             reading=task.reading,
             settings=what_is_drawn(task),
-            progress=lambda done: status.update(f"{done:,} segments"),
+            progress=lambda done: listener(f"{done:,} segments"),
         )
 
 
