@@ -186,7 +186,10 @@ def _commands(program: str, runs: int) -> tuple[list[list[str]], list[Goal]]:
     theirs = [sys.executable, "-m", "sacrebleu", str(small["reference"]), "-i", str(small["first"])]
     commands = {
         "`lmgauge bleu`, 2,000 segments": [program, "bleu", str(small["reference"]), str(small["first"])],
-        "`lmgauge bleu --test none`": [program, "bleu", str(small["reference"]), str(small["first"]), "--test", "none"],
+        "`lmgauge bleu --significance none`": [
+            *(program, "bleu", str(small["reference"]), str(small["first"])),
+            *("--significance", "none"),
+        ],
         "`sacrebleu`, 2,000 segments": theirs,
         "`lmgauge bleu`, 200,000 segments": [program, "bleu", str(large["reference"]), str(large["first"])],
         "`lmgauge bleu`, 200,000 segments, 3 systems": [program, "bleu", *map(str, large.values())],

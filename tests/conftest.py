@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parent.parent
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that spin are slow where another program has a core
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch is imported: a worker for each core has one core
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the library is imported: no test waits for a network
 
 settings.register_profile(

@@ -58,7 +58,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "evaluation": {"lmgauge.models.protocol"},
     "scores": {"lmgauge.text"},
-    "tasks": {"lmgauge.api.task_scores"},
+    "tasks": {"lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
     "report": SOURCE_TEXT | {"lmgauge.text.overlap.results"},
 }
 """What a room may name under TYPE_CHECKING besides."""

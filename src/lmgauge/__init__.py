@@ -1,176 +1,35 @@
 """lmgauge measures how well a language model predicts a text, exactly.
 
-    import lmgauge
+>>> import lmgauge
+>>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
+>>> round(lmgauge.perplexity(model, ["the cat sat", "the dog ran"]), 4)
+2.9453
+>>> model.score_text("the cat sat")
+token       nats  probability
+the      -0.3020       0.7393
+cat      -1.1378       0.3205
+sat      -0.4960        0.609
+</s>     -0.3020       0.7393
+4 events, -2.2379 nats, perplexity 1.7497
 
-    model = lmgauge.train("modified-kneser-ney", "train.txt", order=5)
-    print(lmgauge.evaluate(model, "test.txt"))
+Files are named by their paths: `lmgauge.train("modified-kneser-ney", "train.txt", order=5)`,
+`print(lmgauge.evaluate(model, "test.txt"))`. The scores of tasks (BLEU, chrF, TER, WER, CER, F1) are in `lmgauge.tasks`.
 
-The scores of tasks (BLEU, chrF, TER, WER, CER, F1) are in `lmgauge.tasks`.
-
-The names below are imported on first use, so that `import lmgauge` stays light.
+The names are listed once, in `__init__.pyi`, which type checkers read as it is; each is imported on first use, so that
+`import lmgauge` stays light.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from lmgauge.version import __version__
-
-if TYPE_CHECKING:
-    from lmgauge import information, tasks
-    from lmgauge.api.audit import audit, audit_run
-    from lmgauge.api.calc import calc
-    from lmgauge.api.compare import compare, compare_recipes
-    from lmgauge.api.diagnose import diagnose
-    from lmgauge.api.divergence import divergence
-    from lmgauge.api.evaluate import evaluate, evaluate_scores
-    from lmgauge.api.info import Info, info
-    from lmgauge.api.mix import mix
-    from lmgauge.api.outputs import Outputs
-    from lmgauge.api.overlap import overlap
-    from lmgauge.api.sample import sample
-    from lmgauge.api.sentences import perplexity, score_text
-    from lmgauge.api.split import SplitText, split
-    from lmgauge.api.train import train, train_neural
-    from lmgauge.errors import CheckFailedError, InputError, LmgaugeError, MissingExtraError, ModelFileError, UsageError
-    from lmgauge.evaluation.audit.results import Audit
-    from lmgauge.evaluation.comparison.results import Comparison, Comparisons
-    from lmgauge.evaluation.diagnosis.results import Diagnosis
-    from lmgauge.evaluation.divergence.divergence import Divergence
-    from lmgauge.evaluation.results import Evaluation, Evaluations
-    from lmgauge.models.custom import CustomModel
-    from lmgauge.models.mixture.model import MixtureModel
-    from lmgauge.models.network.options import ScoringOptions
-    from lmgauge.models.network.torch.architectures import register_architectures
-    from lmgauge.models.network.torch.model import NeuralModel
-    from lmgauge.models.ngram.arpa_reader import read_arpa
-    from lmgauge.models.ngram.arpa_writer import write_arpa
-    from lmgauge.models.ngram.model import NgramModel
-    from lmgauge.models.protocol import LanguageModel
-    from lmgauge.models.registry import load_model
-    from lmgauge.models.scored_text import ScoredText, ScoredTexts
-    from lmgauge.scores import ScoreBatch, read_scores
-    from lmgauge.text.documents import Corpus
-    from lmgauge.text.overlap.results import Overlap
-    from lmgauge.text.reading_options import ReadingOptions
-    from lmgauge.text.vocabulary import Vocabulary
-
-_HOMES = {
-    "Audit": "lmgauge.evaluation.audit.results",
-    "CheckFailedError": "lmgauge.errors",
-    "Comparison": "lmgauge.evaluation.comparison.results",
-    "Comparisons": "lmgauge.evaluation.comparison.results",
-    "Corpus": "lmgauge.text.documents",
-    "CustomModel": "lmgauge.models.custom",
-    "Diagnosis": "lmgauge.evaluation.diagnosis.results",
-    "Divergence": "lmgauge.evaluation.divergence.divergence",
-    "Evaluation": "lmgauge.evaluation.results",
-    "Evaluations": "lmgauge.evaluation.results",
-    "Info": "lmgauge.api.info",
-    "InputError": "lmgauge.errors",
-    "LanguageModel": "lmgauge.models.protocol",
-    "LmgaugeError": "lmgauge.errors",
-    "MissingExtraError": "lmgauge.errors",
-    "MixtureModel": "lmgauge.models.mixture.model",
-    "ModelFileError": "lmgauge.errors",
-    "NeuralModel": "lmgauge.models.network.torch.model",
-    "NgramModel": "lmgauge.models.ngram.model",
-    "Outputs": "lmgauge.api.outputs",
-    "Overlap": "lmgauge.text.overlap.results",
-    "ReadingOptions": "lmgauge.text.reading_options",
-    "ScoreBatch": "lmgauge.scores",
-    "ScoredText": "lmgauge.models.scored_text",
-    "ScoredTexts": "lmgauge.models.scored_text",
-    "ScoringOptions": "lmgauge.models.network.options",
-    "SplitText": "lmgauge.api.split",
-    "UsageError": "lmgauge.errors",
-    "Vocabulary": "lmgauge.text.vocabulary",
-    "audit": "lmgauge.api.audit",
-    "audit_run": "lmgauge.api.audit",
-    "calc": "lmgauge.api.calc",
-    "compare": "lmgauge.api.compare",
-    "compare_recipes": "lmgauge.api.compare",
-    "diagnose": "lmgauge.api.diagnose",
-    "divergence": "lmgauge.api.divergence",
-    "evaluate": "lmgauge.api.evaluate",
-    "evaluate_scores": "lmgauge.api.evaluate",
-    "info": "lmgauge.api.info",
-    "load_model": "lmgauge.models.registry",
-    "mix": "lmgauge.api.mix",
-    "overlap": "lmgauge.api.overlap",
-    "perplexity": "lmgauge.api.sentences",
-    "read_arpa": "lmgauge.models.ngram.arpa_reader",
-    "read_scores": "lmgauge.scores",
-    "register_architectures": "lmgauge.models.network.torch.architectures",
-    "sample": "lmgauge.api.sample",
-    "score_text": "lmgauge.api.sentences",
-    "split": "lmgauge.api.split",
-    "train": "lmgauge.api.train",
-    "train_neural": "lmgauge.api.train",
-    "write_arpa": "lmgauge.models.ngram.arpa_writer",
-}
-
-_NAMESPACES = ("information", "tasks")
+_LINES = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
+_HOMES = {line.split()[3]: line.split()[1] for line in _LINES if line.startswith("from ")}
+_NAMESPACES = [name for name, home in _HOMES.items() if home == "lmgauge"]
 """Folders with names of their own, such as `lmgauge.tasks.bleu`."""
 
-__all__ = [
-    "Audit",
-    "CheckFailedError",
-    "Comparison",
-    "Comparisons",
-    "Corpus",
-    "CustomModel",
-    "Diagnosis",
-    "Divergence",
-    "Evaluation",
-    "Evaluations",
-    "Info",
-    "InputError",
-    "LanguageModel",
-    "LmgaugeError",
-    "MissingExtraError",
-    "MixtureModel",
-    "ModelFileError",
-    "NeuralModel",
-    "NgramModel",
-    "Outputs",
-    "Overlap",
-    "ReadingOptions",
-    "ScoreBatch",
-    "ScoredText",
-    "ScoredTexts",
-    "ScoringOptions",
-    "SplitText",
-    "UsageError",
-    "Vocabulary",
-    "__version__",
-    "audit",
-    "audit_run",
-    "calc",
-    "compare",
-    "compare_recipes",
-    "diagnose",
-    "divergence",
-    "evaluate",
-    "evaluate_scores",
-    "info",
-    "information",
-    "load_model",
-    "mix",
-    "overlap",
-    "perplexity",
-    "read_arpa",
-    "read_scores",
-    "register_architectures",
-    "sample",
-    "score_text",
-    "split",
-    "tasks",
-    "train",
-    "train_neural",
-    "write_arpa",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:
@@ -186,4 +45,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

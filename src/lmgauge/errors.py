@@ -12,6 +12,9 @@ Every message is one line: what is wrong, where (file, line, byte), what to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class LmgaugeError(Exception):
     """Root of all errors that are the user's to mend; the command line prints the message and exits with `exit_code`."""
@@ -40,6 +43,29 @@ class MissingExtraError(LmgaugeError, ImportError):
 
     def __init__(self, library: str, *, extra: str) -> None:
         super().__init__(f"this needs {library}, which is not installed: pip install 'lmgauge[{extra}]'")
+
+
+@contextmanager
+def needing(library: str, *, extra: str) -> Iterator[None]:
+    """Import an optional library in the block.
+
+    Args:
+        library: its name on the package index.
+        extra: the extra of this package that installs it.
+
+    Raises:
+        MissingExtraError: it is not installed.
+
+    Example:
+        >>> with needing("no-such-library", extra="icu"):
+        ...     import no_such_library
+        Traceback (most recent call last):
+        lmgauge.errors.MissingExtraError: this needs no-such-library, which is not installed: pip install 'lmgauge[icu]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(library, extra=extra) from error
 
 
 class CheckFailedError(LmgaugeError):

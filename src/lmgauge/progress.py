@@ -46,22 +46,20 @@ def listener() -> Listener:
     return _LISTENER.get()
 
 
-class Speed:
-    """Tokens a second since the beginning, for people who wait."""
-
-    def __init__(self) -> None:
-        self._began, self.tokens = time.perf_counter(), 0
-
-    def add(self, tokens: int) -> str:
-        """Return the count and the rate in tokens a second, after so many tokens more."""
-        self.tokens += tokens
-        seconds = max(time.perf_counter() - self._began, 1e-9)
-        return f"{self.tokens:,} tokens, {self.tokens / seconds:,.0f} a second"
-
-
 def show_speed(models: Iterable[object]) -> None:
-    """Let models that compute for long, those with an attribute `progress`, say how many tokens they scored."""
-    speed, listener = Speed(), _LISTENER.get()
+    """Let models that report how much they have scored say so, with their speed, if somebody listens.
+
+    Args:
+        models: those that score; one that reports has an attribute `progress`, called with the number of new tokens.
+    """
+    listener, began, total = _LISTENER.get(), time.perf_counter(), 0
+
+    def report(tokens: int) -> None:
+        nonlocal total
+        total += tokens
+        seconds = max(time.perf_counter() - began, 1e-9)
+        listener(f"scored {total:,} tokens, {total / seconds:,.0f} a second")
+
     for model in models:
         if listener is not _silent and hasattr(model, "progress"):
-            model.progress = lambda tokens: listener(f"scored {speed.add(tokens)}")
+            model.progress = report

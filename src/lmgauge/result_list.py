@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from lmgauge.errors import MissingExtraError
+from lmgauge.errors import needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +70,6 @@ def pandas_module() -> Any:
     Raises:
         MissingExtraError: it is not installed.
     """
-    try:
+    with needing("pandas", extra="pandas"):
         import pandas
-    except ImportError as error:
-        raise MissingExtraError("pandas", extra="pandas") from error
     return pandas

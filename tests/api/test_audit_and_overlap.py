@@ -59,7 +59,7 @@ def test_an_audit_without_a_text(shop: Path) -> None:
 
 def test_overlap_of_a_run_through_both_doors(shop: Path, tmp_path: Path) -> None:
     shell = command(
-        "overlap", shop / "train.txt", "--run", shop / "run", "-n", 6, "--write-clean", tmp_path / "shell.txt", "--json"
+        "overlap", shop / "train.txt", "--run", shop / "run", "--ngram", 6, "--write-clean", tmp_path / "shell.txt", "--json"
     )
     python = lmgauge.overlap(shop / "train.txt", run=shop / "run", n=6, passages=10, write_clean=tmp_path / "python.txt")
     assert shell.exit_code == 0, shell.output

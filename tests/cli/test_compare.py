@@ -73,7 +73,7 @@ def test_details_are_left_out_on_request_and_for_many(made: Path) -> None:
 
 def test_words_and_characters(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-ch").stdout
-    assert "perplexity: NOT comparable: events differs (25 words / 74 characters)" in shown
+    assert "perplexity: NOT comparable: events differ (25 words / 74 characters)" in shown
     assert "NOT comparable: kn: a lower bound only (unseen words)" in shown
     assert "nearest comparable figure: bits per byte where" in shown
     assert "compared below: 69 of 74 bytes (93.2 %)" in shown  # without " bird"
@@ -192,7 +192,7 @@ def test_from_another_folder_the_text_is_found_beside_the_run(folder: Path, monk
 def test_strict(made: Path) -> None:
     ok("compare", "--strict", made / "run-kn", made / "run-wb")
     told = refused("compare", "--strict", made / "run-kn", made / "run-ch", code=1)
-    assert "perplexity of ch and kn may not be compared: events differs" in told
+    assert "perplexity of ch and kn may not be compared: events differ" in told
     told = refused("compare", "--strict", "--metric", "bits_per_byte", made / "run-kn", made / "run-ch", code=1)
     assert "bits_per_byte of ch and kn may not be compared: kn: a lower bound only" in told
     told = refused("compare", "--strict", made / "run-kn", made / "run-wb", made / "run-ch", code=1)
@@ -239,8 +239,8 @@ def other_table(folder: Path) -> None:
 SPOILED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "edited": (spoil_number, r"evaluation\.json: was changed after it was written"),
     "other table": (other_table, r"scores\.parquet: is not the table"),
-    "no table": (lambda f: (f / "scores.parquet").unlink(), "has no scores.parquet"),
-    "no evaluation": (lambda f: (f / "evaluation.json").unlink(), "has no evaluation.json"),
+    "no table": (lambda f: (f / "scores.parquet").unlink(), "scores.parquet is missing"),
+    "no evaluation": (lambda f: (f / "evaluation.json").unlink(), "evaluation.json is missing"),
     "no folder": (lambda f: shutil.rmtree(f), "no such run; make one with `lmgauge eval"),
     "empty evaluation": (lambda f: (f / "evaluation.json").write_text(""), "cannot be read as an evaluation"),
     "cut table": (

@@ -259,7 +259,7 @@ def test_divergence_refuses(folder: Path, tmp_path: Path) -> None:
     assert "whole numbers from 1" in refused("divergence", kn3, folder / "pruned", text, "--top-k", "0")
     for order in ((text, kn3, folder / "pruned"), (kn3, text, folder / "pruned")):
         assert f"{folder / 'pruned'} is a model, not a text: the two models come first" in refused("divergence", *order)
-    assert "no ARPA or GGUF model" in refused("divergence", text, kn3)
+    assert "not an ARPA or GGUF file" in refused("divergence", text, kn3)
     (tmp_path / "empty.txt").touch()
     assert "no event" in refused("divergence", kn3, folder / "pruned", tmp_path / "empty.txt")
     assert "Missing argument" in refused("divergence", kn3)

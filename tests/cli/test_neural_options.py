@@ -207,7 +207,7 @@ def test_interrupted_then_killed_then_done(folder: Path, tmp_path: Path) -> None
     *slow, kept_line, interrupted_line = (line for line in errors.split(b"\n") if line)
     assert all(line.endswith(b" s)") for line in slow)  # what a busy machine says after ten seconds
     assert kept_line.startswith(b"lmgauge: ")
-    assert kept_line.endswith(b"events are scored; the same command goes on from there")
+    assert kept_line.endswith(b"events are scored; the same command resumes there")
     assert interrupted_line.startswith(b"lmgauge: interrupted")
     assert not run.exists()
     first = kept.stat().st_size
@@ -218,7 +218,7 @@ def test_interrupted_then_killed_then_done(folder: Path, tmp_path: Path) -> None
     assert not run.exists()
 
     resumed = ok("eval", "--json", "--threads", 1, *options, "-o", run)
-    told = int(resumed.stderr.split(" events")[0].replace(",", ""))
+    told = int(resumed.stderr.removeprefix("lmgauge: ").split(" events")[0].replace(",", ""))
     assert "events had been scored before the last run was interrupted" in resumed.stderr
     (whole,) = evaluate(*options, "--threads", 1)
     (found,) = json.loads(resumed.stdout)

@@ -102,7 +102,7 @@ def both(
     systems = [texts[name] for name in "abc"]
     wanted = sacrebleu(*given, "-i", *systems, "-m", metric, *theirs)
     more = [argument for path in given[1:] for argument in ("-r", path)]
-    found = ours(metric, given[0], *more, *systems, *options, "--test", "none")["systems"]
+    found = ours(metric, given[0], *more, *systems, *options, "--significance", "none")["systems"]
     names = [next(name for name in peer if name != "system") for peer in wanted]
     mine = [[system["metric"], f"{system['score']:.{DIGITS}f}"] for system in found]
     return mine, [[name, peer[name]] for name, peer in zip(names, wanted, strict=True)]
@@ -144,7 +144,7 @@ def test_a_byte_order_mark_counts_as_in_jiwer(
     for names in ((), ("a",), ("ref",), ("ref", "a")):
         files = marked(texts, tmp_path, *names)
         printed = CliRunner().invoke(jiwer.cli, ["-r", str(files["ref"]), "-h", str(files["a"]), *theirs]).output
-        assert ours(command, files["ref"], files["a"], "--test", "none")["systems"][0]["score"] == float(printed)
+        assert ours(command, files["ref"], files["a"], "--significance", "none")["systems"][0]["score"] == float(printed)
 
 
 def test_what_reading_says_goes_to_standard_error_where_numbers_stand_alone(texts: dict[str, Path], tmp_path: Path) -> None:
@@ -171,7 +171,9 @@ def test_ids_of_utterances_are_told_and_the_way_out_works(
         plain = texts[name].read_text(encoding="utf-8").removesuffix("\n").split("\n")
         rows = [line.format(id=f"spk1-{i:04d}", text=text) for i, text in enumerate(plain)]
         (tmp_path / name).write_text("".join(row + "\n" for row in rows), encoding="utf-8", newline="\n")
-    note = next(n for n in ours("wer", tmp_path / "ref", tmp_path / "a", "--test", "none")["notes"] if "with an id" in n)
+    note = next(
+        n for n in ours("wer", tmp_path / "ref", tmp_path / "a", "--significance", "none")["notes"] if "with an id" in n
+    )
     script = note.partition("sed '")[2].partition("'")[0]
     assert script == sed.replace("{{", "{").replace("}}", "}")
     tables = []
@@ -197,7 +199,7 @@ def test_ids_of_utterances_are_told_and_the_way_out_works(
 def test_verdicts_are_sacrebleu_s(texts: dict[str, Path], metric: str, option: str, theirs: str) -> None:
     systems = [texts[name] for name in "abc"]
     wanted = sacrebleu(texts["ref"], "-i", *systems, "-m", metric, theirs, f"{theirs}-n", "500")
-    found = ours(metric, texts["ref"], *systems, "--test", option, "--resamples", "500")
+    found = ours(metric, texts["ref"], *systems, "--significance", option, "--resamples", "500")
     for mine, peer in zip(found["systems"], wanted, strict=True):
         result = next(value for key, value in peer.items() if key != "system")
         assert mine["score"] == pytest.approx(result["score"], abs=1e-9)
@@ -209,7 +211,7 @@ def test_verdicts_are_sacrebleu_s(texts: dict[str, Path], metric: str, option: s
 
 def test_signatures_begin_and_end_as_sacrebleu_s(texts: dict[str, Path]) -> None:
     wanted = sacrebleu(texts["ref"], "-i", texts["a"], "-ci", "-cin", "200")
-    found = ours("bleu", texts["ref"], texts["a"], "--resamples", "200", "--test", "bootstrap")
+    found = ours("bleu", texts["ref"], texts["a"], "--resamples", "200", "--significance", "bootstrap")
     keys = dict(part.split(":") for part in found["systems"][0]["signature"].split("|"))
     assert list(keys)[-1] == "lmgauge"
     assert all(keys[name] == wanted[name] for name in ("nrefs", "bs", "seed", "case", "eff", "tok", "smooth", "version"))

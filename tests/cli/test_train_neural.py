@@ -108,10 +108,10 @@ def test_killed_and_gone_on_with(texts: tuple[str, str], tmp_path: Path) -> None
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         _, told = process.communicate(timeout=60)
-    assert "--resume goes on" in told
+    assert "--resume continues" in told
     assert not output.exists()
     refused = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--epochs", "300")
-    assert "--resume goes on with it" in refused.stderr
+    assert "--resume continues it" in refused.stderr
     other = invoke("lstm", train, "--valid", valid, "-o", str(output), *SMALL, "--resume")
     assert "epochs 300 then, 2 now" in other.stderr
 

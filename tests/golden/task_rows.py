@@ -32,6 +32,15 @@ SMALL_BLEU = {"test": 36.7879441171442, "a test": 100.0, "a little test": 3.2182
 COUNTS = {"correct": [9, 7, 5, 3], "total": [10, 8, 6, 4], "lengths": [11, 11]}
 BLEU_OF_COUNTS = 83.75922397
 
+# sacreBLEU 2.6.0 on the output of LIUM for English-German at WMT17 (newstest2017, 3,004 segments): counts, and the scores of
+# n-grams up to 1, 2, 3 and 4. No text of it is here.
+WMT17 = {
+    "correct": [36804, 19234, 11381, 6976],
+    "total": [62496, 59492, 56488, 53485],
+    "lengths": [62496, 61287],
+    "scores": [58.890168970814145, 43.63419030622919, 33.72557446029054, 26.59580468309487],
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorCase:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.tasks.comparison import Groups, IndependentRows, Systems, compare_systems
+from lmgauge.tasks.comparison import Groups, Systems, compare_systems
+from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.texts import References, Texts

@@ -68,7 +68,7 @@ def test_words_are_split_at_ascii_white_space_alone() -> None:
 def test_words_of_segments_with_gaps_between() -> None:
     data = np.frombuffer(b"xxab cdyy efzz", np.uint8)
     starts, ends = np.array([2, 9, 12], np.int64), np.array([7, 12, 12], np.int64)
-    segments = Segments(data, starts, ends, 0, 0, None, "x", 1)
+    segments = Segments(data, starts, ends, "x")
     tokens = WhitespaceTokenizer().tokenize(segments)
     assert by_segment(tokens) == [["ab", "cd"], ["ef"], []]
     assert spans(tokens) == [[2, 5], [3], []]
@@ -94,7 +94,7 @@ def test_bytes() -> None:
 @pytest.mark.parametrize("name", ["whitespace", "character", "byte"])
 def test_no_segments(name: str) -> None:
     none = np.zeros(0, np.int64)
-    empty = Segments(np.zeros(0, np.uint8), none, none, 1, 0, None, "x", 1)
+    empty = Segments(np.zeros(0, np.uint8), none, none, "x", terminator=1)
     tokens = make_tokenizer(name).tokenize(empty)
     assert (len(tokens), len(tokens.counts), tokens.lossy_segments) == (0, 0, 0)
 

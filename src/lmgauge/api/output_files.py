@@ -52,7 +52,7 @@ class OutputFiles:
 
     def __exit__(self, *error: Any) -> bool | None:
         if isinstance(error[1], (KeyboardInterrupt, SystemExit)) and self._runs is not None and self._runs.kept:
-            _LOG.warning("%s events are scored; the same command goes on from there", f"{self._runs.kept:,}")
+            _LOG.warning("%s events are scored; the same command resumes there", f"{self._runs.kept:,}")
         return self._stack.__exit__(*error)
 
     def write(self, index: int, block: Segments, batch: ScoreBatch, tally: Tally) -> None:

@@ -8,34 +8,37 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import Unpack, cast
 
 import numpy as np
 
+from lmgauge.choices import Average
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
+from lmgauge.tasks.alignment import AlignedSegment, aligned_segments
 from lmgauge.tasks.blocks import Block, ParallelTexts
-from lmgauge.tasks.comparison import IndependentRows, Systems, compare_systems
+from lmgauge.tasks.comparison import Systems, compare_systems
+from lmgauge.tasks.draws import IndependentRows
+from lmgauge.tasks.metrics.bleu import BLEU, BleuScore
+from lmgauge.tasks.metrics.chrf import ChrF, ChrfScore
+from lmgauge.tasks.metrics.error_rates import CER, WER, EditRate, ErrorRates
+from lmgauge.tasks.metrics.labels import F1, F1Score, check_labels, label_scores
 from lmgauge.tasks.metrics.protocol import TaskMetric, TaskScore
+from lmgauge.tasks.metrics.ter import TER, TerScore
 from lmgauge.tasks.parallel import ParallelFiles, paths_of
 from lmgauge.tasks.scoring import SegmentScores, check_sources, score_parallel, segment_scores
-from lmgauge.tasks.settings import ComparisonSettings, CorrelationSettings, Reading
+from lmgauge.tasks.settings import (
+    BleuOptions,
+    ChrfOptions,
+    ComparisonSettings,
+    NormalizationOptions,
+    Reading,
+    TerOptions,
+)
 from lmgauge.tasks.texts import Integers, References, Texts
-from lmgauge.text.labels import BY_NAMES
-
-if TYPE_CHECKING:
-    from lmgauge.choices import Average
-    from lmgauge.tasks.alignment import AlignedSegment
-    from lmgauge.tasks.correlation import Correlation
-    from lmgauge.tasks.metrics.bleu import BleuScore
-    from lmgauge.tasks.metrics.chrf import ChrfScore
-    from lmgauge.tasks.metrics.error_rates import EditRate, ErrorRates
-    from lmgauge.tasks.metrics.labels import F1Score
-    from lmgauge.tasks.metrics.ter import TerScore
-    from lmgauge.tasks.settings import BleuOptions, ChrfOptions, NormalizationOptions, TerOptions
-    from lmgauge.tasks.tables import Row
+from lmgauge.text.labels import BY_NAMES, Names
 
 GivenReferences = Sequence[str | Sequence[str | None]]
 Path = str | os.PathLike[str]
@@ -62,9 +65,7 @@ def bleu(
     >>> bleu(hypotheses=["The cat sat on the mat"], references=["The cat sits on the mat"], order=3).score
     50.0
     """
-    from lmgauge.tasks.metrics.bleu import BLEU
-
-    return cast("BleuScore", _score(BLEU(**options), hypotheses, references, threads))
+    return cast(BleuScore, _score(BLEU(**options), hypotheses, references, threads))
 
 
 def chrf(
@@ -80,9 +81,7 @@ def chrf(
     >>> chrf(hypotheses=["ab"], references=["ac"], char_order=1).score
     50.0
     """
-    from lmgauge.tasks.metrics.chrf import ChrF
-
-    return cast("ChrfScore", _score(ChrF(**options), hypotheses, references, threads))
+    return cast(ChrfScore, _score(ChrF(**options), hypotheses, references, threads))
 
 
 def ter(
@@ -98,9 +97,7 @@ def ter(
     >>> ter(hypotheses=["a b c x"], references=["a b c d"]).score
     25.0
     """
-    from lmgauge.tasks.metrics.ter import TER
-
-    return cast("TerScore", _score(TER(**options), hypotheses, references, threads))
+    return cast(TerScore, _score(TER(**options), hypotheses, references, threads))
 
 
 def wer(
@@ -120,9 +117,7 @@ def wer(
     >>> wer(hypotheses=["This test"], references=["This is a test"]).score
     0.5
     """
-    from lmgauge.tasks.metrics.error_rates import WER
-
-    return cast("ErrorRates", _score(WER(**options), hypotheses, references, threads))
+    return cast(ErrorRates, _score(WER(**options), hypotheses, references, threads))
 
 
 def cer(
@@ -139,9 +134,7 @@ def cer(
     >>> cer(hypotheses=["abxd"], references=["abcd"]).score
     0.25
     """
-    from lmgauge.tasks.metrics.error_rates import CER
-
-    return cast("ErrorRates", _score(CER(**options), hypotheses, references, threads))
+    return cast(ErrorRates, _score(CER(**options), hypotheses, references, threads))
 
 
 def _score(metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None) -> TaskScore:
@@ -195,13 +188,11 @@ def score_systems(
     for kind, values in (("sources", originals), ("groups", groups)):
         if values is not None and len(values) != len(against):
             raise InputError(f"{len(values):,} {kind} for {len(against):,} segments: give one for each")
-    group_codes: dict[str, int] = {}
-    codes = None
-    if groups is not None:
-        codes = np.array([group_codes.setdefault(str(name), len(group_codes)) for name in groups], dtype=np.int32)
+    of_groups = Names()
+    codes = None if groups is None else of_groups.numbers(map(str, groups))
     numbers = None if documents is None else document_codes(documents, len(against))
     block = Block(against, tuple(outputs), codes, numbers, originals)
-    segments = ParallelTexts(list(outputs_of), [block], list(group_codes), UNKNOWN if documents is None else BY_NAMES)
+    segments = ParallelTexts(list(outputs_of), [block], of_groups.known, UNKNOWN if documents is None else BY_NAMES)
     return score_parallel(metric, segments, settings or ComparisonSettings())
 
 
@@ -287,8 +278,6 @@ def align_files(
         InputError: as `score_files`.
         UsageError: a segment has several references.
     """
-    from lmgauge.tasks.alignment import aligned_segments
-
     files = ParallelFiles(paths_of(references), paths_of(hypotheses), reading)
     yield from aligned_segments(metric, files)
     _say(files, notes)
@@ -377,8 +366,6 @@ def _label_systems(
     documents: tuple[Integers | None, str],
     settings: ComparisonSettings | None,
 ) -> Systems:
-    from lmgauge.tasks.metrics.labels import F1, check_labels, label_scores
-
     systems = dict(predicted) if isinstance(predicted, Mapping) else {"system": predicted}
     for of_system in systems.values():
         check_labels(gold, of_system)
@@ -392,64 +379,5 @@ def _label_systems(
         rows = rows.with_documents(document_sums(statistics, numbers))
     notes = [f"{name}: {note}" for name, report in reports.items() for note in report.notes]
     result = compare_systems(metric, list(systems), rows, 1, notes=notes, settings=settings)
-    items = (replace(item, score=replace(cast("F1Score", item.score), report=reports[item.system])) for item in result)
+    items = (replace(item, score=replace(cast(F1Score, item.score), report=reports[item.system])) for item in result)
     return replace(result, items=tuple(items))
-
-
-def correlate_tables(
-    scores: Path,
-    perplexities: Path | None = None,
-    *,
-    model: Path | None = None,
-    outputs: Sequence[Path] = (),
-    settings: CorrelationSettings | None = None,
-    threads: int | None = None,
-) -> Correlation:
-    """Correlate task scores of systems with perplexities: of their language models, or of their outputs under one.
-
-    Args:
-        scores: a table (TSV, CSV, JSON, JSONL) with a row for each system, such as `lmgauge bleu --json` prints.
-        perplexities: another one, such as `lmgauge eval --json` prints; its models, or the groups of one, are the systems.
-            None: the numbers are in `scores` too.
-        model: a language model instead; the perplexity of each of `outputs` under it.
-        outputs: with `model`: the file of each system, by whose name it is known.
-        settings: names of columns, logarithm and seed; None: the defaults of `lmgauge.tasks.CorrelationSettings`.
-        threads: how many to use, all cores if None; no number depends on it.
-
-    Raises:
-        InputError: a table cannot be read, lacks a column, or no system is in both.
-        UsageError: the suffix of a table is unknown.
-    """
-    from lmgauge.tasks.correlation import correlate, paired_columns
-    from lmgauge.tasks.tables import read_table
-
-    columns = settings or CorrelationSettings()
-    y_rows = read_table(os.fspath(scores))
-    if model is not None:
-        x_rows = _perplexities(model, paths_of(outputs), columns.system, threads)
-    else:
-        x_rows = y_rows if perplexities is None else _by_system(read_table(os.fspath(perplexities)), columns.system)
-    tables = (os.fspath(perplexities or scores) if model is None else "", os.fspath(scores))
-    names, xs, ys, notes = paired_columns(x_rows, y_rows, columns, tables)
-    result = correlate(names, xs, ys, x_name=columns.x, y_name=columns.y, log_x=columns.log_x, seed=columns.seed)
-    return replace(result, notes=(*notes, *result.notes))
-
-
-def _by_system(rows: list[Row], system: str) -> list[Row]:
-    """Return rows of `eval --json` with their groups or, without, their models as systems; other rows as they are."""
-    if any(system in row or "model" not in row for row in rows):
-        return rows
-    grouped = [row | {system: row["group"]} for row in rows if row.get("group") is not None]
-    return grouped or [row | {system: row["model"]} for row in rows]
-
-
-def _perplexities(model: Path, outputs: list[str], system: str, threads: int | None) -> list[Row]:
-    from lmgauge.api.evaluate import evaluate
-    from lmgauge.models.mixture.model import with_reserved
-    from lmgauge.models.registry import load_model
-    from lmgauge.text.streams import find_sources
-
-    # A system may print <unk>; to the model that judges it that is a word like any other.
-    (judge,) = with_reserved([load_model(os.fspath(model))], "escape")
-    sources = find_sources(outputs)
-    return [{system: source.label} | evaluate(judge, source.path, threads=threads).to_dict() for source in sources]

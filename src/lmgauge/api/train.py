@@ -130,7 +130,7 @@ def train_neural(
         preset: small, medium or large: sizes and recipe of a paper.
         tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
         min_count: tokens that occur less often become `<unk>`.
-        vocab_size: only so many of the most frequent tokens stay.
+        vocab_size: only this number of the most frequent tokens stays.
         reserved: a `<unk>`, `<s>` or `</s>` in the text is refused, escaped (an ordinary word), or unk (`<unk>` alone).
         resume: resume a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.

@@ -57,14 +57,11 @@ class _Shown:
         "--resamples",
         type=click.IntRange(min=1000),
         default=10_000,
-        show_default=True,
         help="Of the permutation test over documents or segments.",
     ),
     seed_option,
     threads_option,
-    click.option(
-        "--examples", type=click.IntRange(min=0), default=5, show_default=True, help="Tokens and segments to show."
-    ),
+    click.option("--examples", type=click.IntRange(min=0), default=5, help="Tokens and segments to show."),
 )
 @settings(
     "shown",
@@ -74,7 +71,6 @@ class _Shown:
         "--metric",
         type=click.Choice(COMPARED_METRICS),
         default="perplexity",
-        show_default=True,
         help="What --strict asks about.",
     ),
     click.option("--strict", is_flag=True, help="Exit with 1 where the metric may not be compared."),

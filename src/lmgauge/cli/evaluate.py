@@ -90,6 +90,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
     click.option(
         "--columns",
         default="",
+        show_default=False,
         metavar="NAMES",
         callback=_names,
         help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",

@@ -14,13 +14,12 @@ from lmgauge.cli.task_options import TaskOptions, print_result, task_options, wh
     "--average",
     type=click.Choice(AVERAGES),
     default="macro",
-    show_default=True,
     help="Which F1 is tested: labels alike, of the sums, or by how often they are gold.",
 )
 @click.option("--labels", metavar="A,B,...", help="The labels that count; all that occur if not given.")
 @task_options
 def f1(average: Average, labels: str | None, task: TaskOptions) -> None:
-    """Measure precision, recall and F1 of labelled outputs.
+    """Measure precision, recall and F1 of labeled outputs.
 
     REFERENCE holds the right labels and HYPOTHESES (one file a system) those of systems, one on each line, or in a
     field of JSONL, TSV or Parquet. Systems are compared with the first.

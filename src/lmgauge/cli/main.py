@@ -42,12 +42,12 @@ SECTIONS = {
         ),
     },
     "Tasks": {
-        "bleu": ("lmgauge.cli.bleu:bleu", "Score translations with BLEU, as sacreBLEU does."),
-        "chrf": ("lmgauge.cli.chrf:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
-        "ter": ("lmgauge.cli.ter:ter", "Measure the translation edit rate, as sacreBLEU does."),
+        "bleu": ("lmgauge.cli.translation:bleu", "Score translations with BLEU, as sacreBLEU does."),
+        "chrf": ("lmgauge.cli.translation:chrf", "Score translations with chrF or chrF++, as sacreBLEU does."),
+        "ter": ("lmgauge.cli.translation:ter", "Measure the translation edit rate, as sacreBLEU does."),
         "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
         "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
-        "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labelled outputs."),
+        "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
     },
     "Tools": {
         "quickstart": ("lmgauge.cli.quickstart:quickstart", "Train and evaluate four models on bundled text."),
@@ -70,7 +70,7 @@ GUESSES = {
     "mix": ("ensemble", "interpolate", "merge"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
-    "diagnose": ("analyse", "analyze", "errors", "report"),
+    "diagnose": ("analyze", "errors", "report"),
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "compare": ("bootstrap", "diff", "paired", "significance"),
@@ -173,7 +173,9 @@ def _commands_like(word: str) -> list[str]:
 
 
 @click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=_EPILOG
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
+    epilog=_EPILOG,
 )
 @click.version_option(__version__, prog_name="lmgauge")
 def cli() -> None:
@@ -204,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         code = _output_failed(error)
     except SystemExit as error:
-        # click meets a reader that has gone (`| head`) with exit code 1 and a wrapped standard output; to us it is no error.
+        # click meets a closed pipe (`| head`) with exit code 1 and a wrapped standard output; to us that is not an error.
         if type(sys.stdout).__name__ != "_PacifyFlushWrapper":
             _leave_threads(error.code)
             raise
@@ -243,7 +245,7 @@ def _prepare_streams() -> None:
 
 
 def _output_failed(error: OSError) -> int:
-    """Standard output is gone (`| head` has what it wanted: no error) or full."""
+    """Return the exit code for a standard output that is gone (`| head` has what it wanted: not an error) or full."""
     quiet = error.errno in (errno.EPIPE, errno.EINVAL) or isinstance(error, BrokenPipeError)
     # Python would complain once more while it closes standard output.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

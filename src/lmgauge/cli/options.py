@@ -27,18 +27,14 @@ unit_option = click.option(
     "--unit",
     type=click.Choice(UNITS),
     default="line",
-    show_default=True,
     help="A segment is a line, or a whole file.",
 )
 _TEXT = (
     unit_option,
-    click.option(
-        "--field", default="text", show_default=True, metavar="NAME", help="Field of JSONL, column of TSV or Parquet."
-    ),
+    click.option("--field", default="text", metavar="NAME", help="Field of JSONL, column of TSV or Parquet."),
     click.option(
         "--group",
         default="file",
-        show_default=True,
         metavar="NAME",
         help="The group of a segment: its file, or this field.",
     ),
@@ -47,7 +43,6 @@ _TEXT = (
         "--errors",
         type=click.Choice(ERROR_POLICIES),
         default="fail",
-        show_default=True,
         help="Invalid UTF-8 and NUL bytes: stop, replace by U+FFFD, or leave out the segment (skip: also a record "
         "without text or with bad JSON).",
     ),
@@ -137,7 +132,6 @@ _SCORING = (
         "--dtype",
         type=click.Choice(PRECISIONS),
         default="auto",
-        show_default=True,
         help="Number format of the computation; auto is bfloat16 on a GPU.",
     ),
     click.option("--device", metavar="NAME", help="cpu, cuda, cuda:1, ...; a GPU where there is one."),
@@ -179,9 +173,7 @@ threads_option = click.option(
     "last bits of neural models.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
-seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Same seed, same output."
-)
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=12345, help="Same seed, same output.")
 scored_text_option = click.option(
     "--text",
     "texts",

@@ -45,7 +45,6 @@ class _Outcome:
         "--overlap-unit",
         type=click.Choice(OVERLAP_UNITS),
         default=OverlapSettings.overlap_unit,
-        show_default=True,
         help="N-grams of words, or of characters, for scripts that do not space words.",
     ),
     click.option(
@@ -60,7 +59,6 @@ class _Outcome:
         "--near",
         type=click.FloatRange(0, 1),
         default=OverlapSettings.near,
-        show_default=True,
         metavar="J",
         help="Segments this alike are near duplicates (Jaccard index of word 5-grams or character 10-grams); 0: skip.",
     ),
@@ -68,7 +66,6 @@ class _Outcome:
         "--passages",
         type=click.IntRange(min=0),
         default=10,
-        show_default=True,
         metavar="N",
         help="How many to show, and in --json.",
     ),

@@ -24,7 +24,6 @@ def _shares(ctx: click.Context, param: click.Parameter, value: str) -> tuple[flo
 @click.option(
     "--fractions",
     default="0.8,0.1,0.1",
-    show_default=True,
     metavar="A,B,C",
     callback=_shares,
     help="Shares of train, validation and test; their sum is 1. A part with share 0 is not written.",

@@ -5,7 +5,7 @@ A command takes its metric's own options as one object, and these as `task: Task
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from lmgauge.tasks.settings import ComparisonSettings, Reading
 if TYPE_CHECKING:
     from lmgauge.tasks.comparison import Systems
     from lmgauge.tasks.metrics.protocol import TaskMetric
+    from lmgauge.tasks.scoring import SegmentScores
 
 Function = Callable[..., None]
 
@@ -122,7 +123,8 @@ _READING = (
 
 _COMPARISON = (
     click.option(
-        "--test",
+        "--significance",
+        "test",
         type=click.Choice([*SIGNIFICANCE_TESTS, "none"]),
         default="randomization",
         show_default=True,
@@ -155,7 +157,7 @@ def task_options(command: Function) -> Function:
     @wraps(command)
     def gathered(files: Files, reading: Reading, comparison: ComparisonSettings, printing: Printing, **own: Any) -> None:
         if comparison.test is None and comparison.resamples is not None:
-            raise click.UsageError("--test none draws nothing: leave out --resamples")
+            raise click.UsageError("--significance none draws nothing: leave out --resamples")
         command(task=TaskOptions(files, reading, comparison, printing), **own)
 
     declared: Function = gathered
@@ -217,10 +219,10 @@ def print_result(systems: Systems, printing: Printing) -> None:
 
 
 def _print_segments(metric: TaskMetric, task: TaskOptions) -> None:
+    from lmgauge.readable import for_output
     from lmgauge.tasks import score_segments
-    from lmgauge.tasks.segment_files import SegmentPrinter
 
-    printer = SegmentPrinter(metric, as_json=task.printing.as_json, width=task.printing.width)
+    printing = task.printing
     for block in score_segments(
         metric,
         references=task.files.references,
@@ -229,7 +231,32 @@ def _print_segments(metric: TaskMetric, task: TaskOptions) -> None:
         threads=task.comparison.threads,
         notes=note,
     ):
-        printer.write(block)
+        lines = _json_lines(metric, block) if printing.as_json else _table_lines(metric, block, printing.width)
+        click.echo(for_output("".join(line + "\n" for line in lines)), nl=False)
+
+
+def _json_lines(metric: TaskMetric, block: SegmentScores) -> Iterator[str]:
+    """Yield an object for each segment and system, with the parts of the score in full precision."""
+    from lmgauge.json_text import to_json
+
+    for i, references in enumerate(block.references.tolist()):
+        group = {} if block.groups is None else {"group": block.groups[i]}
+        for name, rows in zip(block.names, block.statistics, strict=True):
+            score = metric.score(rows[i], references).to_dict()
+            yield to_json({"segment": block.first + i + 1, **group, "system": name, **score}, indent=None)
+
+
+def _table_lines(metric: TaskMetric, block: SegmentScores, width: int) -> Iterator[str]:
+    """Yield a line of TSV for each segment, with a column for each system; before the first the names of the columns."""
+    scale = 100.0 if metric.percent else 1.0
+    groups = [] if block.groups is None else [("group", *(name.replace("\t", " ") for name in block.groups))]
+    columns = [
+        (name, *(f"{scale * value:.{width}f}" for value in scores.tolist()))
+        for name, scores in zip(block.names, block.scores, strict=True)
+    ]
+    for i, cells in enumerate(zip(*groups, *columns, strict=True)):
+        if i or not block.first:
+            yield "\t".join([str(block.first + i) if i else "segment", *cells])
 
 
 def note(text: str) -> None:

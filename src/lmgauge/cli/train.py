@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, TypedDict
 
 import click
 
-from lmgauge.choices import NGRAM_CONTEXTS, RESERVED_POLICIES, SMOOTHING_KINDS, SMOOTHINGS, VOCABULARY_KINDS
-from lmgauge.cli.command import Command, refuse_given, under
+from lmgauge.choices import (
+    NGRAM_CONTEXTS,
+    RESERVED_POLICIES,
+    SMOOTHING_KINDS,
+    SMOOTHINGS,
+    VOCABULARY_KINDS,
+    VocabularyKind,
+)
+from lmgauge.cli.command import Command, refuse_given, settings, under
 from lmgauge.cli.options import json_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import say
-from lmgauge.cli.train_neural import NEURAL_ONLY, neural_training_options, refuse_others, train_and_tell
+from lmgauge.cli.train_neural import NEURAL_ONLY, RECIPE, RUN, SIZES, TrainingFiles, refuse_other_kinds, train_network
 from lmgauge.files import refuse_replacing
-from lmgauge.models.training.settings import NEURAL_KINDS
+from lmgauge.models.training.settings import NEURAL_KINDS, RunSettings, SettingsChanges
 from lmgauge.text.reading_options import ReadingOptions
+
+
+class _Smoothing(TypedDict):
+    """What only n-gram models are made of: fields of `NgramTrainingSettings`."""
+
+    vocabulary: VocabularyKind
+    eos: bool
+    interpolate: bool
+    discount: tuple[float, ...] | None
+    k: float | None
+    cutoffs: tuple[int, ...]
+    prune: float | None
 
 
 class _Numbers(click.ParamType[Any]):
@@ -77,14 +96,14 @@ _VOCABULARY = (
     click.option(
         "--eos/--no-eos",
         default=True,
-        help="Count and score the end of each line as a token </s>; without it, line ends are not scored.  [default: eos]",
+        help="Count and score the end of each line as a token </s>; without it, line ends are not scored.",
     ),
 )
 _SMOOTHING = (
     click.option(
         "--interpolate/--back-off",
         default=True,
-        help="Mix lower orders in everywhere, or only back off to them (good-turing always does).  [default: interpolate]",
+        help="Mix lower orders in everywhere, or only back off to them (good-turing always does).",
     ),
     click.option(
         "--discount",
@@ -98,12 +117,14 @@ _SIZE = (
         "--order",
         type=click.IntRange(1, 64),
         default=3,
+        show_default=False,
         help="Length of the longest n-grams; ffnn: of the context, plus one.  [default: 3; ffnn: 5]",
     ),
     click.option(
         "--context",
         type=click.Choice(NGRAM_CONTEXTS),
         default="sentence",
+        show_default=False,
         help="Each line is a context of its own, or the whole text is one.  [default: sentence; neural: stream]",
     ),
     click.option(
@@ -119,24 +140,22 @@ _SIZE = (
 @click.command(cls=Command, epilog=_KINDS)
 @click.argument("kind", type=click.Choice([*SMOOTHING_KINDS, *NEURAL_KINDS]))
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
-@under("Output", *_OUTPUT)
+@settings("files", TrainingFiles, "Output", *_OUTPUT)
 @reading_settings()
-@under("Vocabulary", *_VOCABULARY)
-@under("Smoothing", *_SMOOTHING)
-@under("Size", *_SIZE)
-@neural_training_options
+@settings("run", RunSettings, "Vocabulary", *_VOCABULARY)
+@settings("smoothing", _Smoothing, "Smoothing", *_SMOOTHING)
+@settings("changes", SettingsChanges, "Size", *_SIZE)
+@under("Neural models", *RUN)
+@under("Training of neural models", *RECIPE)
+@under("Size of neural models", *SIZES)
 @threads_option
-@click.pass_context
 def train(
-    ctx: click.Context,
-    /,
     kind: str,
-    texts: tuple[str, ...],
-    output: str,
-    words: str | None,
+    files: TrainingFiles,
     reading: ReadingOptions,
-    as_json: bool,
-    **options: Any,
+    run: RunSettings,
+    smoothing: _Smoothing,
+    changes: SettingsChanges,
 ) -> None:
     """Train a language model on text.
 
@@ -148,35 +167,44 @@ def train(
     zcat big.txt.gz | lmgauge train kneser-ney --order 3 -o kn3.arpa
     lmgauge train lstm train.txt --valid valid.txt -o lstm/
     """
-    refuse_others(ctx, kind)
     if kind in NEURAL_KINDS:
-        train_and_tell(ctx, kind, texts, output, reading, as_json, options)
+        refuse_other_kinds(kind, ngram_only=(*_Smoothing.__annotations__, "words"))
+        train_network(kind, files, reading, run, changes)
         return
-    options = {name: value for name, value in options.items() if name not in NEURAL_ONLY}
-    from lmgauge.api.train import train as run
+    refuse_given(NEURAL_ONLY, f"is for neural models; {kind} does not take it")
     from lmgauge.json_text import to_json
-    from lmgauge.models.ngram.settings import ADDITIVE
-    from lmgauge.models.ngram.training import read_word_list
+    from lmgauge.models.ngram.settings import ADDITIVE, NgramTrainingSettings
+    from lmgauge.models.ngram.training import read_word_list, train_ngram
     from lmgauge.report.terminal import progress
 
     if kind in ADDITIVE:
         refuse_given(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
-    if kind == "good-turing" and options["interpolate"]:
+    if kind == "good-turing" and smoothing["interpolate"]:
         refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
-    corpus = read_texts(texts, reading)
-    refuse_replacing({"-o": output}, [*(source.path for source in corpus.sources), *([words] if words else [])])
+    corpus = read_texts(files.texts, reading)
+    refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as status:
-        word_list = None if words is None else read_word_list(words)
-        model = run(kind, corpus, words=word_list, progress=status.update, **options)  # type: ignore[arg-type]
-        status.update(f"saving {output}")
-        model.save(output)
-    if as_json:
-        click.echo(to_json(model.to_dict() | {"path": output, "fingerprint": model.fingerprint}))
+        chosen = NgramTrainingSettings(
+            kind,  # type: ignore[arg-type]  # click has checked it
+            words=None if files.words is None else read_word_list(files.words),
+            tokenizer=run.tokenizer,
+            min_count=run.min_count,
+            vocab_size=run.vocab_size,
+            reserved=run.reserved,
+            order=changes["order"] or NgramTrainingSettings.order,
+            context=changes["context"] or NgramTrainingSettings.context,
+            **smoothing,
+        )
+        model = train_ngram(chosen, corpus, threads=run.threads, progress=status.update)
+        status.update(f"saving {files.output}")
+        model.save(files.output)
+    if files.as_json:
+        click.echo(to_json(model.to_dict() | {"path": files.output, "fingerprint": model.fingerprint}))
         return
     types = ", ".join(f"{n:,}" for n in model.types)
     events = model.record.training["events"]
     say(
-        f"{output}: {kind}, order {model.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
+        f"{files.output}: {kind}, order {model.order}, trained on {events:,} events; n-grams of order 1, 2, ...: {types}",
         err=True,
     )
     for note in model.record.notes:

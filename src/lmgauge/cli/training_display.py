@@ -21,10 +21,10 @@ class PlainDisplay:
     """A line an epoch."""
 
     def say(self, text: str) -> None:
-        """What is being done; not shown here."""
+        """Show nothing of what is being done."""
 
     def show(self, event: TrainingEvent) -> None:
-        """Where the run is."""
+        """Show where the run is at the end of an epoch."""
         if event.finished:
             click.echo(epoch_line(event), err=True)
 
@@ -44,15 +44,15 @@ class LiveDisplay:
         self._status.start()
 
     def end(self) -> None:
-        """Take it away."""
+        """Remove the line."""
         self._status.stop()
 
     def say(self, text: str) -> None:
-        """What is being done."""
+        """Show what is being done."""
         self._status.update(f"{text} …")
 
     def show(self, event: TrainingEvent) -> None:
-        """Where the run is."""
+        """Show where the run is."""
         if event.finished:
             self._console.print(epoch_line(event), highlight=False, markup=False, soft_wrap=True)
         if event.finished or time.monotonic() - self._shown > 1 / _TIMES_A_SECOND:
@@ -72,7 +72,7 @@ def epoch_line(event: TrainingEvent) -> str:
 
 
 def live_line(event: TrainingEvent) -> str:
-    """Return what there is to say while an epoch goes on."""
+    """Return what there is to say during an epoch."""
     done = event.update / max(1, event.updates)
     filled = round(_BAR * done)
     bar = "━" * filled + "╌" * (_BAR - filled)
@@ -85,7 +85,15 @@ def live_line(event: TrainingEvent) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds, such as 1:02:03."""
+    """Return hours, minutes and seconds, such as 1:02:03.
+
+    Args:
+        seconds: of any size; infinity becomes "?".
+
+    Example:
+        >>> duration(3723.4)
+        '1:02:03'
+    """
     if seconds == float("inf"):
         return "?"
     minutes, rest = divmod(round(seconds), 60)

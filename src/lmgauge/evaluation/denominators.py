@@ -12,7 +12,7 @@ from lmgauge.text.segments import Segments, count_text
 
 @dataclass(frozen=True)
 class Denominators:
-    """What the source text counts: never taken from token pieces. Line ends count as one byte and one character each."""
+    """Counts of the source text, never of token pieces; a line end is one byte and one character."""
 
     segments: int
     words: int
@@ -30,7 +30,7 @@ class Denominators:
         )
 
     def without_line_ends(self) -> Denominators:
-        """The same for a model that does not predict where lines end: no bits may be spread over what was never scored."""
+        """Return the counts for a model that does not predict where lines end: what is not scored is not counted."""
         ends = self.line_ends
         return Denominators(self.segments, self.words, self.characters - ends, self.bytes - ends)
 

@@ -73,7 +73,7 @@ def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: boo
 
 
 class Evaluator:
-    """Collects the sums of one model, block by block, and turns them into numbers: for the whole and for groups."""
+    """The accumulator of one model: collects sums block by block and turns them into numbers, also of groups."""
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
@@ -161,10 +161,10 @@ class Evaluator:
         )
 
 
-def _documents(sums: SegmentSums, origin: Origin, given: tuple[Ints | None, str] | None) -> tuple[Ints | None, str]:
+def _documents(sums: SegmentSums, origin: Origin, stated: tuple[Ints | None, str] | None) -> tuple[Ints | None, str]:
     """Return the document of each segment of a tally, or None, and what tells them apart."""
-    if given is not None:
-        return None if given[0] is None else given[0][sums.segments], given[1]
+    if stated is not None:
+        return None if stated[0] is None else stated[0][sums.segments], stated[1]
     return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table
 
 
@@ -244,13 +244,13 @@ def evaluate(
     watch: Watch | None = None,
     progress: Progress = lambda done: None,
 ) -> Evaluations:
-    """Evaluates models on a text, read once for all of them.
+    """Evaluate models on a text, read once for all of them.
 
     Args:
         models: what to evaluate.
         corpus: the text.
         names: what to call the models; their labels if not given.
-        by_group: also evaluate each group of segments (by file, or by the field the corpus was told).
+        by_group: also evaluate each group of segments (by file, or by the field that the corpus names).
         threads: how many; no number depends on it.
         spans: whether batches carry byte spans; `watch` may need them.
         watch: called with the model's index, the segments, their rows, and the sums of these, e.g. to write the table.
@@ -292,7 +292,7 @@ _Scored = tuple[Segments, dict[int, Denominators], list[ScoreBatch], list[BlockS
 def _score_blocks(
     models: Sequence[LanguageModel], corpus: Corpus, by_group: bool, spans: bool, threads: int
 ) -> Iterator[_Scored]:
-    """Blocks in order with what each model makes of them; all that can be is done in the threads."""
+    """Yield blocks in order, with the scores of each model and their sums; independent work runs in threads."""
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> _Scored:
         documents = block.documents

@@ -1,4 +1,4 @@
-"""What an evaluation found: one object a model (and group), which prints, and turns into dicts and data frames."""
+"""The result of an evaluation: one object a model (and group), which prints, and turns into dicts and data frames."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Evaluation:
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values, full precision; infinities stay floats."""
+        """Return all fields as plain values, full precision; infinities stay floats."""
         return asdict(self)
 
     def origin(self) -> Origin:

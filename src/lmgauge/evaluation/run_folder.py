@@ -32,7 +32,7 @@ SCORES_FILE = "scores.parquet"
 
 
 def environment() -> dict[str, str]:
-    """What the numbers were made with."""
+    """Return the versions and the platform that the numbers were made with."""
     import numpy
 
     computing = {name: str(sys.modules[name].__version__) for name in ("torch", "transformers") if name in sys.modules}
@@ -164,7 +164,7 @@ class ScoresJournal(Protocol):
     scores: int
 
     def close(self) -> None:
-        """Closes the file, which stays."""
+        """Close the file, which stays."""
         ...
 
 
@@ -173,7 +173,7 @@ class KeepsJournal(Protocol):
     """A model slow enough that a killed run should not begin anew."""
 
     def keep_journal(self, path: Path) -> ScoresJournal | None:
-        """Keeps scores in a file, and takes from it what is known already; None where that cannot be."""
+        """Keep scores in a file, and take from it what is known already; None where that is not possible."""
         ...
 
 
@@ -201,7 +201,7 @@ class RunFolders:
         self._folders: list[Path] = []
         self._writers: list[ScoreWriter] = []
         self._unfinished = Path(output).parent / f".{Path(output).name}.unfinished"
-        self._kept: list[ScoresJournal] = []
+        self._journals: list[ScoresJournal] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as started:
@@ -214,16 +214,16 @@ class RunFolders:
         return self
 
     def keep_journal(self, models: Sequence[object]) -> None:
-        """Lets models that can keep their scores as soon as they are known, and take those of a run that was killed."""
+        """Let models that can keep their scores as soon as they are known, and take those of a run that was killed."""
         if not any(isinstance(model, KeepsJournal) for model in models):
             return
         self._lock()
         for number, model in enumerate(models):
-            if isinstance(model, KeepsJournal) and (work := model.keep_journal(self._unfinished / f"{number}.scores")):
-                self._kept.append(work)
+            if isinstance(model, KeepsJournal) and (journal := model.keep_journal(self._unfinished / f"{number}.scores")):
+                self._journals.append(journal)
 
     def _lock(self) -> None:
-        """Two runs to one folder would take each other's half-written files for those of a killed run.
+        """Lock the folder: two runs to one folder would take each other's half-written files for those of a killed run.
 
         Raises:
             UsageError: another run writes there.
@@ -240,16 +240,16 @@ class RunFolders:
     @property
     def kept(self) -> int:
         """Events whose scores are kept for a run that goes on from here."""
-        return sum(work.scores for work in self._kept)
+        return sum(journal.scores for journal in self._journals)
 
     @property
     def resumed(self) -> int:
         """Events whose scores an earlier, killed run had kept."""
-        return sum(work.taken for work in self._kept)
+        return sum(journal.taken for journal in self._journals)
 
     def __exit__(self, *error: Any) -> bool | None:
-        for work in self._kept:
-            work.close()
+        for journal in self._journals:
+            journal.close()
         handled = self._stack.__exit__(*error)  # may fail, and then what is finished stays
         if error[0] is None or not self.kept:
             shutil.rmtree(self._unfinished, ignore_errors=True)

@@ -44,7 +44,7 @@ class Run:
     broken_seal: str = ""
 
     def batches(self) -> Iterator[ScoreBatch]:
-        """The rows of the table.
+        """Return the rows of the table.
 
         Raises:
             InputError: the table breaks its rules.
@@ -52,7 +52,7 @@ class Run:
         return read_scores(self.scores)
 
     def corpus(self, texts: Sequence[str] | None = None, *, document: str | None = None) -> Corpus | None:
-        """The text that was scored, read as it was then.
+        """Return the text that was scored, read as it was then.
 
         Args:
             texts: where it is; if not given, where evaluation.json says it was, seen from this folder or from one that the
@@ -82,10 +82,12 @@ class Run:
                 return None
             raise
         except TypeError as error:
-            raise InputError(f"{self.path}: {EVALUATION_FILE} tells of the text what this lmgauge does not know") from error
+            raise InputError(
+                f"{self.path}: {EVALUATION_FILE} describes the text in a way that this lmgauge does not know"
+            ) from error
 
     def _found(self, paths: Sequence[str]) -> list[str]:
-        """Where files are that were named relative to a folder: this one, or one that the run is in."""
+        """Return the files that were named relative to a folder: this one, or one that the run is in."""
         bases = [Path(), *self.path.resolve().parents]
         for base in bases:
             there = [str(base / path) for path in paths]
@@ -201,7 +203,7 @@ def _read_whole(corpus: Corpus) -> None:
 def lockstep(
     tables: Sequence[Iterable[ScoreBatch]], corpus: Corpus | None, names: Sequence[str] | None = None
 ) -> Iterator[tuple[Segments | None, list[ScoreBatch]]]:
-    """Reads tables side by side, and the text they are about if it is at hand.
+    """Read tables side by side, and the text they are about if it is at hand.
 
     Args:
         tables: score tables whose segments are numbered alike.
@@ -237,7 +239,7 @@ def lockstep(
 
 
 def _check_extent(table: ScoreBatch, block: Segments, name: str) -> None:
-    """Holds the segments of a table against those of the text: none without rows that has bytes, none that is longer."""
+    """Compare the segments of a table against those of the text: none without rows that has bytes, none that is longer."""
     lengths = block.ends - block.starts
     missing = np.flatnonzero((table.segment_events == 0) & (lengths > 0))
     if len(missing):

@@ -100,15 +100,15 @@ class _Extent:
             raise InputError(
                 f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"
             )
-        found = []
+        notes = []
         if not self.spans:
-            found.append("the table has no byte spans: whether it scores every byte of the text was not checked")
+            notes.append("the table has no byte spans: whether it scores every byte of the text was not checked")
         if self.apart:
-            found.append(
+            notes.append(
                 f"{self.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
             )
         if self.uncovered:
-            found.append(
+            notes.append(
                 f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
             )
-        return found
+        return notes

@@ -30,7 +30,7 @@ class ZeroEvent:
 
 @dataclass
 class Tally:
-    """Sums over the rows added so far.
+    """An accumulator: exact sums over the rows added so far, whatever their batches.
 
     Attributes:
         exact: per kind the sum of the finite log-probabilities, in multiples of 2^-80 nats.
@@ -146,7 +146,7 @@ class Tally:
         return bool(self._documents)
 
     def per_segment(self) -> SegmentSums:
-        """Sums of each segment; a segment whose rows came in several batches is one."""
+        """Return the sums of each segment; a segment whose rows came in several batches is one."""
         segments = _joined(self._segments, np.int64)
         sums = ExactSums(_joined(self._high, np.int64), _joined(self._low, np.uint64), _joined(self._zeros, np.int64))
         nats, zeros, events = sums.nats(), sums.zeros, _joined(self._events, np.int64)

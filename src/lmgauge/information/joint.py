@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.information.distributions import InformationUnit, check_unit, in_unit
 from lmgauge.numerics.checks import as_real_array, as_vector, refuse
-from lmgauge.numerics.exact import Floats, exact_sum
+from lmgauge.numerics.exact import Floats, Ints, exact_sum
 from lmgauge.numerics.intervals import sums_by
 from lmgauge.numerics.units import nats_to_bits
 
 Correction = Literal["none", "miller-madow"]
-Ints = NDArray[np.int64]
 JointCounts = ArrayLike | Mapping[tuple[Any, Any], float]
 
 # Above it float64 no longer holds every whole number, and a count would be rounded.

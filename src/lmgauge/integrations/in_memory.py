@@ -74,7 +74,10 @@ class NamedTexts:
                 raise UsageError(f"text {name!r} can be read only once, but is read at each evaluation: save it in a file")
 
     def evaluate(self, network: PreTrainedModel) -> bool:
-        """Evaluate a network, as `checked_network` gives it, on all texts; training goes on as if nothing had happened.
+        """Evaluate a network, as `checked_network` gives it, on all texts; training continues unchanged.
+
+        Args:
+            network: scores all tokens of all texts.
 
         Returns:
             Whether the weights are other than those evaluated last; if not, nothing is computed again.
@@ -107,7 +110,13 @@ class NamedTexts:
 
 
 def checked_network(module: Any) -> PreTrainedModel:
-    """The network to evaluate, out of what frameworks put around it: compilation, and adapters that sit in its layers.
+    """Return the network to evaluate, without what frameworks put around it: compilation, adapters that sit in its layers.
+
+    Args:
+        module: what a framework calls the model; its tokens are predicted one after another.
+
+    Returns:
+        The causal network inside.
 
     Raises:
         UsageError: it is not a causal network of the transformers library, or is steered from outside its layers.
@@ -127,23 +136,38 @@ def figures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[
     """Return the figures of evaluations for a log: `{prefix}{name}_perplexity` and so on.
 
     Where an event has probability zero, a word is unknown or text is lost, how many or how much of it comes as well.
+
+    Args:
+        evaluations: by the name of their text.
+        prefix: set before each name.
+
+    Returns:
+        Perplexity, bits per byte and so on by key.
+
+    Example:
+        >>> figures_of({})
+        {}
     """
-    found: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for name, evaluation in evaluations.items():
         for figure in (*_FIGURES, *_WARNINGS, "perplexity_without_zeros"):
             value = getattr(evaluation, figure)
             shown = figure in _FIGURES or (bool(value) if figure in _WARNINGS else evaluation.zero_probability_events > 0)
             if value is not None and shown:
-                found[f"{prefix}{name}_{figure}"] = value
-    return found
+                figures[f"{prefix}{name}_{figure}"] = value
+    return figures
 
 
 def signatures_of(evaluations: Mapping[str, Evaluation], prefix: str = "") -> dict[str, str]:
     """Return the signature of each evaluation: `{prefix}{name}_signature`.
 
     Args:
-        evaluations: by the name of their text.
         prefix: set before each name.
+        evaluations: by the name of their text, over all its segments.
+
+    Example:
+        >>> signatures_of({})
+        {}
     """
     return {f"{prefix}{name}_signature": evaluation.signature for name, evaluation in evaluations.items()}
 
@@ -160,19 +184,23 @@ def on_one_process(
 
     Raises:
         LmgaugeError: `compute` raised one; in the other processes with its message, so that none waits for ever.
+
+    Example:
+        >>> on_one_process(lambda: {"perplexity": 8.0}, is_first=True, from_first=lambda value: value)
+        {'perplexity': 8.0}
     """
-    found: dict[str, Any] | None = None
+    computed: dict[str, Any] | None = None
     message = ""
     if is_first:
         try:
-            found = compute()
+            computed = compute()
         except LmgaugeError as error:
             from_first((None, str(error)))
             raise
-    found, message = from_first((found, message))
-    if found is None:
+    computed, message = from_first((computed, message))
+    if computed is None:
         raise LmgaugeError(f"on the first process: {message}")
-    return found
+    return computed
 
 
 @contextmanager

@@ -28,7 +28,7 @@ __all__ = ["LightningPerplexityCallback"]
 
 
 class LightningPerplexityCallback(Callback):
-    """Evaluates a module's network on named texts at each validation, every so many steps, and at the end of training.
+    """Evaluate a module's network on named texts at each validation, every N steps, and at the end of training.
 
     The log gets `{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity` and `_cross_entropy`. They are
     what `lmgauge eval` prints for the network as its `save_pretrained` would save it: whole texts, each token once, no
@@ -64,7 +64,7 @@ class LightningPerplexityCallback(Callback):
             tokenizer: the network's.
             network: the attribute of the module that is a causal network of the `transformers` library, dots allowed.
             options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
-            every_n_steps: evaluate also after so many optimizer steps.
+            every_n_steps: evaluate also after each N optimizer steps.
             at_end: evaluate also the weights that training ends with, if they were not.
             prefix: of all keys.
 
@@ -87,6 +87,10 @@ class LightningPerplexityCallback(Callback):
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Look for the network, so that no training runs in vain.
 
+        Args:
+            trainer: says how the network is spread.
+            pl_module: has the network.
+
         Raises:
             UsageError: it is not there, or is cut into shards.
         """
@@ -95,7 +99,17 @@ class LightningPerplexityCallback(Callback):
         self._find(pl_module)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluate, and log as the module itself would."""
+        """Evaluate, and log as the module itself would.
+
+        Args:
+            trainer: whose log gets bits per byte and the other figures.
+            pl_module: has the network.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         if trainer.sanity_checking:
             return
         figures, _ = self._evaluate(trainer, pl_module)
@@ -103,7 +117,19 @@ class LightningPerplexityCallback(Callback):
         pl_module.log_dict(values, batch_size=1, sync_dist=trainer.world_size > 1)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *args: Any, **kwargs: Any) -> None:
-        """Evaluate where a multiple of `every_n_steps` is reached."""
+        """Evaluate where a multiple of `every_n_steps` is reached.
+
+        Args:
+            trainer: whose log gets bits per byte and the other figures.
+            pl_module: has the network.
+            args: not used.
+            kwargs: not used.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         step = trainer.global_step
         # With accumulated gradients several batches end at one step.
         if self._every is not None and step % self._every == 0 and step != self._last_step:
@@ -111,12 +137,22 @@ class LightningPerplexityCallback(Callback):
             self._log_now(trainer, pl_module)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Evaluate the last weights."""
+        """Evaluate the last weights.
+
+        Args:
+            trainer: whose log gets bits per byte and the other figures.
+            pl_module: has the network.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         if self._at_end:
             self._log_now(trainer, pl_module)
 
     def _log_now(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Logs at once: what a module logs in a training step comes to the loggers only every so many steps."""
+        """Log at once: what a module logs in a training step comes to the loggers only now and then."""
         figures, is_new = self._evaluate(trainer, pl_module)
         trainer.callback_metrics.update({key: _tensor(value, pl_module.device) for key, value in figures.items()})
         for logger in trainer.loggers if is_new else ():
@@ -128,19 +164,19 @@ class LightningPerplexityCallback(Callback):
         def compute() -> dict[str, Any]:
             return {"is_new": self._texts.evaluate(self._find(pl_module)), "evaluations": self._texts.evaluations}
 
-        found = on_one_process(compute, is_first=trainer.is_global_zero, from_first=trainer.strategy.broadcast)
-        self.evaluations = found["evaluations"]
-        return figures_of(self.evaluations, self._prefix), found["is_new"]
+        result = on_one_process(compute, is_first=trainer.is_global_zero, from_first=trainer.strategy.broadcast)
+        self.evaluations = result["evaluations"]
+        return figures_of(self.evaluations, self._prefix), result["is_new"]
 
     def _find(self, pl_module: LightningModule) -> PreTrainedModel:
         try:
-            found = attrgetter(self._network)(pl_module)
+            network = attrgetter(self._network)(pl_module)
         except AttributeError as error:
             names = ", ".join(name for name, _ in pl_module.named_children())
             raise UsageError(
                 f"{type(pl_module).__name__} has no attribute {self._network!r}: name the network among {names or 'none'}"
             ) from error
-        return checked_network(found)
+        return checked_network(network)
 
 
 def _tensor(value: float, device: torch.device) -> torch.Tensor:

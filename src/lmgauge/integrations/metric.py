@@ -125,13 +125,19 @@ class PerplexityMetric(Metric):
         Raises:
             InputError: shapes or types do not fit, a target is outside the vocabulary, or a row is not a distribution (NaN,
                 infinite logits, log-probabilities that do not sum to one). Nothing of the batch is added then.
+
+        Example:
+            >>> metric = PerplexityMetric(figure="bits_per_byte")
+            >>> metric.update(torch.zeros(1, 2, 4), torch.tensor([[1, 2]]), bytes=4)  # two events of 2 bits
+            >>> metric.compute().item()
+            1.0
         """
         predictions, targets = _checked(predictions.detach(), targets, self.shift)
-        kept = torch.ones_like(targets, dtype=torch.bool) if self.ignore_index is None else targets != self.ignore_index
+        scored = torch.ones_like(targets, dtype=torch.bool) if self.ignore_index is None else targets != self.ignore_index
         denominators = {"bytes": bytes, "characters": characters, "words": words}
         counts = {name: _count(value, name) for name, value in denominators.items() if value is not None}
         sums = {"nats_high": 0, "nats_low": 0, "events": 0, "zeros": 0}
-        for nats in _event_nats(predictions, targets, kept, self.predictions):
+        for nats in _event_nats(predictions, targets, scored, self.predictions):
             certain = nats[torch.isfinite(nats)]
             high, low = _limbs(certain, self._nats())
             sums["nats_high"] += high
@@ -162,8 +168,8 @@ class PerplexityMetric(Metric):
         events, zeros = int(self.events), int(self.zeros)
         if not events and not self._is_batch_value:
             raise InputError("there is nothing to evaluate: no update had a target that is scored")
-        found = {name: self._count_of(name) for name in _DENOMINATORS if self._was_counted(name)}
-        figures = _figures(math.inf if zeros else self._nats(), events, found)
+        counts = {name: self._count_of(name) for name in _DENOMINATORS if self._was_counted(name)}
+        figures = _figures(math.inf if zeros else self._nats(), events, counts)
         if self.figure is not None:
             if self.figure not in figures:
                 raise UsageError(f"{self.figure} needs counts of the source text: give bytes, characters or words to update")
@@ -182,7 +188,15 @@ class PerplexityMetric(Metric):
             self._is_batch_value = False
 
     def set_dtype(self, dst_type: str | torch.dtype) -> PerplexityMetric:
-        """Change nothing: states are whole numbers, figures are float64."""
+        """Change nothing: states are whole numbers, figures are float64.
+
+        Args:
+            dst_type: any; 64 bits stay.
+
+        Example:
+            >>> PerplexityMetric().set_dtype(torch.float16).events.dtype
+            torch.int64
+        """
         return self
 
     def _nats(self) -> float:
@@ -231,13 +245,13 @@ def _count(value: int | Tensor, name: str) -> int:
     return count
 
 
-def _event_nats(predictions: Tensor, targets: Tensor, kept: Tensor, kind: Predictions) -> Iterator[Tensor]:
-    """Minus the log-probability of each kept target, float64 [n] on the CPU, tile by tile.
+def _event_nats(predictions: Tensor, targets: Tensor, scored: Tensor, kind: Predictions) -> Iterator[Tensor]:
+    """Minus the log-probability of each scored target, float64 [n] on the CPU, tile by tile.
 
     Rows are picked by index and not by reshaping first: a shifted view of logits would be copied as a whole.
     """
     vocabulary = predictions.shape[-1]
-    where = kept.nonzero(as_tuple=True)
+    where = scored.nonzero(as_tuple=True)
     wanted = targets[where].long()
     outside = (wanted < 0) | (wanted >= vocabulary)
     if bool(outside.any()):
@@ -250,18 +264,18 @@ def _event_nats(predictions: Tensor, targets: Tensor, kept: Tensor, kind: Predic
     for begin in range(0, len(wanted), step):
         tile = slice(begin, begin + step)
         rows = predictions[tuple(index[tile] for index in where)].to(_widest(predictions.device))
-        found = rows.gather(1, wanted[tile, None])[:, 0]
+        logprob = rows.gather(1, wanted[tile, None])[:, 0]
         normalizer = rows.logsumexp(1)
         if kind == "logits":
-            found = found - normalizer
+            logprob = logprob - normalizer
             bad = ~torch.isfinite(normalizer)
         else:
             bad = ~(normalizer.exp().sub(1.0).abs() <= _LOOSEST_SUM[predictions.dtype])
-            found = found.clamp(max=0.0)
+            logprob = logprob.clamp(max=0.0)
         if bool(bad.any()):
             at = int(bad.nonzero()[0])
             _refuse(kind, _place(where, begin + at), rows[at])
-        yield -found.double().cpu() if found.device.type != "mps" else -found.cpu().double()
+        yield -logprob.double().cpu() if logprob.device.type != "mps" else -logprob.cpu().double()
 
 
 def _place(where: tuple[Tensor, ...], at: int) -> str:

@@ -26,7 +26,7 @@ __all__ = ["TransformersPerplexityCallback"]
 
 
 class TransformersPerplexityCallback(TrainerCallback):
-    """Evaluates the network on named texts at each evaluation, every so many steps, and at the end of training.
+    """Evaluate the network on named texts at each evaluation, every N steps, and at the end of training.
 
     The log gets `eval_{name}_perplexity`, `_bits_per_byte`, `_bits_per_token`, `_word_perplexity` and `_cross_entropy`, and
     the first time `_signature`. They are what `lmgauge eval` prints for the network as `save_model` would save it: whole
@@ -61,7 +61,7 @@ class TransformersPerplexityCallback(TrainerCallback):
             texts: name -> a path, several, or a `Corpus`.
             tokenizer: the network's; the trainer's `processing_class` if None.
             options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
-            every_n_steps: evaluate also after so many optimizer steps, whatever the trainer's own evaluations.
+            every_n_steps: evaluate also after each N optimizer steps, whatever the trainer's own evaluations.
             at_end: evaluate also the weights that training ends with, if they were not.
             prefix: of all keys. The trainer looks for `metric_for_best_model` among those that begin with `eval_`.
 
@@ -82,18 +82,53 @@ class TransformersPerplexityCallback(TrainerCallback):
         self._every, self._at_end, self._prefix = every_n_steps, at_end, prefix
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluate where a multiple of `every_n_steps` is reached."""
+        """Evaluate where a multiple of `every_n_steps` is reached.
+
+        Args:
+            args: not used.
+            state: how many steps are done.
+            control: is left as it is.
+            kwargs: `model`, and what the event is about; bits per byte and the other figures are logged.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         if self._every is not None and state.global_step % self._every == 0:
             self._evaluate(state, control, kwargs["model"])
 
     def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Evaluate, and add the figures to the trainer's own, among which it looks for the best model."""
+        """Evaluate, and add the figures to the trainer's own, among which it looks for the best model.
+
+        Args:
+            args: not used.
+            state: how many steps are done.
+            control: is left as it is.
+            kwargs: `model`, and what the event is about; bits per byte and the other figures are logged.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
+        """
         kwargs["metrics"].update(self._evaluate(state, control, kwargs["model"]))
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Evaluate the last weights, when the trainer logs the loss of the whole training.
 
         Not on_train_end: loggers close their files there, and the best weights may be back in the place of the last.
+
+        Args:
+            args: not used.
+            state: how many steps are done.
+            control: is left as it is.
+            kwargs: `model`, and what the event is about; bits per byte and the other figures are logged.
+
+        Raises:
+            InputError: a text cannot be used.
+            ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
+            UsageError: the network cannot be evaluated.
         """
         if self._at_end and "train_loss" in kwargs["logs"]:
             self._evaluate(state, control, kwargs["model"])
@@ -104,11 +139,11 @@ class TransformersPerplexityCallback(TrainerCallback):
         def compute() -> dict[str, Any]:
             return {"is_new": self._texts.evaluate(checked_network(network)), "evaluations": self._texts.evaluations}
 
-        found = on_one_process(compute, is_first=state.is_world_process_zero, from_first=_from_first)
+        result = on_one_process(compute, is_first=state.is_world_process_zero, from_first=_from_first)
         is_first_time = not self.evaluations
-        self.evaluations = found["evaluations"]
+        self.evaluations = result["evaluations"]
         figures = figures_of(self.evaluations, self._prefix)
-        if found["is_new"]:
+        if result["is_new"]:
             entry: dict[str, Any] = dict(figures)
             if is_first_time:
                 entry |= signatures_of(self.evaluations, self._prefix)

@@ -64,8 +64,8 @@ def score_segments(
         encoded = encode(block, tokenizer, vocabulary, bos=True, reserved=reserved, spans=spans)
         firsts = np.flatnonzero(encoded.ids == BOS)
         parts = [_scored(score_ids, ids) for ids in np.split(encoded.ids, firsts[1:])] if len(firsts) else []
-        kept = encoded.ids != BOS
-        ids = encoded.ids[kept]
+        scored = encoded.ids != BOS
+        ids = encoded.ids[scored]
         kind = np.full(len(ids), TOKEN, np.uint8)
         kind[ids == UNK] = OOV
         kind[ids == EOS] = EOS_KIND
@@ -76,7 +76,7 @@ def score_segments(
             strings=vocabulary,
             logprob=np.concatenate(parts) if parts else np.zeros(0, np.float64),
             kind=kind,
-            ends=encoded.span_ends[kept] if spans else encoded.span_ends,
+            ends=encoded.span_ends[scored] if spans else encoded.span_ends,
             lossy=encoded.lossy,
         )
 
@@ -131,8 +131,8 @@ class CustomModel(ScoresStrings):
 
     def score_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all ids but the first, `<s>`, each given those before it: float64 [n - 1]."""
-        found = [self.log_distribution(ids[:i])[ids[i]] for i in range(1, len(ids))]
-        return np.array(found, np.float64)
+        logprobs = [self.log_distribution(ids[:i])[ids[i]] for i in range(1, len(ids))]
+        return np.array(logprobs, np.float64)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.context_policy import policy_of
 from lmgauge.contexts import GrowingContext
 from lmgauge.errors import UsageError
@@ -24,7 +25,7 @@ def sample(
     model: LanguageModel,
     count: int = 1,
     *,
-    seed: int = 12345,
+    seed: int = DEFAULT_SEED,
     temperature: float = 1.0,
     top_k: int | None = None,
     max_tokens: int = 200,
@@ -38,7 +39,7 @@ def sample(
         count: how many segments.
         seed: same seed, same text.
         temperature: log-probabilities are divided by it; 0 takes the most probable token each time.
-        top_k: only the so many most probable tokens are drawn from (ties by id).
+        top_k: draw only from this number of most probable tokens (ties by id).
         max_tokens: a segment ends here at the latest.
         prompt: text each segment begins with.
         allow_unk: whether `<unk>` may be drawn; otherwise its mass is shared among the others.
@@ -76,7 +77,7 @@ def sample(
 
 
 def sample_ids(
-    model: LanguageModel, lengths: Sequence[int], *, seed: int = 12345, threads: int | None = None
+    model: LanguageModel, lengths: Sequence[int], *, seed: int = DEFAULT_SEED, threads: int | None = None
 ) -> list[NDArray[np.uint32]]:
     """Draw token ids from a model, segment after segment: `</s>` is one of them, and so is `<unk>`.
 
@@ -138,9 +139,9 @@ def _draw(logprob: NDArray[np.float64], generator: np.random.Generator, temperat
         return int(np.argmax(logprob))
     weights = np.exp((logprob - best) / temperature)
     if top_k is not None and top_k < len(weights):
-        kept = np.argsort(-weights, kind="stable")[:top_k]
+        likeliest = np.argsort(-weights, kind="stable")[:top_k]
         chosen = np.zeros_like(weights)
-        chosen[kept] = weights[kept]
+        chosen[likeliest] = weights[likeliest]
         weights = chosen
     cumulative = np.cumsum(weights)
     return int(np.searchsorted(cumulative, generator.random() * cumulative[-1], side="right"))

@@ -144,7 +144,7 @@ def score_text(model: LanguageModel, text: Iterable[str]) -> ScoredTexts: ...
 def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | ScoredTexts:
     """Score one string or several, token by token.
 
-    Each string is one segment: the model begins anew at its start (a model with a running context goes on from the string
+    Each string is one segment: the model begins anew at its start (a model with a running context continues from the string
     before) and predicts its end where it predicts ends at all. A newline within a string is a character like any other:
     text whose lines are segments is better cut with `splitlines()`.
 

@@ -11,10 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from lmgauge.numerics.exact import Floats, Ints
 
 EXACT_UP_TO = 9
 """Most numbers whose permutations are all counted: 9! = 362,880."""

@@ -35,9 +35,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lmgauge.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from lmgauge.numerics.checks import refuse
+from lmgauge.numerics.exact import Floats, Ints
 
 BOOTSTRAP = "bootstrap"
 JACKKNIFE = "jackknife"
@@ -202,12 +201,11 @@ def spread(numerators: Floats, denominators: Floats, documents: Ints | None = No
         return None
     ratio, error, freedom = left_out
     slow = _slow_waves((numerators - ratio * denominators) / denominators.sum())
-    if slow is None or not error:
-        return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
-    alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
-    if alike <= 1.0:
-        return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
-    return Spread(ratio, *slow, WAVES, UNKNOWN, len(numerators), alike)
+    if slow is not None and error:
+        alike = student_t_quantile(LEVEL, slow[1]) * slow[0] / (student_t_quantile(LEVEL, freedom) * error)
+        if alike > 1.0:
+            return Spread(ratio, *slow, WAVES, UNKNOWN, len(numerators), alike)
+    return Spread(ratio, error, freedom, JACKKNIFE, UNKNOWN, len(numerators))
 
 
 def sums_by(codes: NDArray[np.integer[Any]], values: Floats) -> Floats:
@@ -349,17 +347,11 @@ def _checked(numerators: ArrayLike, denominators: ArrayLike) -> tuple[Floats, Fl
     if upper.ndim != 1 or upper.shape != lower.shape:
         shapes = f"{upper.shape} and {lower.shape}"
         raise InputError(f"an interval needs a numerator and a denominator for each segment, not shapes {shapes}")
-    _refuse(np.isnan(upper), upper, "numerator", "not a number")
-    _refuse(~((lower >= 0.0) & np.isfinite(lower)), lower, "denominator", "not a finite count of 0 or more")
+    refuse(np.isnan(upper), upper, "numerator", "not a number")
+    refuse(~((lower >= 0.0) & np.isfinite(lower)), lower, "denominator", "not a finite count of 0 or more")
     if (upper == math.inf).any() and (upper == -math.inf).any():
         raise InputError("numerators hold both inf and -inf: their sum means nothing; remove one of them")
     return upper, lower
-
-
-def _refuse(bad: NDArray[np.bool_], values: Floats, name: str, reason: str) -> None:
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise InputError(f"{name} {at + 1} of {values.size} is {float(values[at])!r}: {reason}")
 
 
 # Above so many degrees of freedom the normal curve is as good: p-values near 0.05 agree within 0.002.

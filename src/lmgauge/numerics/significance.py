@@ -13,14 +13,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.choices import DEFAULT_SEED
+from lmgauge.numerics.exact import Floats
 from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
 from lmgauge.threads import run_ranges, thread_count
-
-Floats = NDArray[np.float64]
 
 # Units times resamples up to which signs are tossed: some seconds. Above, the normal curve says the same.
 _MOST_DRAWS = 4_000_000_000

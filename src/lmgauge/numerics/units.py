@@ -25,6 +25,8 @@ LN_10 = math.log(10.0)
 Number = TypeVar("Number", float, Floats)
 # Significant decimal digits a float64 sum can be trusted for.
 _FLOAT64_DIGITS = 14
+_NEGATIVE = "negative: it is minus the mean log-probability in "
+_BELOW_ONE = "below 1, which no probabilities give: is it a cross-entropy?"
 
 
 def nats_to_bits(nats: Number) -> Number:
@@ -95,7 +97,7 @@ def perplexity_from_nats(nats: Number) -> Number:
         >>> perplexity_from_nats(0.0)
         1.0
     """
-    _check_cross_entropy(nats, "nats")
+    _check(nats, "cross-entropy value", 0.0, _NEGATIVE + "nats, so negate it")
     with np.errstate(over="ignore"):
         # float(): a scalar in, a Python float out.
         return np.exp(nats) if isinstance(nats, np.ndarray) else float(np.exp(nats))
@@ -117,7 +119,7 @@ def perplexity_from_bits(bits: Number) -> Number:
         >>> perplexity_from_bits(6.0)
         64.0
     """
-    _check_cross_entropy(bits, "bits")
+    _check(bits, "cross-entropy value", 0.0, _NEGATIVE + "bits, so negate it")
     with np.errstate(over="ignore"):
         return np.exp2(bits) if isinstance(bits, np.ndarray) else float(np.exp2(bits))
 
@@ -189,7 +191,7 @@ def nats_from_perplexity(perplexity: Number) -> Number:
         >>> nats_from_perplexity(1.0)
         0.0
     """
-    _check_perplexity(perplexity)
+    _check(perplexity, "perplexity value", 1.0, _BELOW_ONE)
     return np.log(perplexity) if isinstance(perplexity, np.ndarray) else math.log(perplexity)
 
 
@@ -206,22 +208,14 @@ def bits_from_perplexity(perplexity: Number) -> Number:
         >>> bits_from_perplexity(64.0)
         6.0
     """
-    _check_perplexity(perplexity)
+    _check(perplexity, "perplexity value", 1.0, _BELOW_ONE)
     return np.log2(perplexity) if isinstance(perplexity, np.ndarray) else math.log2(perplexity)
 
 
-def _check_cross_entropy(value: float | Floats, unit: str) -> None:
-    flat = np.ravel(as_real_array(value, "cross-entropy value"))
-    refuse(np.isnan(flat), flat, "cross-entropy value", "not a number: fix the program that computed it")
-    reason = f"negative: it is minus the mean log-probability in {unit}, so negate it"
-    refuse(flat < 0.0, flat, "cross-entropy value", reason)
-
-
-def _check_perplexity(value: float | Floats) -> None:
-    flat = np.ravel(as_real_array(value, "perplexity value"))
-    refuse(np.isnan(flat), flat, "perplexity value", "not a number: fix the program that computed it")
-    reason = "below 1, which no probabilities give: is it a cross-entropy?"
-    refuse(flat < 1.0, flat, "perplexity value", reason)
+def _check(value: float | Floats, name: str, lowest: float, reason: str) -> None:
+    flat = np.ravel(as_real_array(value, name))
+    refuse(np.isnan(flat), flat, name, "not a number: fix the program that computed it")
+    refuse(flat < lowest, flat, name, reason)
 
 
 def scientific_from_nats(nats: float) -> str:

@@ -34,11 +34,8 @@ def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Docume
     return tuple(block for system, counts in by_system.items() for block in _errors(system, counts.most_frequent(count)))
 
 
-def _errors(system: str, counts: ErrorCounts) -> Iterator[doc.Block]:
+def _errors(system: str, rows: list[tuple[int, str, str]]) -> Iterator[doc.Block]:
     title = f"Most frequent errors of {system}"
-    rows = [(times, "substituted", f"{one} -> {other}") for (one, other), times in counts.substitutions.items()]
-    rows += [(times, "deleted", unit) for unit, times in counts.deletions.items()]
-    rows += [(times, "inserted", unit) for unit, times in counts.insertions.items()]
     if not rows:
         yield from (doc.Heading(title), doc.Text("none"))
         return

@@ -11,7 +11,8 @@ from lmgauge.report import evaluations
 from lmgauge.report.formats import counted, percent
 
 if TYPE_CHECKING:
-    from lmgauge.text.overlap.results import Overlap, RunParts
+    from lmgauge.evaluation.clean_subset import SplitEvaluation
+    from lmgauge.text.overlap.results import Overlap
 
 _LONGEST_TEXT = 240
 _MOST_GROUPS = 40
@@ -117,7 +118,7 @@ def _quoted(text: str, skipped: int = 0) -> doc.Text:
     return doc.Text(flat, note=True, indent=_INDENT)
 
 
-def _split(split: RunParts) -> Iterator[doc.Block]:
+def _split(split: SplitEvaluation) -> Iterator[doc.Block]:
     yield from evaluations.blocks([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
     for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:

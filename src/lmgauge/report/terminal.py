@@ -82,15 +82,21 @@ class _Renderer:
         self._out, self._width, self._wraps = out, out.width, wraps
 
     def render(self, document: Iterable[doc.Block]) -> None:
-        from rich.text import Text as Line
-
         before: doc.Block | None = None
         for block in document:
-            if lines := list(self._lines(block)):
+            if lines := [self._written(line) for line in self._lines(block)]:
                 if before is not None and _apart(before, block):
-                    self._out.print()
-                self._out.print(Line("\n").join(lines), soft_wrap=True)
+                    lines.insert(0, "")
+                self._out.file.write("\n".join(lines) + "\n")
                 before = block
+
+    def _written(self, line: Line) -> str:
+        """Return a line as the terminal gets it. rich is slow: only lines with a style take the way through it."""
+        if self._out.color_system is None or not (line.style or line.spans):
+            return line.plain
+        with self._out.capture() as capture:
+            self._out.print(line, soft_wrap=True, end="")
+        return capture.get()
 
     def _lines(self, block: doc.Block) -> Iterator[Line]:
         """Yield the lines of a block as they are to be printed; `ChartData` is for pages and has none."""
@@ -117,10 +123,10 @@ class _Renderer:
     def _broken(self, text: str, style: str = "", width: int | None = None) -> Sequence[Line]:
         """Return a paragraph as lines that fit; as one where lines are for programs."""
         line = _line(text, style)
-        if not self._wraps:
+        width = max(_NARROWEST, width or self._width)
+        if not self._wraps or _size(line.plain) <= width:
             return [line]
-        lines = line.wrap(self._out, max(_NARROWEST, width or self._width), overflow="fold")
-        return [_padded(part, 0) for part in lines]
+        return [_padded(part, 0) for part in line.wrap(self._out, width, overflow="fold")]
 
     def _pairs(self, pairs: Iterable[tuple[str, str | tuple[str, ...]]]) -> Iterator[Line]:
         shown = [(readable(name), (value,) if isinstance(value, str) else value) for name, value in pairs]

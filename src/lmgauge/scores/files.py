@@ -229,13 +229,10 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         if name in integers and len(logprob) and integers[name].min() < lowest:
             raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")
     segments, counts = distinct_neighbors(row_segments)
-    ids = (
-        np.zeros(len(logprob), np.uint32)
-        if token is None
-        else token.indices.to_numpy(zero_copy_only=False).astype(np.uint32)
-    )
-    strings = Strings([""] if token is None else token.dictionary.to_pylist())
-    batch = ScoreBatch(segments, counts, ids, strings, logprob, kind, np.asarray(ends, np.int64), extra)
+    ids, strings = np.zeros(len(logprob), np.uint32), [""]
+    if token is not None:
+        ids, strings = token.indices.to_numpy(zero_copy_only=False).astype(np.uint32), token.dictionary.to_pylist()
+    batch = ScoreBatch(segments, counts, ids, Strings(strings), logprob, kind, np.asarray(ends, np.int64), extra)
     if len(ends):
         expected = batch.starts()
         if row_segments[0] == last:

@@ -28,12 +28,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lmgauge.api.task_correlation import correlate_tables
     from lmgauge.api.task_scores import (
         align_files,
         bleu,
         cer,
         chrf,
-        correlate_tables,
         score_files,
         score_label_files,
         score_labels,
@@ -55,8 +55,9 @@ if TYPE_CHECKING:
     from lmgauge.tasks.settings import ComparisonSettings, CorrelationSettings, Reading
 
 _HOMES = {
+    "lmgauge.api.task_correlation": ("correlate_tables",),
     "lmgauge.api.task_scores": (
-        *("align_files", "bleu", "cer", "chrf", "correlate_tables", "score_files", "score_label_files", "score_labels"),
+        *("align_files", "bleu", "cer", "chrf", "score_files", "score_label_files", "score_labels"),
         *("score_segments", "score_systems", "ter", "wer"),
     ),
     "lmgauge.tasks.accumulator": ("Accumulator",),

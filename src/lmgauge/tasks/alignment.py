@@ -146,6 +146,8 @@ def _row(parts: list[tuple[str, str, str]], gap: str) -> tuple[str, str, str]:
 
 def _visible(text: str) -> str:
     """Return the text, with what would break the lines spelled out."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -243,10 +245,7 @@ class AlignedSegment:
         return {
             "segment": self.segment + 1,
             "system": self.system,
-            "hits": alignment.hits,
-            "substitutions": alignment.substitutions,
-            "deletions": alignment.deletions,
-            "insertions": alignment.insertions,
+            **{name: getattr(alignment, name) for name in ("hits", "substitutions", "deletions", "insertions")},
             "reference": list(alignment.reference),
             "hypothesis": list(alignment.hypothesis),
             "chunks": [asdict(chunk) for chunk in alignment.chunks],
@@ -289,25 +288,44 @@ class ErrorCounts:
     deletions: Counter[str] = field(default_factory=Counter)
     insertions: Counter[str] = field(default_factory=Counter)
 
-    def most_frequent(self, count: int) -> ErrorCounts:
+    def add(self, alignment: Alignment) -> None:
+        """Count the errors of a further segment.
+
+        Args:
+            alignment: of its words or characters.
+
+        >>> counts = ErrorCounts()
+        >>> counts.add(align("x", "y"))
+        >>> counts.substitutions
+        Counter({('x', 'y'): 1})
+        """
+        for operation, reference, hypothesis in alignment.pairs():
+            if operation == "substitute":
+                self.substitutions[reference or "", hypothesis or ""] += 1
+            elif operation == "delete":
+                self.deletions[reference or ""] += 1
+            elif operation == "insert":
+                self.insertions[hypothesis or ""] += 1
+
+    def most_frequent(self, count: int | None = None) -> list[tuple[int, str, str]]:
         """Return the most frequent errors of each kind, in order; equals in order of the alphabet.
 
         Args:
-            count: how many of each kind of error; of words, or of characters.
+            count: how many of each kind of error, of words or of characters; None: all.
 
-        >>> str(error_counts([align("a b", "x b")]).most_frequent(1)).split()
-        ['1', 'substituted', 'a', '->', 'x']
+        Returns:
+            How often, "substituted", "deleted" or "inserted", and what.
+
+        >>> error_counts([align("a b", "x b")]).most_frequent(1)
+        [(1, 'substituted', 'a -> x')]
         """
-        return ErrorCounts(
-            *(Counter(dict(_ordered(c)[:count])) for c in (self.substitutions, self.deletions, self.insertions))
-        )
+        rows = [(n, "substituted", " -> ".join(pair)) for pair, n in _ordered(self.substitutions)[:count]]
+        rows += [(n, "deleted", unit) for unit, n in _ordered(self.deletions)[:count]]
+        return rows + [(n, "inserted", unit) for unit, n in _ordered(self.insertions)[:count]]
 
     def __str__(self) -> str:
         """Return a table, the most frequent errors first."""
-        rows = [("substituted", f"{one} -> {other}", n) for (one, other), n in _ordered(self.substitutions)]
-        rows += [("deleted", one, n) for one, n in _ordered(self.deletions)]
-        rows += [("inserted", one, n) for one, n in _ordered(self.insertions)]
-        return "\n".join(f"{n:>7}  {kind:<11}  {what}" for kind, what, n in rows)
+        return "\n".join(f"{n:>7}  {kind:<11}  {what}" for n, kind, what in self.most_frequent())
 
 
 def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:
@@ -325,13 +343,7 @@ def error_counts(alignments: Iterable[Alignment]) -> ErrorCounts:
     """
     counts = ErrorCounts()
     for alignment in alignments:
-        for operation, reference, hypothesis in alignment.pairs():
-            if operation == "substitute":
-                counts.substitutions[reference or "", hypothesis or ""] += 1
-            elif operation == "delete":
-                counts.deletions[reference or ""] += 1
-            elif operation == "insert":
-                counts.insertions[hypothesis or ""] += 1
+        counts.add(alignment)
     return counts
 
 
@@ -347,9 +359,5 @@ def errors_by_system(segments: Iterable[AlignedSegment]) -> dict[str, ErrorCount
     """
     by_system: dict[str, ErrorCounts] = {}
     for segment in segments:
-        mine = error_counts([segment.alignment])
-        total = by_system.setdefault(segment.system, ErrorCounts())
-        total.substitutions.update(mine.substitutions)
-        total.deletions.update(mine.deletions)
-        total.insertions.update(mine.insertions)
+        by_system.setdefault(segment.system, ErrorCounts()).add(segment.alignment)
     return by_system

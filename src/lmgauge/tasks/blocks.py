@@ -6,9 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.tasks.texts import Integers, References, Texts
 
@@ -20,14 +17,14 @@ class Block:
     Attributes:
         references: of each segment.
         hypotheses: a text for each segment, of each system.
-        groups: int32 [segments], index into the `group_names` of where the block is from; None without groups.
+        groups: int64 [segments], index into the `group_names` of where the block is from; None without groups.
         documents: int64 [segments], the number of the document of each, from 0; None where documents are not known.
         sources: a text for each segment, what was translated; None where no metric needs it.
     """
 
     references: References
     hypotheses: tuple[Texts, ...]
-    groups: NDArray[np.int32] | None = None
+    groups: Integers | None = None
     documents: Integers | None = None
     sources: Texts | None = None
 

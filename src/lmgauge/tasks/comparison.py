@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from html import escape
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from lmgauge.errors import UsageError
-from lmgauge.numerics.intervals import UNKNOWN, Interval
+from lmgauge.numerics.intervals import Interval
 from lmgauge.numerics.significance import holm
 from lmgauge.result_list import ResultList
-from lmgauge.tasks.draws import ONE_DOCUMENT, SIGNIFICANT, Drawn, Plan, doubts, draw
+from lmgauge.tasks.draws import SIGNIFICANT, Drawn, IndependentRows, Plan, doubts, draw
 from lmgauge.tasks.metrics.protocol import ScoredSums, Statistics, TaskScore
 from lmgauge.tasks.settings import ComparisonSettings
+
+_DRAWN = (
+    *("mean", "interval_low", "interval_high", "half_width", "difference", "difference_low", "difference_high"),
+    *("p_value", "p_value_holm", "significant"),
+)
 
 
 @dataclass(frozen=True)
@@ -58,20 +62,11 @@ class SystemResult:
         return whole | ({"groups": {name: score.to_dict() for name, score in self.groups.items()}} if self.groups else {})
 
     def _drawn(self) -> dict[str, Any]:
-        low, high = _ends(self.interval)
-        difference_low, difference_high = _ends(self.difference_interval)
-        return {
-            "mean": self.mean,
-            "interval_low": low,
-            "interval_high": high,
-            "half_width": self.half_width,
-            "difference": self.difference,
-            "difference_low": difference_low,
-            "difference_high": difference_high,
-            "p_value": self.p_value,
-            "p_value_holm": self.p_value_holm,
-            "significant": self.significant,
-        }
+        values = (
+            *(self.mean, *_ends(self.interval), self.half_width, self.difference, *_ends(self.difference_interval)),
+            *(self.p_value, self.p_value_holm, self.significant),
+        )
+        return dict(zip(_DRAWN, values, strict=True))
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a flat dict for the whole, with group None, and one for each group."""
@@ -149,35 +144,15 @@ class Systems(ResultList[SystemResult]):
         """Return flat dicts: for each system the whole, with group None, then its groups."""
         return [row for item in self.items for row in item.to_rows()]
 
-    def _cells(self) -> list[list[str]]:
-        unit, scale = (" %", 100.0) if self.percent else ("", 1.0)
-        rows = [["system", self.metric, "95 % interval", "difference", "p"]]
-        for item in self.items:
-            low, high = _ends(item.interval)
-            interval = "-" if low is None or high is None else f"{scale * low:.2f} .. {scale * high:.2f}{unit}"
-            difference = "-" if item.difference is None else f"{scale * item.difference:+.2f}"
-            p = "-" if item.p_value_holm is None else f"{item.p_value_holm:.4f}"
-            rows.append([item.system, f"{scale * item.score.score:.2f}{unit}", interval, difference, p])
-        return rows if self.test is not None else [row[:2] for row in rows]
-
     def __str__(self) -> str:
-        rows = self._cells()
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-            for row in rows
-        ]
+        scale, unit = (100.0, " %") if self.percent else (1.0, "")
+        lines = []
+        for item in self.items:
+            line = f"{item.system}: {self.metric} {scale * item.score.score:.2f}{unit}"
+            if item.interval is not None:
+                line += f" (95 %: {scale * item.interval.low:.2f} .. {scale * item.interval.high:.2f})"
+            lines.append(line if item.p_value_holm is None else f"{line}, p = {item.p_value_holm:.4g}")
         return "\n".join([*lines, *filter(None, [self.independence]), self.signature])
-
-    def _repr_html_(self) -> str:
-        head, *rows = self._cells()
-        best = self.items.index(self.best)
-        lines = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
-        for i, row in enumerate(rows):
-            before, after = ("<b>", "</b>") if i == best and len(rows) > 1 else ("", "")
-            lines.append("<tr>" + "".join(f"<td>{before}{escape(cell)}{after}</td>" for cell in row) + "</tr>")
-        sure = f"<p>{escape(self.independence)}</p>" if self.independence else ""
-        return f"<table>{''.join(lines)}</table>{sure}<p><code>{escape(self.signature)}</code></p>"
 
 
 @dataclass(frozen=True)
@@ -201,42 +176,6 @@ class Groups:
             references: how many a segment has, None where the number varies.
         """
         return {name: metric.score(self.sums[system][g], references) for g, name in enumerate(self.names)}
-
-
-@dataclass(frozen=True)
-class IndependentRows:
-    """Statistics of what is taken as independent: documents, segments, or units of neighboring segments.
-
-    Attributes:
-        statistics: of each system, int64 [rows, columns].
-        segments: how many there are in all rows; None: each row is one.
-        segments_per_row: more than 1 where neighbors were added up (`UnitSums`).
-        documents_by: what tells documents apart, for people; "unknown" if nothing does, `ONE_DOCUMENT` if there is one only.
-        by_document: each row is the sum of a document.
-    """
-
-    statistics: Sequence[Statistics]
-    segments: int | None = None
-    segments_per_row: int = 1
-    documents_by: str = UNKNOWN
-    by_document: bool = False
-
-    def with_documents(self, documents: Sequence[Statistics]) -> IndependentRows:
-        """Return documents as rows where there are two or more; else the same rows, of one document.
-
-        Args:
-            documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
-
-        >>> rows = IndependentRows([np.array([[1], [2], [4]])], documents_by="names")
-        >>> rows.with_documents([np.array([[3], [4]])]).by_document
-        True
-        >>> rows.with_documents([np.array([[7]])]).documents_by
-        'one document'
-        """
-        if len(documents[0]) < 2:
-            return replace(self, documents_by=ONE_DOCUMENT)
-        whole = len(self.statistics[0]) if self.segments is None else self.segments
-        return IndependentRows(documents, whole, 1, self.documents_by, by_document=True)
 
 
 def compare_systems(
@@ -268,18 +207,12 @@ def compare_systems(
     Raises:
         UsageError: names and statistics do not match, too few resamples, or a seed below 0.
     """
-    settings = settings or ComparisonSettings()
-    statistics, test = rows.statistics, settings.test
-    _check_names(names, len(statistics))
-    units = len(statistics[0])
-    segments = units if rows.segments is None else rows.segments
-    plan = Plan(
-        *(test, len(names), units, segments, rows.segments_per_row, rows.documents_by, rows.by_document),
-        *(settings.resamples, settings.seed),
-    )
-    totals = [part.sum(axis=0, dtype=np.int64) for part in statistics]
+    plan = Plan(rows, settings or ComparisonSettings())
+    test = plan.settings.test
+    _check_names(names, len(rows.statistics))
+    totals = [part.sum(axis=0, dtype=np.int64) for part in rows.statistics]
     scores = [metric.score(total, references, plan.choices()) for total in totals]
-    drawn = draw(metric, names, statistics, plan, settings.threads)
+    drawn = draw(metric, names, plan)
     p_values = holm([of_system.p_value for of_system in drawn])
     doubtful = [note for name, one, p in zip(names, drawn, p_values, strict=True) for note in doubts(name, one, p, test)]
     items = (
@@ -295,7 +228,7 @@ def compare_systems(
         trials=plan.trials,
         exact=plan.exact,
         seed=plan.drawn_seed,
-        segments=segments,
+        segments=rows.count,
         segments_per_draw=rows.segments_per_row,
         unit=None if plan.units is None else plan.units.unit,
         units=None if plan.units is None else plan.units.units,
@@ -309,19 +242,10 @@ def compare_systems(
 def _result(
     name: str, score: TaskScore, first: TaskScore, drawn: Drawn, p: float | None, groups: dict[str, TaskScore]
 ) -> SystemResult:
-    sure = drawn.interval
-    return SystemResult(
-        name,
-        score,
-        mean=None if sure is None else sure.mean,
-        interval=None if sure is None else sure.interval,
-        half_width=None if sure is None else sure.half_width,
-        difference=None if score is first else score.score - first.score,
-        difference_interval=drawn.difference_interval,
-        p_value=drawn.p_value,
-        p_value_holm=p,
-        groups=groups,
-    )
+    mean, interval, half_width = drawn.interval or (None, None, None)
+    difference = None if score is first else score.score - first.score
+    tested = (drawn.difference_interval, drawn.p_value, p)
+    return SystemResult(name, score, mean, interval, half_width, difference, *tested, groups)
 
 
 def _check_names(names: Sequence[str], systems: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,18 +18,19 @@ from lmgauge.errors import UsageError
 from lmgauge.numerics.independence import caveats, in_signature, in_words
 from lmgauge.numerics.intervals import BOOTSTRAP as BOOTSTRAP_METHOD
 from lmgauge.numerics.intervals import DOCUMENTS, SEGMENTS, UNKNOWN, Interval
-from lmgauge.numerics.jackknife import jackknife
 from lmgauge.numerics.resampling import (
     DEFAULT_RESAMPLES,
     DEFAULT_TRIALS,
     Estimate,
     bootstrap_sums,
+    jackknife,
     percentile_interval,
     randomized_sums,
     swapped_sums,
 )
 from lmgauge.numerics.significance import bootstrap_p_value, randomization_p_value, swapped_p_value
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
+from lmgauge.tasks.settings import ComparisonSettings
 
 RANDOMIZATION_TEST, BOOTSTRAP_TEST = SIGNIFICANCE_TESTS
 SIGNIFICANT = 0.05
@@ -43,30 +44,56 @@ _ALL_SWAPS = 16
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is to be drawn: decided once, for all systems.
+class IndependentRows:
+    """Statistics of what is taken as independent: documents, segments, or units of neighboring segments.
 
     Attributes:
-        test: "bootstrap", "randomization", or None to draw nothing at all.
-        systems: how many there are.
-        rows: of statistics.
-        segments: how many there are in all rows.
-        per_row: segments a row, where neighbors were added up.
-        documents_by: what tells documents apart, "unknown" if nothing does; or `ONE_DOCUMENT`.
-        by_document: True if each row is the sum of a document.
-        asked: resamples that were asked for; None: the default.
-        seed: of all draws.
+        statistics: of each system, int64 [rows, columns].
+        segments: how many there are in all rows; None: each row is one.
+        segments_per_row: more than 1 where neighbors were added up (`UnitSums`).
+        documents_by: what tells documents apart, for people; "unknown" if nothing does, `ONE_DOCUMENT` if there is one only.
+        by_document: each row is the sum of a document.
     """
 
-    test: str | None
-    systems: int
-    rows: int
-    segments: int
-    per_row: int
-    documents_by: str
-    by_document: bool
-    asked: int | None
-    seed: int
+    statistics: Sequence[Statistics]
+    segments: int | None = None
+    segments_per_row: int = 1
+    documents_by: str = UNKNOWN
+    by_document: bool = False
+
+    def with_documents(self, documents: Sequence[Statistics]) -> IndependentRows:
+        """Return documents as rows where there are two or more; else the same rows, of one document.
+
+        Args:
+            documents: of each system, int64 [documents, columns], as `in_one_order` or `document_sums` gives them.
+
+        >>> rows = IndependentRows([np.array([[1], [2], [4]])], documents_by="names")
+        >>> rows.with_documents([np.array([[3], [4]])]).by_document
+        True
+        >>> rows.with_documents([np.array([[7]])]).documents_by
+        'one document'
+        """
+        if len(documents[0]) < 2:
+            return replace(self, documents_by=ONE_DOCUMENT)
+        return IndependentRows(documents, self.count, 1, self.documents_by, by_document=True)
+
+    @property
+    def count(self) -> int:
+        """The number of segments in all rows."""
+        return len(self.statistics[0]) if self.segments is None else self.segments
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be drawn, of which rows.
+
+    Attributes:
+        data: statistics of all systems.
+        settings: the test, and how much was asked for.
+    """
+
+    data: IndependentRows
+    settings: ComparisonSettings
 
     def __post_init__(self) -> None:
         """Refuse what has no sound answer.
@@ -74,62 +101,75 @@ class Plan:
         Raises:
             UsageError: the paired bootstrap was asked for over documents: with six its rule errs in 26 of 100 cases, not 5.
         """
-        if self.test == BOOTSTRAP_TEST and self.by_document and self.systems > 1:
+        if self.settings.test == BOOTSTRAP_TEST and self.data.by_document and self.compares:
             raise UsageError(
                 "the test bootstrap takes segments as independent, as sacreBLEU does, and errs over documents; use the test "
                 "randomization, or say that documents are unknown (--document unknown)"
             )
 
     @property
+    def rows(self) -> int:
+        """The number of rows of statistics."""
+        return len(self.data.statistics[0])
+
+    @property
+    def compares(self) -> bool:
+        """True if there is more than one system."""
+        return len(self.data.statistics) > 1
+
+    @property
     def draws(self) -> bool:
         """True if there is anything to draw, or to leave out."""
-        return self.test is not None and self.rows > 1
+        return self.settings.test is not None and self.rows > 1
 
     @property
     def tosses(self) -> bool:
         """True if systems are compared with the first by swaps."""
-        return self.draws and self.test == RANDOMIZATION_TEST and self.systems > 1
+        return self.draws and self.settings.test == RANDOMIZATION_TEST and self.compares
 
     @property
     def exact(self) -> bool:
         """True if all swaps are counted, and none is drawn."""
-        return self.tosses and self.by_document and self.rows <= _ALL_SWAPS
+        return self.tosses and self.data.by_document and self.rows <= _ALL_SWAPS
 
     @property
     def trials(self) -> int | None:
-        """The number of swaps that are tried."""
+        """How many swaps are tried."""
         if not self.tosses:
             return None
-        return 1 << (self.rows - 1) if self.exact else DEFAULT_TRIALS if self.asked is None else self.asked
+        if self.exact:
+            return 1 << (self.rows - 1)
+        return DEFAULT_TRIALS if self.settings.resamples is None else self.settings.resamples
 
     @property
     def resamples(self) -> int | None:
         """The number of resamples of segments."""
-        if not self.draws or self.by_document:
+        if not self.draws or self.data.by_document:
             return None
-        return DEFAULT_RESAMPLES if self.asked is None or self.test == RANDOMIZATION_TEST else self.asked
+        asked = None if self.settings.test == RANDOMIZATION_TEST else self.settings.resamples
+        return DEFAULT_RESAMPLES if asked is None else asked
 
     @property
     def drawn_seed(self) -> int | None:
         """The seed, if anything depends on it."""
-        return self.seed if self.resamples is not None or (self.tosses and not self.exact) else None
+        return self.settings.seed if self.resamples is not None or (self.tosses and not self.exact) else None
 
     @property
     def units(self) -> Interval | None:
-        """The units that are taken as independent, as an interval without ends; None if nothing is drawn."""
+        """What is taken as independent, as an interval without ends; None if nothing is drawn."""
         if not self.draws:
             return None
-        unit = DOCUMENTS if self.by_document and self.rows < self.segments else SEGMENTS
+        unit = DOCUMENTS if self.data.by_document and self.rows < self.data.count else SEGMENTS
         return Interval(-math.inf, math.inf, 0.95, BOOTSTRAP_METHOD, unit, self.rows)
 
     def choices(self) -> dict[str, str]:
-        """Return the keys of the signature, in sacreBLEU's order; documents last."""
+        """Keys of the signature, in sacreBLEU's order; documents last."""
         keys = {
             "bs": self.resamples,
             "ar": "exact" if self.exact else self.trials,
             "seed": self.drawn_seed,
-            "block": self.per_row if self.draws and self.per_row > 1 else None,
-            "independent": in_signature(self.units) if self.draws and self.by_document else None,
+            "block": self.data.segments_per_row if self.draws and self.data.segments_per_row > 1 else None,
+            "independent": in_signature(self.units) if self.draws and self.data.by_document else None,
         }
         return {key: str(value) for key, value in keys.items() if value is not None}
 
@@ -138,27 +178,28 @@ class Plan:
         units = self.units
         if units is None:
             return ""
-        if self.documents_by not in (UNKNOWN, ONE_DOCUMENT):
-            return in_words(units, self.documents_by)
-        if self.documents_by == ONE_DOCUMENT:
+        if self.data.documents_by not in (UNKNOWN, ONE_DOCUMENT):
+            return in_words(units, self.data.documents_by)
+        if self.data.documents_by == ONE_DOCUMENT:
             whose, advice = "segments of one document", "they say nothing about other documents"
         else:
             whose, advice = "segments", "name the documents with --document, if segments belong together"
-        return f"{self.segments:,} {whose} are taken as independent; {advice}"
+        return f"{self.data.count:,} {whose} are taken as independent; {advice}"
 
     def caveats(self) -> Iterator[str]:
         """Yield notes on what is too little to draw from."""
-        if self.test is None:
+        if self.settings.test is None:
             return
         if self.rows == 1:
             yield "one segment: there is nothing to draw from, so no interval and no test"
-        elif self.by_document:
-            yield from caveats(self.units, tested=self.systems > 1)
+        elif self.data.by_document:
+            yield from caveats(self.units, tested=self.compares)
         elif self.rows < _FEW:
-            lenient = " and p-values too small" if self.test == BOOTSTRAP_TEST else ""
+            lenient = " and p-values too small" if self.settings.test == BOOTSTRAP_TEST else ""
             yield f"{self.rows} segments are few: intervals are too narrow{lenient}; take {_FEW} or more"
-        if self.per_row > 1:
-            yield f"{self.per_row} neighboring segments at a time were drawn as one (block:{self.per_row})"
+        together = self.data.segments_per_row
+        if together > 1:
+            yield f"{together} neighboring segments at a time were drawn as one (block:{together})"
 
 
 @dataclass
@@ -171,31 +212,28 @@ class Drawn:
     notes: list[str] = field(default_factory=list)
 
 
-def draw(
-    metric: ScoredSums, names: Sequence[str], statistics: Sequence[Statistics], plan: Plan, threads: int | None
-) -> list[Drawn]:
+def draw(metric: ScoredSums, names: Sequence[str], plan: Plan) -> list[Drawn]:
     """Return the interval of each system, and the p-value of each but the first against the first.
 
     Args:
-        metric: that gave the statistics.
+        metric: that gave the statistics, [rows, columns] of each system.
         names: of the systems.
-        statistics: of each system, int64 [rows, columns].
         plan: what is to be drawn.
-        threads: how many; no number depends on it.
     """
+    statistics, by_document = plan.data.statistics, plan.data.by_document
     drawn = [Drawn() for _ in statistics]
     if plan.draws:
         # By one formula for all, so that a trial that swaps all or nothing ties with the real difference.
         totals = np.stack([part.sum(axis=0, dtype=np.int64) for part in statistics]).astype(np.float64)
         real = metric.scores(totals)
-        if plan.by_document:
-            for of_system, (interval, difference) in zip(drawn, leave_out(metric, statistics, plan.segments), strict=True):
+        if by_document:
+            for of_system, (interval, difference) in zip(drawn, leave_out(metric, statistics, plan.data.count), strict=True):
                 of_system.interval, of_system.difference_interval = interval, difference
         if plan.resamples is not None:
-            _bootstrap(metric, statistics, drawn, plan, real)
+            _bootstrap(metric, drawn, plan, real)
         if plan.tosses:
-            _randomize(metric, statistics, drawn, plan, real, threads)
-        _settle_identical(names, statistics, drawn, "document" if plan.by_document else "segment")
+            _randomize(metric, drawn, plan, real)
+        _settle_identical(names, statistics, drawn, "document" if by_document else "segment")
     return drawn
 
 
@@ -213,35 +251,26 @@ def leave_out(
     return jackknife(metric.scores, statistics, sizes, segments, metric.bounds)
 
 
-def _bootstrap(
-    metric: ScoredSums, statistics: Sequence[Statistics], drawn: Sequence[Drawn], plan: Plan, real: Floats
-) -> None:
+def _bootstrap(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, real: Floats) -> None:
     assert plan.resamples is not None
-    resampled = [metric.scores(sums) for sums in bootstrap_sums(statistics, plan.resamples, plan.seed)]
+    seed = plan.settings.seed
+    resampled = [metric.scores(sums) for sums in bootstrap_sums(plan.data.statistics, plan.resamples, seed)]
     for i, (of_system, values) in enumerate(zip(drawn, resampled, strict=True)):
-        of_system.interval = percentile_interval(values, plan.seed, plan.rows)
-        of_system.difference_interval = (
-            percentile_interval(values - resampled[0], plan.seed, plan.rows).interval if i else None
-        )
-        if i and plan.test == BOOTSTRAP_TEST:
+        of_system.interval = percentile_interval(values, seed, plan.rows)
+        of_system.difference_interval = percentile_interval(values - resampled[0], seed, plan.rows).interval if i else None
+        if i and plan.settings.test == BOOTSTRAP_TEST:
             of_system.p_value = bootstrap_p_value(resampled[0], values, float(real[i] - real[0]))
 
 
-def _randomize(
-    metric: ScoredSums,
-    statistics: Sequence[Statistics],
-    drawn: Sequence[Drawn],
-    plan: Plan,
-    real: Floats,
-    threads: int | None,
-) -> None:
+def _randomize(metric: ScoredSums, drawn: Sequence[Drawn], plan: Plan, real: Floats) -> None:
     assert plan.trials is not None
+    statistics, settings = plan.data.statistics, plan.settings
     if plan.exact:
         for of_system, other in list(zip(drawn, statistics, strict=True))[1:]:
             mine, theirs = swapped_sums(statistics[0], other)
             of_system.p_value = swapped_p_value(metric.scores(mine), metric.scores(theirs))
         return
-    mixed = randomized_sums(statistics[0], statistics[1:], plan.trials, plan.seed, threads)
+    mixed = randomized_sums(statistics[0], statistics[1:], plan.trials, settings.seed, settings.threads)
     for i, (mine, theirs) in enumerate(mixed, start=1):
         difference = float(real[i] - real[0])
         differing = int((statistics[i] != statistics[0]).any(axis=1).sum())

@@ -38,19 +38,6 @@ _WHITE_SPACE = re.compile(r"[^\S\0]+")
 _STRIPPED = re.compile(r" ?\0 ?")
 
 
-def check_unicode_form(form: str | None) -> None:
-    """Check the name of a Unicode form.
-
-    Args:
-        form: "NFC", "NFKC" or None, for the characters of a text.
-
-    Raises:
-        UsageError: it is unknown.
-    """
-    if form is not None and form not in UNICODE_FORMS:
-        raise UsageError(f"Unicode form {form!r}: give NFC, NFKC or none")
-
-
 @dataclass(frozen=True)
 class Normalization:
     """Steps, in the order in which they are done.
@@ -78,7 +65,8 @@ class Normalization:
         Raises:
             UsageError: `unicode_form` is unknown.
         """
-        check_unicode_form(self.unicode_form)
+        if self.unicode_form is not None and self.unicode_form not in UNICODE_FORMS:
+            raise UsageError(f"Unicode form {self.unicode_form!r}: give NFC, NFKC or none")
 
     def applied(self, texts: Texts) -> Texts:
         """Return the texts after all steps; the same object without any.

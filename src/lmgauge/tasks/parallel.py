@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.tasks.blocks import Block
-from lmgauge.tasks.records import Cursor, DocumentCodes, Records, check_once, merged, picked, places, unequal, whole
+from lmgauge.tasks.records import Cursor, Records, check_once, merged, picked, places, unequal, whole
 from lmgauge.tasks.settings import Reading
 from lmgauge.tasks.texts import Integers
 from lmgauge.tasks.utterance_ids import UtteranceIds
@@ -113,7 +113,7 @@ class ParallelFiles:
             raise UsageError(f"{repeated} is named twice; name each system once")
         if reading.group == BY_FILE:
             raise UsageError("--group file needs folders: lmgauge wer references/ hypotheses/ --group file")
-        first = _checked(references, reading)[0]
+        first = find_sources(references[0], reading.format)[0]
         several = next((path for path in references if len(find_sources(path, reading.format)) > 1), None)
         if several is not None:
             raise UsageError(f"{several}: stands for several files: name one, and each further reference for itself (-r)")
@@ -137,7 +137,6 @@ class ParallelFiles:
             labels = _corpus(reading, references[0], field=name, group=reading.group, lists=True)
             if not labels.rereadable:
                 raise UsageError(f"{references[0]}: ids and groups are read in two passes, and a pipe gives one: save it")
-        _checked(paths, reading)
         outputs = [
             _corpus(reading, path, group=reading.id, document=None if i else documents.in_outputs)
             for i, path in enumerate(paths)
@@ -163,9 +162,9 @@ class ParallelFiles:
             _Files(
                 [
                     _corpus(reading, path, group=reading.id, document=None if i else rule, lists=True)
-                    for i, path in enumerate(_checked_in(references, name, reading))
+                    for i, path in enumerate(os.path.join(folder, name) for folder in references)
                 ],
-                [_corpus(reading, path, group=reading.id) for path in _checked_in(hypotheses, name, reading)],
+                [_corpus(reading, os.path.join(folder, name), group=reading.id) for folder in hypotheses],
                 None,
                 name,
             )
@@ -181,24 +180,16 @@ class ParallelFiles:
             InputError: a file ends before another, holds what is not text, or is empty.
         """
         self.notes.clear()
-        codes: dict[str, int] = {}
-
-        def code(name: str) -> int:
-            if name not in codes:
-                codes[name] = len(codes)
-                self.group_names.append(name)
-            return codes[name]
-
         self.group_names.clear()
+        groups, documents = Names(self.group_names), Names()
         noted = False
-        documents = DocumentCodes()
         for part in self._parts:
             corpora = [*part.references, *part.hypotheses]
             ids = UtteranceIds(len(part.hypotheses))
             if self._reading.id is not None:
-                yield self._with_sources(_matched(part, self._reading, code, documents))
+                yield self._with_sources(_matched(part, self._reading, groups, documents))
             else:
-                for block in _in_step(part, self._reading, code, documents):
+                for block in _in_step(part, self._reading, groups, documents):
                     if all(corpus.sources[0].format == "text" for corpus in corpora):
                         ids.add(block.references, block.hypotheses)
                     yield self._with_sources(block)
@@ -222,24 +213,15 @@ def _corpus(
     field: str | None = None,
     lists: bool = False,
 ) -> Corpus:
-    """Return the texts of one file; `group` is a field of groups or ids."""
+    """Return the texts of one file; `group` is a field of groups or ids.
+
+    Raises:
+        UsageError: records are matched by id, and the file is plain text.
+    """
+    if reading.id is not None and find_sources(path, reading.format)[0].format == "text":
+        raise UsageError(f"{path}: plain text has no field {reading.id!r} to match by")
     options = replace(reading, id=None, group=group, document=document, field=field or reading.field, lists=lists)
     return Corpus.read(path, options)
-
-
-def _checked(paths: Sequence[str], reading: Reading) -> list[Source]:
-    """The files, none of which is plain text where records are matched by id."""
-    sources = find_sources(list(paths), reading.format)
-    plain = next((source for source in sources if source.format == "text"), None)
-    if reading.id is not None and plain is not None:
-        raise UsageError(f"{plain.name}: plain text has no field {reading.id!r} to match by")
-    return sources
-
-
-def _checked_in(folders: Sequence[str], name: str, reading: Reading) -> list[str]:
-    paths = [os.path.join(folder, name) for folder in folders]
-    _checked(paths, reading)
-    return paths
 
 
 def _names_in(folder: str) -> list[str]:
@@ -247,15 +229,10 @@ def _names_in(folder: str) -> list[str]:
 
 
 def _same_names(wanted: list[str], present: list[str], reference: str, folder: str) -> None:
-    for have, other, names in (
-        (folder, reference, set(wanted) - set(present)),
-        (reference, folder, set(present) - set(wanted)),
-    ):
+    for have, other, names in ((folder, reference, {*wanted} - {*present}), (reference, folder, {*present} - {*wanted})):
         if names:
-            one, more = min(names), len(names) - 1
-            raise InputError(
-                f"{have}: has no file {one}, which {other} has" + (f" ({more} more are missing)" if more else "")
-            )
+            more = f" ({len(names) - 1} more are missing)" if len(names) > 1 else ""
+            raise InputError(f"{have}: has no file {min(names)}, which {other} has{more}")
 
 
 @dataclass
@@ -312,7 +289,7 @@ def _source_of(rule: str) -> str:
     return DocumentNumbers(rule if rule in DOCUMENT_RULES else BY_NAMES, Names(), rule).source
 
 
-def _in_step(part: _Files, reading: Reading, code: Callable[[str], int], documents: DocumentCodes) -> Iterator[Block]:
+def _in_step(part: _Files, reading: Reading, groups: Names, documents: Names) -> Iterator[Block]:
     cursors = [Cursor(corpus) for corpus in (*part.references, *part.hypotheses)]
     labels, named = (None if corpus is None else Cursor(corpus) for corpus in (part.labels, part.documents))
     everything = [*cursors, *(cursor for cursor in (labels, named) if cursor is not None)]
@@ -333,23 +310,24 @@ def _in_step(part: _Files, reading: Reading, code: Callable[[str], int], documen
             names = [part.references[0].group_names[c] for c in taken[0].groups.tolist()]
         elif reading.group == BY_FILE:
             names = [part.label] * count
-        groups = None if names is None else np.array([code(name) for name in names], dtype=np.int32)
         if named is not None:
-            codes: Integers | None = documents.of_names(named.take(count).references.texts.strings())
+            codes: Integers | None = documents.numbers(named.take(count).references.texts.strings())
         else:
             codes = _document_codes([*part.references, *part.hypotheses], taken, documents)
-        yield Block(references, hypotheses, groups, codes)
+        yield Block(references, hypotheses, None if names is None else groups.numbers(names), codes)
 
 
-def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documents: DocumentCodes) -> Integers | None:
-    """The documents of segments, as the one file that tells them has it."""
+def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documents: Names) -> Integers | None:
+    """Return the documents of segments, as the one file that names them has it: a name is one document in every file."""
     for corpus, records in zip(corpora, taken, strict=True):
         if records.documents is not None:
-            return documents.of_corpus(corpus, records.documents)
+            codes, inverse = np.unique(records.documents, return_inverse=True)
+            names, file = corpus.document_names, corpus.sources[0].name
+            return documents.numbers(names[code] if names else f"{file}:{code}" for code in codes.tolist())[inverse]
     return None
 
 
-def _matched(part: _Files, reading: Reading, code: Callable[[str], int], documents: DocumentCodes) -> Block:
+def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) -> Block:
     """All segments in the order of the references, found by their ids."""
     ordered: list[Records] = []
     wanted: list[str] = []
@@ -362,15 +340,15 @@ def _matched(part: _Files, reading: Reading, code: Callable[[str], int], documen
         ordered.append(records if where is None else picked(records, where))
     count = len(part.references)
     names = _group_names(part, reading, len(wanted))
-    groups = None if names is None else np.array([code(name) for name in names], dtype=np.int32)
     if part.documents is not None:
         of_documents = whole(part.documents)[0].references.texts.strings()
         _check_number(of_documents, "documents", len(wanted), part.documents, part)
-        codes: Integers | None = documents.of_names(of_documents)
+        codes: Integers | None = documents.numbers(of_documents)
     else:
         codes = _document_codes(corpora, ordered, documents)
     outputs = tuple(records.references.texts for records in ordered[count:])
-    return Block(merged([records.references for records in ordered[:count]]), outputs, groups, codes)
+    references = merged([records.references for records in ordered[:count]])
+    return Block(references, outputs, None if names is None else groups.numbers(names), codes)
 
 
 def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:

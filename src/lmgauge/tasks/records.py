@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.documents import Corpus
-from lmgauge.text.labels import Names
 from lmgauge.text.segments import Segments
 
 
@@ -27,6 +26,20 @@ class Records(NamedTuple):
     references: References
     groups: NDArray[np.int32] | None
     documents: Integers | None
+
+    def with_references(self, references: References, where: slice | Integers) -> Records:
+        """Return the references of some of these records, with what is known of those.
+
+        Args:
+            references: of the segments in question.
+            where: which records they are of.
+        """
+        groups, documents = self.groups, self.documents
+        return Records(
+            references,
+            None if groups is None else groups[where],
+            None if documents is None else documents[where],
+        )
 
 
 class Cursor:
@@ -68,12 +81,7 @@ class Cursor:
         assert self._block is not None
         begin, self._at = self._at, self._at + count
         self.done += count
-        references, groups, documents = self._block
-        return Records(
-            references.part(begin, self._at),
-            None if groups is None else groups[begin : self._at],
-            None if documents is None else documents[begin : self._at],
-        )
+        return self._block.with_references(self._block.references.part(begin, self._at), slice(begin, self._at))
 
     def count_rest(self) -> int:
         """Read to the end; how many segments the file has in all."""
@@ -86,34 +94,11 @@ def _records(segments: Segments) -> Records:
     """Segments as records: those with one line number came from one list."""
     texts = Texts.of_segments(segments)
     numbers, groups, documents = segments.line_numbers, segments.groups, segments.documents
+    records = Records(References.single(texts), groups, documents)
     if numbers is None or (np.diff(numbers) > 0).all():
-        return Records(References.single(texts), groups, documents)
+        return records
     begins = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
-    offsets = np.append(begins, len(numbers)).astype(np.int64)
-    return Records(
-        References(texts, offsets),
-        None if groups is None else groups[begins],
-        None if documents is None else documents[begins],
-    )
-
-
-class DocumentCodes:
-    """Numbers the documents of several files as one: a name is one document, in whichever file it is."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._names = Names()
-
-    def of_names(self, names: Sequence[str]) -> Integers:
-        """Return the number of each name, int64 [names]."""
-        return self._names.numbers(names)
-
-    def of_corpus(self, corpus: Corpus, documents: Integers) -> Integers:
-        """Return the numbers of what a corpus numbers for itself, int64 [segments]."""
-        codes, inverse = np.unique(documents, return_inverse=True)
-        names, file = corpus.document_names, corpus.sources[0].name
-        known = [names[code] if names else f"{file}:{code}" for code in codes.tolist()]
-        return self._names.numbers(known)[inverse]
+    return records.with_references(References(texts, np.append(begins, len(numbers)).astype(np.int64)), begins)
 
 
 def merged(streams: Sequence[References]) -> References:
@@ -174,12 +159,9 @@ def whole(corpus: Corpus) -> tuple[Records, list[str]]:
     Raises:
         InputError: there are no records.
     """
-    cursor = Cursor(corpus)
-    blocks: list[Records] = []
-    while count := cursor.left():
-        blocks.append(cursor.take(count))
+    blocks = [_records(segments) for segments in corpus if len(segments)]
     if not blocks:
-        raise InputError(f"{cursor.name}: the file is empty")
+        raise InputError(f"{corpus.sources[0].name}: the file is empty")
     texts = Texts.of_bytes([text for block in blocks for text in block.references.texts.encoded()])
     counts = np.concatenate([np.diff(block.references.offsets) for block in blocks])
     names = [corpus.group_names[c] for block in blocks if block.groups is not None for c in block.groups.tolist()]
@@ -224,8 +206,7 @@ def places(wanted: list[str], present: list[str], reference: Corpus, corpus: Cor
         return None
     place = {name: i for i, name in enumerate(present)}
     missing = [name for name in wanted if name not in place]
-    surplus = sorted(set(present) - set(wanted))
-    for names, has, lacks in ((missing, reference, corpus), (surplus, corpus, reference)):
+    for names, has, lacks in ((missing, reference, corpus), (sorted({*present} - {*wanted}), corpus, reference)):
         if names:
             more = f" ({len(names):,} in all)" if len(names) > 1 else ""
             raise InputError(
@@ -241,10 +222,9 @@ def picked(records: Records, where: Integers) -> Records:
         records: of a whole file.
         where: int64 [segments], indexes of records.
     """
-    references, _, documents = records
+    references = records.references
     counts = np.diff(references.offsets)[where]
     offsets = np.append(0, np.cumsum(counts)).astype(np.int64)
     begins = references.offsets[where]
     indexes = np.repeat(begins - offsets[:-1], counts) + np.arange(offsets[-1])
-    taken = References(references.texts.picked(indexes), offsets)
-    return Records(taken, None, None if documents is None else documents[where])
+    return records.with_references(References(references.texts.picked(indexes), offsets), where)

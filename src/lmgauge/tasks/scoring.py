@@ -13,7 +13,8 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, in_one_order
 from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.blocks import Block, ParallelSegments
-from lmgauge.tasks.comparison import Groups, IndependentRows, Systems, compare_systems
+from lmgauge.tasks.comparison import Groups, Systems, compare_systems
+from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
 from lmgauge.tasks.settings import ComparisonSettings

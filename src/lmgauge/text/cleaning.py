@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import ERROR_POLICIES
-from lmgauge.errors import InputError, UsageError
+from lmgauge.errors import InputError
 from lmgauge.text.segments import TextReport
 
 _DECODE_BYTES = 1 << 16  # text is decoded to check it in slices: a line of 100 MB then needs no 400 MB string
@@ -54,16 +53,6 @@ class CleanBlock:
     data: bytes
     characters: int
     line_indexes: NDArray[np.int64] | None = None
-
-
-def check_policy(errors: str) -> None:
-    """Refuse an unknown way to treat invalid text.
-
-    Raises:
-        UsageError: `errors` is not "fail", "replace" or "skip".
-    """
-    if errors not in ERROR_POLICIES:
-        raise UsageError(f"unknown errors={errors!r}: choose one of {', '.join(ERROR_POLICIES)}")
 
 
 def strip_file_start(block: bytes, place: Place, report: TextReport, keep_bom: bool = False) -> bytes:

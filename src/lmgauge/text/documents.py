@@ -12,30 +12,17 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from lmgauge.choices import UNITS, ErrorPolicy, Format, Unit
+from lmgauge.choices import ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
-from lmgauge.text.cleaning import check_policy
 from lmgauge.text.formats import TEXT_FORMATS
-from lmgauge.text.labels import (
-    BLANK_LINE,
-    BY_NAMES,
-    DOCUMENT,
-    DOCUMENT_RULES,
-    FILE,
-    GROUP,
-    HEADING,
-    ID,
-    UNKNOWN,
-    DocumentNumbers,
-    Names,
-)
+from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
 from lmgauge.text.readers import ReadingPass, read_records, utf8
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
@@ -159,28 +146,14 @@ class Corpus:
             InputError: a file is missing or a directory, or a glob matches nothing.
             UsageError: options that are unknown or contradict each other.
         """
-        if options.unit not in UNITS:
-            raise UsageError(f"unknown unit {options.unit!r}: choose one of {', '.join(UNITS)}")
-        _check_common(options.errors, options.block_bytes)
         sources = find_sources(paths, options.format)
-        rule = _document_rule(options.document, sources, options.unit)
-        by_file = options.group == FILE
-        asked = {
-            GROUP: None if by_file else options.group,
-            DOCUMENT: options.document if rule == BY_NAMES else None,
-            ID: options.id,
-        }
-        label_fields = {label: name for label, name in asked.items() if name is not None}
-        plain = next((source for source in sources if source.format == "text"), None)
-        if label_fields and plain is not None:
-            label, name = next(iter(label_fields.items()))
-            raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD[label]}")
+        rule, label_fields = choose_labels(options, sources)
         return cls(
             [partial(TEXT_FORMATS[source.format].load_reader(), source) for source in sources],
             options,
             label_fields=label_fields,
             documents=rule,
-            file_labels=[source.label for source in sources] if by_file else None,
+            file_labels=[source.label for source in sources] if options.group == FILE else None,
             one_shot=next((source.name for source in sources if source.one_shot), None),
             sources=sources,
         )
@@ -209,7 +182,6 @@ class Corpus:
         """
         if isinstance(texts, (str, bytes)):
             raise UsageError("texts is one string: give a list of strings, or a path to from_files")
-        _check_common(errors, block_bytes)
         once = any(isinstance(values, Iterator) for values in (texts, groups, documents))
         labels = {label: names for label, names in ((GROUP, groups), (DOCUMENT, documents)) if names is not None}
 
@@ -268,40 +240,6 @@ class Corpus:
         if report.unusable and not report.segments:
             raise InputError(f"no record of the text can be used; the first: {report.first_unusable}")
         report.sha256 = digest.hexdigest()
-
-
-_INSTEAD = {
-    GROUP: "to group by: use file, or none",
-    DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
-    ID: "that holds ids: a line is identified by its file and number",
-}
-
-
-def _document_rule(document: str | None, sources: Sequence[Source], unit: Unit) -> str:
-    """Return what tells documents apart.
-
-    Raises:
-        UsageError: blank lines or headings, and something is read that has no lines.
-    """
-    other = next((source for source in sources if source.format != "text"), None)
-    if document is None:
-        return FILE if other is None and len({source.path for source in sources}) > 1 else UNKNOWN
-    if document not in DOCUMENT_RULES:
-        return BY_NAMES
-    if document in (BLANK_LINE, HEADING):
-        if other is not None:
-            raise UsageError(
-                f"{other.name}: only plain text has documents by {document}: name the field that tells them apart"
-            )
-        if unit == "document":
-            raise UsageError(f"documents by {document} are made of lines: use unit line, or file as what is a document")
-    return document
-
-
-def _check_common(errors: str, block_bytes: int) -> None:
-    check_policy(errors)
-    if block_bytes < 1:
-        raise UsageError(f"block_bytes is {block_bytes}, but has to be at least 1")
 
 
 def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:

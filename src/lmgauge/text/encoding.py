@@ -13,7 +13,7 @@ from lmgauge.choices import ReservedPolicy as ReservedPolicy
 from lmgauge.errors import InputError
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokenizer
-from lmgauge.text.vocabulary import Vocabulary, VocabularyBuilder
+from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
 
 _DONE, _GROW, _RESERVED, _ROOM = range(4)
 _ALREADY_CUT = 3
@@ -112,18 +112,12 @@ def encode(
 
 def _reserved_error(segments: Segments, first: int, policy: ReservedPolicy) -> InputError:
     # The kernel stops at a tile of tokens; the line itself is found here, once.
+    remedy = "--reserved escape reads it as an ordinary word"
     for index in range(first, len(segments)):
         words = segments.text(index).split()
-        for word in (b"<unk>", b"<s>", b"</s>"):
-            if word in words and not (policy == "unk" and word == b"<unk>"):
-                line = segments.line(index)
-                name = word.decode()
-                remedy = (
-                    "--reserved escape reads it as an ordinary word, --reserved unk as the unknown word"
-                    if word == b"<unk>"
-                    else "--reserved escape reads it as an ordinary word"
-                )
-                return InputError(f"{segments.source}, line {line}: the text contains the reserved token {name}; {remedy}")
-    return InputError(
-        f"{segments.source}: the text contains a reserved token; --reserved escape reads it as an ordinary word"
-    )
+        for word in SPECIAL_TOKENS:
+            if word.encode() in words and not (policy == "unk" and word == "<unk>"):
+                remedy += ", --reserved unk as the unknown word" if word == "<unk>" else ""
+                place = f"{segments.source}, line {segments.line(index)}"
+                return InputError(f"{place}: the text contains the reserved token {word}; {remedy}")
+    return InputError(f"{segments.source}: the text contains a reserved token; {remedy}")

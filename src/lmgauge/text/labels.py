@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import Unit
+from lmgauge.errors import UsageError
+from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, is_white_space
+from lmgauge.text.streams import Source
 
 GROUP, DOCUMENT, ID = "group", "document", "id"
 FILE, SEGMENT, UNKNOWN, BLANK_LINE, HEADING = "file", "segment", "unknown", "blank-line", "heading"
@@ -16,6 +20,54 @@ BY_NAMES = "names"
 
 _SOURCES = {FILE: "files", SEGMENT: "segments", UNKNOWN: "unknown", BLANK_LINE: "blank lines", HEADING: "headings"}
 DOCUMENT_RULES = tuple(_SOURCES)
+
+
+_INSTEAD = {
+    GROUP: "to group by: use file, or none",
+    DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
+    ID: "that holds ids: a line is identified by its file and number",
+}
+
+
+def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[str, dict[str, str]]:
+    """Return what tells documents apart, and the fields that hold the labels of records.
+
+    Args:
+        options: how to read.
+        sources: the files.
+
+    Returns:
+        One of `DOCUMENT_RULES`, or `BY_NAMES`; and by label ("group", "document", "id") the field or column, where one is
+        asked for.
+
+    Raises:
+        UsageError: a field of plain text, or documents by blank lines or headings of what has no lines.
+    """
+    rule = _document_rule(options.document, sources, options.unit)
+    document = options.document if rule == BY_NAMES else None
+    asked = {GROUP: None if options.group == FILE else options.group, DOCUMENT: document, ID: options.id}
+    fields = {label: name for label, name in asked.items() if name is not None}
+    plain = next((source for source in sources if source.format == "text"), None)
+    if fields and plain is not None:
+        label, name = next(iter(fields.items()))
+        raise UsageError(f"{plain.name}: plain text has no field {name!r} {_INSTEAD[label]}")
+    return rule, fields
+
+
+def _document_rule(document: str | None, sources: Sequence[Source], unit: Unit) -> str:
+    other = next((source for source in sources if source.format != "text"), None)
+    if document is None:
+        return FILE if other is None and len({source.path for source in sources}) > 1 else UNKNOWN
+    if document not in DOCUMENT_RULES:
+        return BY_NAMES
+    if document in (BLANK_LINE, HEADING):
+        if other is not None:
+            raise UsageError(
+                f"{other.name}: only plain text has documents by {document}: name the field that tells them apart"
+            )
+        if unit == "document":
+            raise UsageError(f"documents by {document} are made of lines: use unit line, or file as what is a document")
+    return document
 
 
 class Names:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import InputError, MissingExtraError
+from lmgauge.errors import InputError, needing
 from lmgauge.text.segments import Segments, is_character_start
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokens, TokenUnit, settings_fingerprint
+from lmgauge.text.tokens import TOKENIZER_FILE, TokenizerBase, Tokens, TokenUnit
 
 if TYPE_CHECKING:
     import tokenizers
 
 
-class IcuWordTokenizer:
+class IcuWordTokenizer(TokenizerBase):
     """Words by the boundaries of ICU (Unicode Standard Annex 29, with dictionaries for zh, ja, th, km, lo, my).
 
     Pieces of nothing but white space are not tokens; they belong to the span of the token after them. A segment is
@@ -39,11 +39,9 @@ class IcuWordTokenizer:
         Raises:
             MissingExtraError: icu4py is not installed.
         """
-        try:
+        with needing("icu4py", extra="icu"):
             import icu4py
             from icu4py.breakers import WordBreaker
-        except ImportError as error:
-            raise MissingExtraError("icu4py", extra="icu") from error
         self.locale = locale
         self.name = "icu" if locale == "root" else f"icu:{locale}"
         self._breaker = WordBreaker
@@ -85,20 +83,8 @@ class IcuWordTokenizer:
         """Return name, locale and ICU's version."""
         return {"name": self.name, "locale": self.locale, "icu": self._icu_version}
 
-    def files(self) -> dict[str, bytes]:
-        """Return no files."""
-        return {}
 
-    @property
-    def fingerprint(self) -> str:
-        """Six hexadecimal digits of the settings."""
-        return settings_fingerprint(self.settings())
-
-    def __repr__(self) -> str:
-        return f"IcuWordTokenizer({self.locale!r})"
-
-
-class HuggingFaceTokenizer:
+class HuggingFaceTokenizer(TokenizerBase):
     """Subwords of a tokenizer.json, named by the strings of its own vocabulary.
 
     The text is taken as text: no special token is added, one that is spelled out in the text is not made special,
@@ -122,10 +108,8 @@ class HuggingFaceTokenizer:
             InputError: it is not a tokenizer.json that the library can read.
             MissingExtraError: tokenizers is not installed.
         """
-        try:
+        with needing("tokenizers", extra="tokenizers"):
             import tokenizers
-        except ImportError as error:
-            raise MissingExtraError("tokenizers", extra="tokenizers") from error
         self._source = source
         with self._library_errors():
             self._tokenizer = tokenizers.Tokenizer.from_str(json.decode())
@@ -220,9 +204,6 @@ class HuggingFaceTokenizer:
     def fingerprint(self) -> str:
         """Six hexadecimal digits of the SHA-256 of tokenizer.json."""
         return self._sha256[:6]
-
-    def __repr__(self) -> str:
-        return f"HuggingFaceTokenizer({self.name!r})"
 
 
 def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -144,20 +144,11 @@ def _segments(
     torn = bool(np.any((data[begins] & 0xC0) == 0x80))
     if problem < 0 and not torn and b"\r\n" not in whole:
         reading.report.characters += characters
-        groups = _codes(labels.get(GROUP), reading.groups, source)
-        yield Segments(
-            data,
-            offsets[:-1],
-            offsets[1:],
-            0,
-            0,
-            None if groups is None else groups.astype(np.int32),
-            source.name,
-            int(numbers[0]),
-            gaps(numbers),
-            _codes(labels.get(DOCUMENT), reading.documents, source),
-            _listed(labels[ID], source) if ID in labels else None,
-        )
+        codes = _codes(labels.get(GROUP), reading.groups, source)
+        groups = None if codes is None else codes.astype(np.int32)
+        documents = _codes(labels.get(DOCUMENT), reading.documents, source)
+        ids = _listed(labels[ID], source) if ID in labels else None
+        yield Segments(data, offsets[:-1], offsets[1:], source.name, int(numbers[0]), gaps(numbers), groups, documents, ids)
         return
     bounds = offsets.tolist()
     records = (whole[start:end] for start, end in pairwise(bounds))

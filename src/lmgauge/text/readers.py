@@ -7,7 +7,7 @@ text that comes out does not depend on the block size.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +101,7 @@ def clean_blocks(source: Source, reading: ReadingPass) -> Iterator[tuple[Segment
             starts = np.concatenate((_ZERO, ends[:-1] + 1))
             numbers = None if clean.line_indexes is None else clean.line_indexes + place.line
             first_line = place.line if numbers is None else int(numbers[0])
-            yield Segments(data, starts, ends, 1, 0, None, source.name, first_line, numbers), clean.characters
+            yield Segments(data, starts, ends, source.name, first_line, numbers, terminator=1), clean.characters
         place.line += len(ends) if clean.line_indexes is None else block.count(b"\n")
         place.byte = (place.byte or 0) + len(block)
 
@@ -166,27 +166,48 @@ def read_jsonl(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     Raises:
         InputError: a line is not a JSON object, or its field is missing or does not hold text.
     """
+
+    def parse(raw: bytes, line: int) -> tuple[list[bytes], list[str]]:
+        if not raw.strip():
+            return [], []
+        record = _parse_json(raw, source.name, line)
+        texts = _text_field(record, reading, source.name, line)
+        return texts, [_label_field(record, field, source.name, line) for field in reading.label_fields.values()]
+
     for lines, _ in clean_blocks(source, reading):
-        texts: list[bytes] = []
-        numbers: list[int] = []
-        labels: dict[str, list[str]] = {label: [] for label in reading.label_fields}
-        for i in range(len(lines)):
-            raw = lines.text(i)
-            if not raw.strip():
-                continue
-            try:
-                record = _parse_json(raw, source.name, lines.line(i))
-                segments = _text_field(record, reading, source.name, lines.line(i))
-                own = [_label_field(record, field, source.name, lines.line(i)) for field in reading.label_fields.values()]
-            except InputError as error:
-                reading.leave_out(error)
-                continue
-            texts.extend(segments)
-            numbers.extend([lines.line(i)] * len(segments))
-            for values, value in zip(labels.values(), own, strict=True):
-                values.extend([value] * len(segments))
-        if texts:
-            yield from read_records(texts, numbers, labels, source.name, reading)
+        yield from parse_lines(lines, parse, reading)
+
+
+def parse_lines(
+    lines: Segments, parse: Callable[[bytes, int], tuple[list[bytes], list[str]]], reading: ReadingPass, first: int = 0
+) -> Iterator[Segments]:
+    """Yield lines that hold records as one batch of segments, those that cannot be used left out where that is asked for.
+
+    Args:
+        lines: a block of lines.
+        parse: takes the bytes of a line and its number; returns the texts in it, and their labels in the order of
+            `reading.label_fields`.
+        reading: the options of the pass.
+        first: the line of the block to begin with.
+
+    Raises:
+        InputError: a line is not a record, unless such lines are to be skipped.
+    """
+    texts: list[bytes] = []
+    numbers: list[int] = []
+    labels: dict[str, list[str]] = {label: [] for label in reading.label_fields}
+    for i in range(first, len(lines)):
+        try:
+            own_texts, own_labels = parse(lines.text(i), lines.line(i))
+        except InputError as error:
+            reading.leave_out(error)
+            continue
+        texts += own_texts
+        numbers += [lines.line(i)] * len(own_texts)
+        for values, value in zip(labels.values(), own_labels, strict=False):
+            values += [value] * len(own_texts)
+    if texts:
+        yield from read_records(texts, numbers, labels, lines.source, reading)
 
 
 def _parse_json(raw: bytes, name: str, line: int) -> dict[str, object]:
@@ -286,19 +307,11 @@ def pack_records(
     lengths = np.fromiter(map(len, records), dtype=np.int64, count=len(records))
     ends = np.cumsum(lengths)
     data = np.frombuffer(records[0] if len(records) == 1 else b"".join(records), dtype=np.uint8)
-    return Segments(
-        data,
-        ends - lengths,
-        ends,
-        0,
-        0,
-        reading.groups.numbers(labels[GROUP]).astype(np.int32) if GROUP in labels else None,
-        name,
-        numbers[0],
-        gaps(np.array(numbers, dtype=np.int64)),
-        reading.documents.numbers(labels[DOCUMENT]) if DOCUMENT in labels else None,
-        list(labels[ID]) if ID in labels else None,
-    )
+    groups = reading.groups.numbers(labels[GROUP]).astype(np.int32) if GROUP in labels else None
+    documents = reading.documents.numbers(labels[DOCUMENT]) if DOCUMENT in labels else None
+    ids = list(labels[ID]) if ID in labels else None
+    lines = gaps(np.array(numbers, dtype=np.int64))
+    return Segments(data, ends - lengths, ends, name, numbers[0], lines, groups, documents, ids)
 
 
 def gaps(numbers: NDArray[np.int64]) -> NDArray[np.int64] | None:

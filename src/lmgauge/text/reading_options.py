@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lmgauge.choices import ErrorPolicy, Format, Unit
+from lmgauge.choices import ERROR_POLICIES, UNITS, ErrorPolicy, Format, Unit
+from lmgauge.errors import UsageError
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
@@ -42,6 +43,18 @@ class ReadingOptions:
     block_bytes: int = 1 << 20
     lists: bool = False
     keep_bom: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is unknown or out of range.
+
+        Raises:
+            UsageError: an unknown unit or way to treat invalid text, or fewer than 1 byte at a time.
+        """
+        for name, value, known in (("unit", self.unit, UNITS), ("errors", self.errors, ERROR_POLICIES)):
+            if value not in known:
+                raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
+        if self.block_bytes < 1:
+            raise UsageError(f"block_bytes must be 1 or more; got {self.block_bytes}")
 
     def stored(self) -> dict[str, Any]:
         """Return the fields that decide which text is read, by name."""

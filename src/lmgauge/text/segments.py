@@ -6,6 +6,7 @@ array, so that a corpus of a million lines is a few hundred objects and compiled
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,29 +27,29 @@ class Segments:
         data: uint8 [bytes], the bytes that hold the segments.
         starts: int64 [segments], first byte of each segment.
         ends: int64 [segments], one past its last byte.
-        terminator: 1 for lines (each is followed by a newline in `data`, also a last line that had none in its
-            file), 0 for records and documents.
-        first: index of the first segment in reading order over the whole corpus.
-        groups: int32 [segments], index into `Corpus.group_names`; None when all belong to one group.
         source: name of the file, for messages.
         first_line: line (or record) in `source` of the first segment, counted from 1.
         line_numbers: int64 [segments], line of each segment where lines in between were left out; usually None.
+        groups: int32 [segments], index into `Corpus.group_names`; None when all belong to one group.
         documents: int64 [segments], number of the document of each segment, counted from 0 over the whole corpus by first
             appearance; None where documents are not known.
         ids: the id that its source gave each segment; None where no field with ids is named.
+        terminator: 1 for lines (each is followed by a newline in `data`, also a last line that had none in its
+            file), 0 for records and documents.
+        first: index of the first segment in reading order over the whole corpus.
     """
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    terminator: int
-    first: int
-    groups: NDArray[np.int32] | None
     source: str
-    first_line: int
+    first_line: int = 1
     line_numbers: NDArray[np.int64] | None = None
+    groups: NDArray[np.int32] | None = None
     documents: NDArray[np.int64] | None = None
     ids: list[str] | None = None
+    terminator: int = 0
+    first: int = 0
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -65,6 +66,22 @@ class Segments:
     def line(self, i: int) -> int:
         """Return the line (record) number of segment `i` in `source`, counted from 1."""
         return self.first_line + i if self.line_numbers is None else int(self.line_numbers[i])
+
+    def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
+        """Return some segments as the lines of a file.
+
+        Args:
+            chosen: bool [segments], those to return.
+            records: write each as {"text": ...}, as segments that may hold newlines need it; otherwise they are lines of a
+                file, which fill `data` without gaps.
+
+        Returns:
+            UTF-8 bytes, each line with its newline.
+        """
+        if not records:
+            return self.data[np.repeat(chosen, self.ends - self.starts + self.terminator)].tobytes()
+        texts = (self.text(i).decode() for i in np.flatnonzero(chosen).tolist())
+        return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
 
     def identifiers(self) -> list[str]:
         """Return the id of each segment, "file:line" where its source gave none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from lmgauge.choices import DEFAULT_SEED, SPLIT_BY, SplitBy
 from lmgauge.errors import InputError, UsageError
 from lmgauge.files import making_parents, refuse_replacing, writing
-from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.documents import Corpus
 
 PARTS = ("train", "validation", "test")
 DEFAULT_FRACTIONS = (0.8, 0.1, 0.1)
@@ -213,7 +212,7 @@ def write_split(
                 chosen = assignment == code
                 if file is None or not chosen.any():
                     continue
-                file.write(_json_lines(part, chosen) if split.records else _lines(part, chosen))
+                file.write(part.as_lines(chosen, records=split.records))
                 segments[code] += int(np.count_nonzero(chosen))
                 written[code] += int((part.ends - part.starts)[chosen].sum()) + part.terminator * int(chosen.sum())
         if corpus.report.sha256 != split.sha256:
@@ -229,16 +228,6 @@ def _already_there(path: Path) -> UsageError:
     return UsageError(
         f"{path.parent} already has a {path.name} of another split, or of yours: name another directory, or remove it"
     )
-
-
-def _lines(part: Segments, chosen: NDArray[np.bool_]) -> bytes:
-    """Return the chosen lines with their newlines; lines of a corpus fill `data` without gaps."""
-    return part.data[np.repeat(chosen, part.ends - part.starts + part.terminator)].tobytes()
-
-
-def _json_lines(part: Segments, chosen: NDArray[np.bool_]) -> bytes:
-    texts = (part.text(i).decode() for i in np.flatnonzero(chosen).tolist())
-    return "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import BinaryIO, cast
 
 from lmgauge.choices import FORMATS, Format
-from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.text.formats import BY_SUFFIX
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst")
@@ -257,10 +257,8 @@ def _after_padding(stream: BufferedReader, packed: bytes) -> bytes:
 
 def _zstd_pieces(stream: BufferedReader, source: Source) -> Iterator[bytes]:
     """Yield decompressed pieces of one or more zstd frames; unlike the library's own reader, notice a cut-off frame."""
-    try:
+    with needing("zstandard", extra="zstd"):
         import zstandard
-    except ImportError as error:
-        raise MissingExtraError("zstandard", extra="zstd") from error
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
     frame = None
     try:

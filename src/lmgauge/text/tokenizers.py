@@ -20,36 +20,12 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.text.segments import Segments, is_character_start, is_white_space
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens, TokenUnit, settings_fingerprint
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, TokenizerBase, Tokens, TokenUnit
 
 CHOICES = "whitespace, character, byte, icu, icu:<locale> (such as icu:ja), or the path of a tokenizer.json"
 
 
-class _BuiltIn:
-    """What the tokenizers without a setting have in common."""
-
-    name: str
-    unit: TokenUnit
-    kernel: int | None
-
-    def settings(self) -> dict[str, object]:
-        """Return the name: there are no other settings."""
-        return {"name": self.name}
-
-    def files(self) -> dict[str, bytes]:
-        """Return no files."""
-        return {}
-
-    @property
-    def fingerprint(self) -> str:
-        """Six hexadecimal digits of the settings."""
-        return settings_fingerprint(self.settings())
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class WhitespaceTokenizer(_BuiltIn):
+class WhitespaceTokenizer(TokenizerBase):
     """Words: maximal runs of bytes that are not ASCII white space (space, \\t, \\n, \\v, \\f, \\r).
 
     A segment is restored exactly if single spaces separate its words and none is at its ends. The span of a word
@@ -104,7 +80,7 @@ def _nothing_lost(segments: Segments) -> NDArray[np.bool_]:
     return np.zeros(len(segments), bool)
 
 
-class CharacterTokenizer(_BuiltIn):
+class CharacterTokenizer(TokenizerBase):
     """Unicode code points; the text can always be restored."""
 
     name = "character"
@@ -116,22 +92,15 @@ class CharacterTokenizer(_BuiltIn):
         starts = np.flatnonzero(is_character_start(segments.data))
         owner = _owners(starts, segments)
         starts, owner = starts[owner >= 0], owner[owner >= 0]
-        ends = starts + _UTF8_LENGTHS[segments.data[starts]]
-        return Tokens(
-            segments.data,
-            starts,
-            ends,
-            _per_segment(owner, segments),
-            ends - segments.starts[owner],
-            _nothing_lost(segments),
-        )
+        ends, counts = starts + _UTF8_LENGTHS[segments.data[starts]], _per_segment(owner, segments)
+        return Tokens(segments.data, starts, ends, counts, ends - segments.starts[owner], _nothing_lost(segments))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         """Return the characters in a row."""
         return "".join(tokens)
 
 
-class ByteTokenizer(_BuiltIn):
+class ByteTokenizer(TokenizerBase):
     """Bytes of the UTF-8 text, written "<0x41>" in vocabularies; the text can always be restored."""
 
     name = "byte"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -90,6 +90,23 @@ class Tokenizer(Protocol):
         ...
 
 
-def settings_fingerprint(settings: Mapping[str, object]) -> str:
-    """Return six hexadecimal digits of the SHA-256 of settings."""
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:6]
+class TokenizerBase:
+    """What tokenizers have in common that need no files: they are what their settings say."""
+
+    name: str
+
+    def settings(self) -> dict[str, object]:
+        """Return the name: there are no other settings."""
+        return {"name": self.name}
+
+    def files(self) -> dict[str, bytes]:
+        """Return no files."""
+        return {}
+
+    @property
+    def fingerprint(self) -> str:
+        """The first six hexadecimal digits of the SHA-256 of the settings."""
+        return hashlib.sha256(json.dumps(self.settings(), sort_keys=True).encode()).hexdigest()[:6]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from lmgauge.errors import InputError
-from lmgauge.text.readers import ReadingPass, clean_blocks, read_records
+from lmgauge.text.readers import ReadingPass, clean_blocks, parse_lines
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source
 
@@ -28,22 +29,14 @@ def read_tsv(source: Source, reading: ReadingPass) -> Iterator[Segments]:
             names = lines.text(0).decode().split("\t")
             columns = [_index(names, name, source) if at is None else at for name, at in zip(wanted, columns, strict=True)]
             header, first = False, 1
-        texts: list[bytes] = []
-        numbers: list[int] = []
-        labels: dict[str, list[str]] = {label: [] for label in reading.label_fields}
-        for i in range(first, len(lines)):
-            cells = lines.text(i).split(b"\t")
-            try:
-                text, *own = [_column(cells, at or 0, source, lines.line(i)) for at in columns]
-            except InputError as error:
-                reading.leave_out(error)
-                continue
-            texts.append(text)
-            numbers.append(lines.line(i))
-            for values, value in zip(labels.values(), own, strict=True):
-                values.append(value.decode())
-        if texts:
-            yield from read_records(texts, numbers, labels, source.name, reading)
+        yield from parse_lines(lines, partial(_cells, columns, source), reading, first)
+
+
+def _cells(columns: list[int | None], source: Source, line: bytes, number: int) -> tuple[list[bytes], list[str]]:
+    """Return the cell with the text, and those with the labels."""
+    cells = line.split(b"\t")
+    text, *labels = [_column(cells, at or 0, source, number) for at in columns]
+    return [text], [label.decode() for label in labels]
 
 
 def _number(name: str) -> int | None:

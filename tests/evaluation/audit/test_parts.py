@@ -147,7 +147,7 @@ def test_a_spelling_that_is_not_known_is_not_checked(unit: str) -> None:
         ("to beat", ["to", "Ġbe", "at"], [2, 5, 7], "byte-level subwords"),
         ("a ä", ["a", "Ġ", "Ã", "¤"], [1, 2, 4, 4], "byte-level subwords"),
         ("to beat", ["▁to", "▁be", "at"], [2, 5, 7], "subwords with U+2581 for spaces"),
-        ("to beat", ["▁to", "▁be", "at"], [3, 5, 7], "subwords with U+2581 for spaces"),  # the space to its other neighbour
+        ("to beat", ["▁to", "▁be", "at"], [3, 5, 7], "subwords with U+2581 for spaces"),  # the space to its other neighbor
     ],
 )
 def test_the_simplest_reading_that_fits(text: str, tokens: list[str], ends: list[int], read_as: str) -> None:

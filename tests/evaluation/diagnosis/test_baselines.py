@@ -14,10 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.evaluation.diagnosis.baselines import baselines, order_0_nats, unigram_nats, words_and_gaps
+from lmgauge.evaluation.diagnosis.baselines import Baseline, Baselines, order_0_nats, unigram_nats, words_and_gaps
 from lmgauge.text.documents import Corpus
 
 TEXT = st.text("ab \n\t é中", max_size=60)
+
+
+def baselines(corpus: Corpus, *, size: int | None = None, threads: int | None = None) -> tuple[Baseline, ...]:
+    collector = Baselines(size, threads)
+    for block in corpus:
+        collector.add(block)
+    return collector.finish()
 
 
 def found(corpus: Corpus, **options: int) -> dict[str, float]:

@@ -20,7 +20,7 @@ import lmgauge
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.diagnosis.costs import UnseenWords
 from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, _LongRuns, diagnose
-from lmgauge.evaluation.diagnosis.mutual_information import FEWEST_TOKENS, TokenStretches, information_curve, stretches_of
+from lmgauge.evaluation.diagnosis.mutual_information import FEWEST_TOKENS, TokenParts, information_curve, parts_of
 from lmgauge.evaluation.diagnosis.results import Diagnosis
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.evaluation.slicing.ranges import ranges_by_event
@@ -272,7 +272,7 @@ def test_too_many_unseen_words_forget_the_rare() -> None:
         np.ones(5, np.uint8),
         ends,
     )
-    words = UnseenWords(kept=3)
+    words = UnseenWords(most=3)
     words.add(block, table, ranges_by_event([table]))
     assert [(unseen.word, unseen.events) for unseen in words.most(9)] == [("aa", 2)]
     assert words.forgotten == 3
@@ -368,7 +368,7 @@ def test_results_turn_into_plain_values_and_frames(shop: Shop) -> None:
 
 @given(st.integers(0, 500), st.integers(1, 600))
 def test_stretches_lie_in_the_table_and_apart(events: int, wanted: int) -> None:
-    stretches = stretches_of(events, wanted)
+    stretches = parts_of(events, wanted)
     assert sum(end - begin for begin, end in stretches) <= wanted
     assert all(0 <= begin < end <= events for begin, end in stretches)
     assert all(a[1] <= b[0] for a, b in pairwise(stretches))
@@ -378,8 +378,8 @@ def test_stretches_lie_in_the_table_and_apart(events: int, wanted: int) -> None:
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=10))
 def test_stretches_are_read_whole_from_batches_of_any_size(batches: list[int]) -> None:
     events = sum(batches)
-    stretches = stretches_of(events, max(1, events // 2))
-    collected = TokenStretches(stretches)
+    stretches = parts_of(events, max(1, events // 2))
+    collected = TokenParts(stretches)
     begin = 0
     for size in batches:
         collected.add(np.arange(size, dtype=np.uint32), [f"token {begin + i}" for i in range(size)])

@@ -13,13 +13,13 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.divergence.distances import Distribution, distances, most_probable, normalised
+from lmgauge.evaluation.divergence.distances import Distribution, distances, most_probable, normalized
 from lmgauge.information import jensen_shannon_divergence, kl_divergence
 
 
 def of(p: NDArray[np.float64] | list[float]) -> Distribution:
     with np.errstate(divide="ignore"):
-        found = normalised(np.log(np.array(p, np.float64)), "model")
+        found = normalized(np.log(np.array(p, np.float64)), "model")
     assert found is not None
     return found
 
@@ -73,8 +73,8 @@ def test_ruled_out_and_disjoint() -> None:
 
 
 def test_probabilities_below_float64_are_still_possible() -> None:
-    tiny = normalised(np.array([0.0, -800.0]), "a")  # exp(-800) is 0 in float64, but not impossible
-    certain = normalised(np.array([0.0, -np.inf]), "b")
+    tiny = normalized(np.array([0.0, -800.0]), "a")  # exp(-800) is 0 in float64, but not impossible
+    certain = normalized(np.array([0.0, -np.inf]), "b")
     assert tiny is not None
     assert certain is not None
     assert distances(tiny, certain)[:2] == (math.inf, 0.0)
@@ -82,15 +82,15 @@ def test_probabilities_below_float64_are_still_possible() -> None:
 
 
 def test_distributions_are_divided_by_their_sum() -> None:
-    scaled = normalised(np.log([0.5, 0.7]), "a")
+    scaled = normalized(np.log([0.5, 0.7]), "a")
     assert scaled is not None
     assert scaled.mass == pytest.approx(1.2)
     assert scaled.p.tolist() == pytest.approx([5 / 12, 7 / 12])
     assert np.exp(scaled.logprob).tolist() == pytest.approx([5 / 12, 7 / 12])
-    assert normalised(np.full(3, -np.inf), "a") is None
+    assert normalized(np.full(3, -np.inf), "a") is None
     for bad in (np.nan, np.inf):
-        with pytest.raises(InputError, match="theirs: log_distribution holds a value"):
-            normalised(np.array([-1.0, bad]), "theirs")
+        with pytest.raises(InputError, match="theirs: log_distribution returned a value"):
+            normalized(np.array([-1.0, bad]), "theirs")
 
 
 @given(st.lists(st.sampled_from([-np.inf, -3.0, -2.0, -1.0]), min_size=1, max_size=30), st.integers(1, 40))

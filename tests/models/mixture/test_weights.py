@@ -207,7 +207,7 @@ def test_given_weights_are_measured(parts: list[NgramModel], held_out: list[str]
     fit = measure_weights(parts, [0.5, 0.5], Corpus.from_strings(held_out))
     expected = lmgauge.evaluate(MixtureModel(parts, [0.5, 0.5]), Corpus.from_strings(held_out)).perplexity
     assert fit.perplexity == pytest.approx(expected, rel=1e-12)
-    assert (fit.weights, fit.iterations, fit.given) == ((0.5, 0.5), 0, True)
+    assert (fit.weights, fit.iterations, fit.measured) == ((0.5, 0.5), 0, True)
     best = estimate_weights(parts, Corpus.from_strings(held_out))
     assert 0 < math.log(fit.perplexity / best.perplexity) <= fit.gap
     with pytest.raises(UsageError, match="sum to"):

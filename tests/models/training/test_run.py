@@ -301,7 +301,7 @@ def test_a_stopped_run_is_not_thrown_away_or_mixed_up(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path, watch=stop_at(25), checkpoint_every=10, epochs=9)
     assert (tmp_path / "model.training" / "step-20").is_dir()
-    with pytest.raises(UsageError, match="--resume goes on with it"):
+    with pytest.raises(UsageError, match="--resume continues it"):
         train(tmp_path, epochs=9)
     with pytest.raises(UsageError, match=r"batch-size 4 then, 2 now.*delete the folder"):
         train(tmp_path, epochs=9, batch_size=2, resume=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.golden.task_rows import BLEU_OF_COUNTS, COUNTS
+from tests.golden.task_rows import BLEU_OF_COUNTS, COUNTS, WMT17
 from tests.reference import bleu as twin
 
 from lmgauge.errors import UsageError
@@ -81,6 +81,12 @@ def test_a_perfect_match_is_exactly_100(order: int, words: int) -> None:
 def test_golden_counts() -> None:
     row = [*COUNTS["lengths"], *COUNTS["correct"], *COUNTS["total"]]
     assert bleu_scores([row], BLEU())[0] == pytest.approx(BLEU_OF_COUNTS, abs=1e-8)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_a_system_of_wmt17(order: int) -> None:
+    row = [*WMT17["lengths"], *WMT17["correct"][:order], *WMT17["total"][:order]]
+    assert bleu_scores([row], BLEU(order))[0] == pytest.approx(WMT17["scores"][order - 1], abs=1e-9)
 
 
 def test_a_product_too_small_for_a_float() -> None:

@@ -22,8 +22,8 @@ MOST_PLACES = 50
 LIKELY_WORDS, OTHER_WORDS = 20, 12
 STREAM_BYTES = 4000
 _SIZES = (1, 3, 64)
-_NEIGHBOURS = 20
-_MOST_NEIGHBOUR_BYTES = 10_000
+_NEIGHBORS = 20
+_MOST_NEIGHBOR_BYTES = 10_000
 _ROUNDING = 1e-3  # nats: smaller differences look like the rounding of a model that computes in less than float64
 
 
@@ -91,7 +91,7 @@ class _Differences:
 
 
 def check_causality(subject: Subject, contexts: Contexts, *, seed: int, exhaustive: bool) -> list[Check]:
-    """Replace later text, the token itself and the neighbours in the batch, and compare the rows.
+    """Replace later text, the token itself and the neighbors in the batch, and compare the rows.
 
     Args:
         subject: the model.
@@ -282,16 +282,16 @@ def _batches(subject: Subject, contexts: Contexts, generator: np.random.Generato
         differences.compare_all(rows, subject.score_texts(texts, 5, threads), f"in {threads} threads")
     ways = "in blocks of 1, 3, 64 and all, with 1, 2 and 3 threads"
     if not subject.running:
-        ways += ", alone, in other order and beside longer neighbours"
+        ways += ", alone, in other order and beside longer neighbors"
         differences.compare_all(rows, [subject.score_texts([text])[0] for text in texts], "alone")
         shuffled = generator.permutation(len(rows)).tolist()
         for how, order in (("in reverse order", range(len(rows))[::-1]), ("shuffled", shuffled)):
             differences.compare_all([rows[i] for i in order], subject.score_texts([texts[i] for i in order], 7), how)
-        longer = b" ".join(texts[:_NEIGHBOURS]) + b" "
-        short = len(longer) < _MOST_NEIGHBOUR_BYTES
+        longer = b" ".join(texts[:_NEIGHBORS]) + b" "
+        short = len(longer) < _MOST_NEIGHBOR_BYTES
         beside = [text for own in texts for text in (own, longer + own)] if short else [*texts, longer]
         step = 2 if short else 1
         scored = subject.score_texts(beside, 2 * step)
-        differences.compare_all(rows, scored[: step * len(rows) : step], "beside a longer neighbour")
+        differences.compare_all(rows, scored[: step * len(rows) : step], "beside a longer neighbor")
     part = _part(subject, contexts, len(rows)).capitalize()
     return differences.check("batches", f"{part} scored again {ways}", "Rows changed with the batch")

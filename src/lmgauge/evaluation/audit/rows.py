@@ -175,4 +175,4 @@ def blocks_of(texts: Sequence[bytes], size: int | None = None) -> Iterator[Segme
         data = np.frombuffer(b"".join(text + b"\n" for text in part), np.uint8)
         lengths = np.array([len(text) + 1 for text in part], np.int64)
         ends = np.cumsum(lengths)
-        yield Segments(data, ends - lengths, ends - 1, 1, first, None, "<audit>", first + 1)
+        yield Segments(data, ends - lengths, ends - 1, "<audit>", first + 1, terminator=1, first=first)

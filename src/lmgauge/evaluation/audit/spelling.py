@@ -187,7 +187,7 @@ class _Fit:
 
 
 class Spelling:
-    """Judges, segment by segment, whether tokens spell the text.
+    """The verdict, segment by segment, on whether tokens spell the text.
 
     Args:
         unit: of the tokens; if unknown, or `subword` without `detokenize`, the reading that fits best is taken.

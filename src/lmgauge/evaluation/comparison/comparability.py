@@ -17,6 +17,7 @@ from lmgauge.scores import EOS_KIND, OOV
 METRICS = COMPARED_METRICS
 AS_TEXT = "as text"
 EXACT = "bits exact"  # the one that bits per byte ask about, and perplexity does not
+_PLURAL = ("events", "unseen words")
 WHOLE, EXACT_PART, SHARED_EVENTS, NOTHING = "whole", "exact part", "shared events", "nothing"
 
 
@@ -99,8 +100,8 @@ def _same(values: Sequence[str]) -> bool | None:
 
 
 def _oov_policy(policy: str, tally: Tally) -> str:
-    told = {"closed": "impossible", "unk": "<unk>"}.get(policy, policy)
-    return f"{told}, {tally.events[OOV]:,} events"
+    name = {"closed": "impossible", "unk": "<unk>"}.get(policy, policy)
+    return f"{name}, {tally.events[OOV]:,} events"
 
 
 def _exactness(origin: Origin, tally: Tally, apart: int) -> str:
@@ -126,22 +127,22 @@ def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...]
     Returns:
         The verdicts, and `WHOLE`, `EXACT_PART`, `SHARED_EVENTS` or `NOTHING`.
     """
-    found = {agreement.what: agreement for agreement in agreements([first, second], [facts])}
+    by_name = {agreement.what: agreement for agreement in agreements([first, second], [facts])}
     names = (first.name, second.name)
-    differ = [_difference(found[what], names) for what in found if what != EXACT and found[what].agrees is not True]
-    text, ends = found["text"], found["</s> scored"]
+    differ = [_difference(by_name[what], names) for what in by_name if what != EXACT and by_name[what].agrees is not True]
+    text, ends = by_name["text"], by_name["</s> scored"]
     perplexity = not differ
-    inexact = [name for name, value in zip(names, found[EXACT].values, strict=True) if value != "yes"]
+    inexact = [name for name, value in zip(names, by_name[EXACT].values, strict=True) if value != "yes"]
     tiled = not any(facts.apart)
     # As an event or as the newline they are: their bytes are paid for either way.
     ends_agree = ends.agrees is True or "no" not in ends.values
     bits = tiled and (perplexity or (text.agrees is True and ends_agree and not inexact))
     part = _part(perplexity or bits, text.agrees is True, facts)
-    told = ("text",) if ends_agree else ("text", "</s> scored")
-    bits_reasons = [_difference(found[what], names) for what in told if found[what].agrees is not True]
+    needed = ("text",) if ends_agree else ("text", "</s> scored")
+    bits_reasons = [_difference(by_name[what], names) for what in needed if by_name[what].agrees is not True]
     bits_reasons += [
         f"{name}: {'a lower bound only' if tiled else 'not exact'} ({value.removeprefix('no: ')})"
-        for name, value in zip(names, found[EXACT].values, strict=True)
+        for name, value in zip(names, by_name[EXACT].values, strict=True)
         if value != "yes"
     ]
     nearest = {
@@ -170,4 +171,5 @@ def _difference(agreement: Agreement, names: tuple[str, str]) -> str:
         unknown = " and ".join(n for n, v in zip(names, agreement.values, strict=True) if v.startswith("unknown"))
         return f"{agreement.what} unknown for {unknown}"
     a, b = agreement.values
-    return f"{agreement.what} differs ({a} / {b})" if a != b else f"{agreement.what} differs: as many, at other bytes"
+    differ = f"{agreement.what} {'differ' if agreement.what in _PLURAL else 'differs'}"
+    return f"{differ} ({a} / {b})" if a != b else f"{differ}: as many, at other bytes"

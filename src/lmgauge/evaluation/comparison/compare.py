@@ -58,10 +58,10 @@ def compare(
     for run, fact in zip(runs[1:], facts, strict=True):
         named = [tally.per_segment().documents if tally.names_documents else None for tally in fact.totals]
         documents = choose_documents((runs[0], run), named, text, asked=documents_of_text)
-        found, part = verdicts(runs[0], run, fact)
-        collected.append((PairSums((runs[0], run), fact, part, text, documents, counts, settings.examples), found))
+        answers, part = verdicts(runs[0], run, fact)
+        collected.append((PairSums((runs[0], run), fact, part, text, documents, counts, settings.examples), answers))
     _read([sums for sums, _ in collected if sums.part != NOTHING], text)
-    items = [judge(sums, found, settings, level=1 - SIGNIFICANT / len(facts)) for sums, found in collected]
+    items = [judge(sums, answers, settings, level=1 - SIGNIFICANT / len(facts)) for sums, answers in collected]
     adjusted = holm([item.p_value for item in items])
     items = [replace(item, p_value_holm=p) for item, p in zip(items, adjusted, strict=True)]
     items = [replace(item, units_needed=None) if item.significant else item for item in items]

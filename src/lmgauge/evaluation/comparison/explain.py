@@ -64,10 +64,10 @@ def notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices
     if part == EXACT_PART:
         for run, tally in zip(sums.runs, sums.facts.totals, strict=True):
             if tally.events[OOV]:
-                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favours it"
+                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favors it"
     vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in sums.runs}
     if part == SHARED_EVENTS and len(vocabularies) > 1:
         yield (
             "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
-            "with fewer words is favoured here"
+            "with fewer words is favored here"
         )

@@ -64,7 +64,7 @@ class _Table:
         self._ends.append(extents(rows) if len(rows.ends) else np.zeros(len(rows.segments), np.int64))
 
     def ends(self) -> NDArray[np.int64]:
-        """int64 [segments], the byte where each ends."""
+        """Return int64 [segments], the byte where each ends."""
         return np.concatenate(self._ends)
 
 
@@ -82,12 +82,12 @@ def gather_facts(runs: Sequence[Run], corpus: Corpus | None = None) -> list[Fact
     first, *others = runs
     at_hand = corpus is not None and bool(first.text_sha256) and corpus.report.sha256 == first.text_sha256
     of_text = [at_hand and run.text_sha256 == first.text_sha256 for run in others]
-    found: dict[int, Facts] = {}
+    facts: dict[int, Facts] = {}
     for text, known in ((corpus, True), (None, False)):
         numbers = [i for i, same in enumerate(of_text) if same == known]
         if numbers:
-            found |= zip(numbers, _read([first, *(others[i] for i in numbers)], text), strict=True)
-    return [found[i] for i in range(len(others))]
+            facts |= zip(numbers, _read([first, *(others[i] for i in numbers)], text), strict=True)
+    return [facts[i] for i in range(len(others))]
 
 
 def _read(runs: Sequence[Run], corpus: Corpus | None) -> Iterator[Facts]:

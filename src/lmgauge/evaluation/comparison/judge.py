@@ -56,7 +56,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         sums: what was collected of them, nats and bytes; nothing where they cannot be compared.
         verdicts: for each metric whether it may be compared.
         settings: draws of the test, and threads.
-        level: confidence with which a difference must hold to be found, 0 to 1.
+        level: confidence with which a difference must hold to be significant, 0 to 1.
     """
     part = sums.part
     figures = [figure for figure in COMPARED if _shows(figure, part, verdicts)]
@@ -68,7 +68,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
     p_value = None
     if tested is not None:
         p_value = paired.p_value(tested, settings.resamples, settings.seed, settings.threads)
-    intervals = {figure: None if found is None else found.interval() for figure, found in spreads.items()}
+    intervals = {figure: None if over is None else over.interval() for figure, over in spreads.items()}
     exact = [-math.inf if count else exact_to_nats(total) for count, total in zip(sums.zeros, sums.totals, strict=True)]
     differences = tuple(_differences(figures, exact, sizes.sum(axis=0), {} if zeros.any() else intervals))
     finite = [math.fsum(nats[used]) for nats in paired.nats] if zeros.any() else []
@@ -77,7 +77,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         part = NOTHING
         verdicts = [replace(verdict, nearest=None) for verdict in verdicts]
     slices = [collected.finish(sums.unit) for collected in sums.slices]
-    slices = [found for found in slices if found.rows and not (found.name == "group" and len(found.rows) == 1)]
+    slices = [part for part in slices if part.rows and not (part.name == "group" and len(part.rows) == 1)]
     by_bytes = sums.unit != "event"
     bounds = [part == WHOLE and bool(bounds_of(r.origin, t)) for r, t in zip(sums.runs, sums.facts.totals, strict=True)]
     return Comparison(
@@ -125,22 +125,7 @@ def _differences(
             continue
         first, second = (0.0 - part / size for part in nats)  # never -0.0
         a, b = (nats_to_scale(value, figure.scale) for value in (first, second))
-        if math.isfinite(first) and math.isfinite(second):
-            difference = difference_to_scale(second - first, figure.scale)
-        else:
-            difference = _quotient(a, b) if figure.scale == "perplexity" else _gap(a, b)
-        interval = intervals.get(figure)
         to_difference = partial(difference_to_scale, scale=figure.scale)
+        difference = to_difference(0.0 if first == second else second - first)  # two infinite figures are not apart
+        interval = intervals.get(figure)
         yield Difference(figure.name, a, b, difference, None if interval is None else interval.mapped(to_difference))
-
-
-def _quotient(first: float, second: float) -> float:
-    if math.isinf(first):
-        return 1.0 if math.isinf(second) else 0.0
-    return math.inf
-
-
-def _gap(first: float, second: float) -> float:
-    if math.isinf(first):
-        return 0.0 if math.isinf(second) else -math.inf
-    return math.inf

@@ -138,7 +138,7 @@ class PairSums:
         return int(known[0] > self.facts.span_bytes)
 
     def _chosen(self, block: Segments | None, tables: Sequence[ScoreBatch], ranges: Ranges) -> NDArray[np.bool_]:
-        """Which ranges are compared."""
+        """Return which ranges are compared."""
         chosen = np.ones(len(ranges), bool)
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
@@ -173,7 +173,7 @@ class PairSums:
         self.per_segment.sizes.append(np.column_stack([_by_segment(ranges, column, segments) for column in columns.T]))
 
     def _codes(self, block: Segments | None, ranges: Ranges) -> Iterator[Ints]:
-        """The codes of the ranges in each way to cut the text, as the collectors stand."""
+        """Return the codes of the ranges in each way to divide the text, in the order of `slices`."""
         if block is not None:
             # Groups that a field names are found while reading.
             self.slices[0].labels = (self.corpus.group_names if self.corpus else []) or ["all"]
@@ -200,19 +200,19 @@ class PairSums:
 
 
 def _ends_segment(ranges: Ranges) -> NDArray[np.bool_]:
-    """bool [ranges], whether a range is the last of its segment."""
+    """Return bool [ranges], whether a range is the last of its segment."""
     last = np.ones(len(ranges), bool)
     last[:-1] = ranges.segment[1:] != ranges.segment[:-1]
     return last
 
 
 def _by_segment(ranges: Ranges, values: Floats, segments: int) -> Floats:
-    """Sums over the ranges of each segment."""
+    """Return sums over the ranges of each segment."""
     return np.asarray(np.bincount(ranges.segment, values, segments), np.float64)
 
 
 def _check_covered(tables: Sequence[ScoreBatch], block: Segments, names: Sequence[str]) -> None:
-    """Holds the ends of the segments of tables against those of the text: none may stop before."""
+    """Compare the ends of the segments of tables against those of the text: none may stop before."""
     lengths = block.ends - block.starts
     for name, table in zip(names, tables, strict=True):
         short = np.flatnonzero(extents(table) < lengths)

@@ -1,4 +1,4 @@
-"""What a comparison of runs found: objects that print, and turn into dicts and data frames."""
+"""The result of a comparison of runs: objects that print, and turn into dicts and data frames."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Comparison:
         segments_with_zeros: those where an event has probability zero.
         unit, units: what the p-value and the intervals take as independent ("documents", "segments", or "unknown"; empty
             where there are none), and how many there are (segments, where unknown).
-        units_needed: such units to find this difference with 80 % power; None if it is found already.
+        units_needed: such units to find this difference with 80 % power; None if it is significant already.
         independence: the same in words.
         doubts: why the log-probabilities of a run cannot be natural logs, or may not be: there is no verdict then.
         slices: by group, class, training frequency and position, as far as the text is at hand.
         segments_lost, segments_won: where the second is worst and best beside the first.
-        tokens_lost, tokens_won: the same for stretches between shared boundaries.
+        tokens_lost, tokens_won: the same for aligned spans.
         notes: what a reader should know.
     """
 
@@ -136,12 +136,12 @@ class Comparisons(ResultList[Comparison]):
         return any(agreement.what == "text" and "unknown" in agreement.values for agreement in self.agreements)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, full precision."""
-        found = asdict(self)
-        for item, comparison in zip(found["items"], self.items, strict=True):
+        """Return everything as plain values, full precision."""
+        plain = asdict(self)
+        for item, comparison in zip(plain["items"], self.items, strict=True):
             item["significant"] = comparison.significant
-        found["comparisons"] = found.pop("items")
-        return found
+        plain["comparisons"] = plain.pop("items")
+        return plain
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a row for each comparison and figure."""

@@ -14,7 +14,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -97,7 +97,7 @@ class Baselines:
         self._segments += len(block)
 
     def finish(self) -> tuple[Baseline, ...]:
-        """All baselines, the cheapest first; none of an empty text."""
+        """Return all baselines, the cheapest first; none of an empty text."""
         size = int(self._bytes.sum())
         if not size:
             return ()
@@ -110,8 +110,8 @@ class Baselines:
         ]
         for name, (what, compressor) in self._compressors.items():
             bits.append((name, what, 8.0 * (self._compressed[name] + len(compressor.flush()))))
-        found = [Baseline(name, what, value, value / size) for name, what, value in bits]
-        return tuple(sorted(found, key=lambda baseline: (baseline.bits, baseline.name)))
+        baselines = [Baseline(name, what, value, value / size) for name, what, value in bits]
+        return tuple(sorted(baselines, key=lambda baseline: (baseline.bits, baseline.name)))
 
     def _word_nats(self) -> float:
         return unigram_nats(self._words) + unigram_nats(self._gaps)
@@ -199,14 +199,14 @@ def _bytes_of(block: Segments) -> bytes:
 
 
 def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
-    """What is to be had here, by name: in words, and at work."""
+    """Return the compressors that are installed, by name: a description, and the compressor itself."""
     import bz2  # here, as every command would pay for them
     import lzma
 
     window = _LARGEST_DICTIONARY if size is None else min(max(size, _SMALLEST_DICTIONARY), _LARGEST_DICTIONARY)
     preset = 9 | lzma.PRESET_EXTREME
     filters = [{"id": lzma.FILTER_LZMA2, "preset": preset, "dict_size": window}]
-    found: dict[str, tuple[str, Any]] = {
+    compressors: dict[str, tuple[str, Any]] = {
         "gzip -9": ("LZ77 and Huffman codes", zlib.compressobj(9, zlib.DEFLATED, 31)),
         "bzip2 -9": ("Burrows-Wheeler transform", bz2.BZ2Compressor(9)),
         "xz -9e": ("LZ77 and range coding", lzma.LZMACompressor(lzma.FORMAT_XZ, filters=filters)),
@@ -214,25 +214,7 @@ def _compressors(size: int | None) -> dict[str, tuple[str, Any]]:
     try:
         import zstandard
     except ImportError:
-        return found
+        return compressors
     parameters = zstandard.ZstdCompressor(level=19)
-    found["zstd -19"] = ("LZ77 and finite-state entropy codes", parameters.compressobj())
-    return found
-
-
-def baselines(corpus: Iterable[Segments], *, size: int | None = None, threads: int | None = None) -> tuple[Baseline, ...]:
-    """All baselines of a text, the cheapest first.
-
-    Args:
-        corpus: the text, as blocks.
-        size: bytes of it, if known.
-        threads: how many; no number depends on it.
-
-    >>> from lmgauge.text.documents import Corpus
-    >>> [b.bits_per_byte for b in baselines(Corpus.from_strings(["abab"])) if b.name == "uniform"]
-    [8.0]
-    """
-    collector = Baselines(size, threads)
-    for block in corpus:
-        collector.add(block)
-    return collector.finish()
+    compressors["zstd -19"] = ("LZ77 and finite-state entropy codes", parameters.compressobj())
+    return compressors

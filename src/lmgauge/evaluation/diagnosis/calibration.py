@@ -199,7 +199,7 @@ class _Event:
 
 
 def _events(run: Run, model: LanguageModel, tables: Iterable[ScoreBatch] | None, chosen: Ints | None) -> Iterator[_Event]:
-    """The events drawn, each with the ids before it."""
+    """Return the events drawn, each with the ids before it."""
     bos, runs_on = model.vocabulary.id("<s>"), policy_of(model).runs_on
     before = np.array([bos], np.uint32)
     seen = 0
@@ -239,7 +239,7 @@ def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.u
     for i in used.tolist():
         token = batch.strings.tokens[i]
         if token not in vocabulary:
-            raise InputError(f"{run.path}: the token {token!r} is none of {model.label}'s; name the model that made the run")
+            raise InputError(f"{run.path}: {model.label} has no token {token!r}; name the model that made the run")
         own[i] = vocabulary.id(token)
     ids = own[batch.token_ids]
     for kind, number in special.items():
@@ -329,7 +329,7 @@ _ROUNDING = 1e-9
 
 
 def _powers(logprob: Floats) -> Floats:
-    """float64 [n], the power of ten that a probability is one over."""
+    """Return float64 [n], minus the decimal logarithm of each probability."""
     return logprob * (-1 / _LN_10) + _ROUNDING / _LN_10
 
 
@@ -409,13 +409,13 @@ class _Collector:
             return None, None
         _, first, segment = np.unique(np.array(self._segments), return_index=True, return_inverse=True)
         documents = np.array(self._documents)[first] if self._documents else None
-        found = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), documents)
-        interval = None if found is None else found.interval()
+        over = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), documents)
+        interval = None if over is None else over.interval()
         return float(excess.mean()), None if interval is None else (interval.low, interval.high)
 
 
 def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple[Confidence, ...], float]:
-    """Bins of equal width of what a model is most sure of, and its expected calibration error (Guo et al. 2017, eq. 3).
+    """Return equal bins of what a model is most sure of, and its expected calibration error (Guo et al. 2017, eq. 3).
 
     Args:
         confidence: float64 [n], probability of the most probable token.
@@ -425,13 +425,13 @@ def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple
     0.25
     """
     codes = np.maximum(np.ceil(confidence * CONFIDENCE_BINS).astype(np.int64) - 1, 0).clip(max=CONFIDENCE_BINS - 1)
-    found, error = [], 0.0
+    bins, error = [], 0.0
     for k in np.unique(codes).tolist():
         inside = codes == k
         mean, accuracy, count = float(confidence[inside].mean()), float(right[inside].mean()), int(inside.sum())
-        found.append(Confidence(k / CONFIDENCE_BINS, (k + 1) / CONFIDENCE_BINS, count, mean, accuracy))
+        bins.append(Confidence(k / CONFIDENCE_BINS, (k + 1) / CONFIDENCE_BINS, count, mean, accuracy))
         error += count / len(codes) * abs(mean - accuracy)
-    return tuple(found), error
+    return tuple(bins), error
 
 
 def _bins(table: Floats, edges: list[tuple[float, float]]) -> tuple[Bin, ...]:

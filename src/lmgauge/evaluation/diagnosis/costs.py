@@ -12,7 +12,7 @@ from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.text.segments import Segments
 
-MOST_UNSEEN_KEPT = 1 << 20
+MOST_UNSEEN_WORDS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TokenCost:
 
 @dataclass(frozen=True)
 class UnseenWord:
-    """A word of the text that the model knows only as `<unk>`.
+    """A word of the text that the model sees only as `<unk>`.
 
     Attributes:
         word: as it stands in the text.
@@ -56,7 +56,7 @@ class TokenCosts:
     """Collects what each token costs, batch by batch."""
 
     def __init__(self) -> None:
-        self._found: dict[str, tuple[int, float, int]] = {}
+        self._costs: dict[str, tuple[int, float, int]] = {}
 
     def add(self, table: ScoreBatch) -> None:
         """Add the rows of a batch.
@@ -72,23 +72,23 @@ class TokenCosts:
         used = np.flatnonzero(events)
         for i, n, b, z in zip(used.tolist(), events[used].tolist(), bits[used].tolist(), zeros[used].tolist(), strict=True):
             token = table.strings.tokens[i]
-            before = self._found.get(token, (0, 0.0, 0))
-            self._found[token] = (before[0] + n, before[1] + b, before[2] + z)
+            before = self._costs.get(token, (0, 0.0, 0))
+            self._costs[token] = (before[0] + n, before[1] + b, before[2] + z)
 
     @property
     def named(self) -> bool:
         """Whether the table tells its tokens."""
-        return any(self._found)
+        return any(self._costs)
 
-    def most(self, kept: int) -> tuple[TokenCost, ...]:
+    def most(self, count: int) -> tuple[TokenCost, ...]:
         """Return the tokens that cost most bits in all, the most expensive first; ties by token.
 
         Args:
-            kept: how many tokens.
+            count: how many tokens.
         """
         if not self.named:
             return ()
-        dearest = sorted(self._found.items(), key=lambda item: (-item[1][1], item[0]))[:kept]
+        dearest = sorted(self._costs.items(), key=lambda item: (-item[1][1], item[0]))[:count]
         return tuple(TokenCost(token, *costs) for token, costs in dearest)
 
 
@@ -96,12 +96,12 @@ class UnseenWords:
     """Collects the words behind `<unk>`; where there are too many, those met once so far are forgotten.
 
     Args:
-        kept: how many to hold at a time.
+        most: how many to hold at a time.
     """
 
-    def __init__(self, kept: int = MOST_UNSEEN_KEPT) -> None:
-        self._kept = kept
-        self._found: dict[bytes, tuple[int, float]] = {}
+    def __init__(self, most: int = MOST_UNSEEN_WORDS) -> None:
+        self._most = most
+        self._costs: dict[bytes, tuple[int, float]] = {}
         self.forgotten = 0
 
     def add(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
@@ -121,22 +121,22 @@ class UnseenWords:
         for start, end, cost in zip(starts.tolist(), ends.tolist(), bits.tolist(), strict=True):
             word = data[start:end]
             word = word.strip() or word  # the span of a word takes the white space before it
-            before = self._found.get(word, (0, 0.0))
-            self._found[word] = (before[0] + 1, before[1] + cost)
-        if len(self._found) > self._kept:
-            often = {word: costs for word, costs in self._found.items() if costs[0] > 1}
-            self.forgotten += len(self._found) - len(often)
-            self._found = often
+            before = self._costs.get(word, (0, 0.0))
+            self._costs[word] = (before[0] + 1, before[1] + cost)
+        if len(self._costs) > self._most:
+            often = {word: costs for word, costs in self._costs.items() if costs[0] > 1}
+            self.forgotten += len(self._costs) - len(often)
+            self._costs = often
 
     def __len__(self) -> int:
-        """How many different words are held."""
-        return len(self._found)
+        """Return how many different words are held."""
+        return len(self._costs)
 
-    def most(self, kept: int) -> tuple[UnseenWord, ...]:
+    def most(self, count: int) -> tuple[UnseenWord, ...]:
         """Return the most frequent words; ties by bits, then by word.
 
         Args:
-            kept: how many words.
+            count: how many words.
         """
-        found = sorted(self._found.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:kept]
-        return tuple(UnseenWord(word.decode("utf-8", "replace"), *costs) for word, costs in found)
+        frequent = sorted(self._costs.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:count]
+        return tuple(UnseenWord(word.decode("utf-8", "replace"), *costs) for word, costs in frequent)

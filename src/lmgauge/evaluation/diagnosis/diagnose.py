@@ -18,10 +18,10 @@ from lmgauge.evaluation.diagnosis.mutual_information import (
     FEWEST_TOKENS,
     LARGEST,
     InformationCurve,
-    TokenStretches,
+    TokenParts,
     default_sample_tokens,
     information_curve,
-    stretches_of,
+    parts_of,
 )
 from lmgauge.evaluation.diagnosis.ranks import RankSums
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
@@ -59,7 +59,7 @@ Progress = Callable[[str], None]
 SECTIONS = DIAGNOSIS_SECTIONS
 _KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
 _LONGEST_NGRAM = 16
-# Texts of one kind share fewer runs of so many words by chance.
+# Texts of one kind share fewer runs of this many words by chance.
 _LONG_RUN, _MUCH_SEEN = 5, 0.5
 
 
@@ -153,7 +153,7 @@ def diagnose(
     information = None
     if "information" in settings.only and seen.tokens.named:
         progress("mutual information")
-        information = _curve(seen.stretches, model, sample, settings.seed, progress)
+        information = _curve(seen.parts, model, sample, settings.seed, progress)
     return seen.finish(calibration, information)
 
 
@@ -189,7 +189,7 @@ class _Reading:
     ) -> None:
         self.run, self.corpus, self.evaluation, self.training = run, corpus, evaluation, training
         self.only, self.examples = settings.only, settings.examples
-        self.stretches = TokenStretches(stretches_of(evaluation.events, looked_at) if "information" in self.only else [])
+        self.parts = TokenParts(parts_of(evaluation.events, looked_at) if "information" in self.only else [])
         self.baselines: Baselines | None = None
         if corpus is not None and "baselines" in self.only:
             self.baselines = Baselines(corpus.report.bytes or None, settings.threads)
@@ -207,7 +207,7 @@ class _Reading:
             yield table
 
     def _add(self, block: Segments | None, table: ScoreBatch) -> None:
-        self.stretches.add(table.token_ids, table.strings.tokens)
+        self.parts.add(table.token_ids, table.strings.tokens)
         if block is not None and self.baselines is not None:
             self.baselines.add(block)
         self.spans &= len(table.ends) == len(table)
@@ -228,7 +228,7 @@ class _Reading:
         return "byte" if block is not None and self.spans else "event"
 
     def _cuts(self, block: Segments | None, table: ScoreBatch, ranges: Ranges) -> Iterator[tuple[str, Sequence[str], Ints]]:
-        """Ways to cut the text: their name, their slices, and which slice each event is in."""
+        """Yield ways to divide the text: their name, their slices, and which slice each event is in."""
         if block is not None:
             names = self.corpus.group_names if self.corpus and self.corpus.group_names else ["all"]
             yield "group", names, segment_groups(block)[ranges.segment]
@@ -244,17 +244,17 @@ class _Reading:
         yield "length of the segment (events)", bands, lengths[ranges.segment]
 
     def _cuts_by_text(self, block: Segments, table: ScoreBatch) -> Iterator[tuple[str, Sequence[str], Ints]]:
-        # Events that share their last byte, as parts of a character may, are of one stretch of text.
-        stretches = shared_ranges([table])
-        of_event = np.repeat(np.arange(len(stretches)), stretches.events[0])
-        yield "class", CLASSES, range_classes(block, stretches)[of_event]
+        # Events that share their last byte, as parts of a character may, are of one aligned span.
+        spans = shared_ranges([table])
+        of_event = np.repeat(np.arange(len(spans)), spans.events[0])
+        yield "class", CLASSES, range_classes(block, spans)[of_event]
         if self.training is None:
             return
-        words = range_words(block, stretches)
+        words = range_words(block, spans)
         counts, longest = (np.asarray(column, np.int64) for column in self.training(block))
         yield "occurrences in training", FREQUENCY_BANDS, frequency_bands(counts, words)[of_event]
         longest = np.minimum(longest, _LONGEST_NGRAM)
-        self.long_runs.add(words, stretches.segment, longest)
+        self.long_runs.add(words, spans.segment, longest)
         codes = np.zeros(len(words), np.int64)
         codes[words >= 0] = 1 + longest[words[words >= 0]]
         yield "longest n-gram seen in training", _seen_labels(int(codes.max(initial=0))), codes[of_event]
@@ -341,13 +341,13 @@ def _with_stored_figures(run: Run, evaluation: Evaluation) -> Evaluation:
 
 
 def _event_ranges(table: ScoreBatch) -> Ranges:
-    """Each row a range; the last of a segment ends one byte behind it, where the line end is."""
+    """Return each row a range; the last of a segment ends one byte behind it, where the line end is."""
     ranges = ranges_by_event([table])
     return replace(ranges, ends=ranges.ends + _ends_behind(table)) if len(table.ends) else ranges
 
 
 def _ends_behind(table: ScoreBatch) -> Ints:
-    """int64 [n], 1 for the last row of each segment."""
+    """Return int64 [n], 1 for the last row of each segment."""
     behind = np.zeros(len(table), np.int64)
     behind[np.cumsum(table.segment_events)[table.segment_events > 0] - 1] = 1
     return behind
@@ -399,13 +399,13 @@ class _LongRuns:
 
 
 def _curve(
-    stretches: TokenStretches, model: LanguageModel | None, sample: Sampler | None, seed: int, progress: Progress
+    parts: TokenParts, model: LanguageModel | None, sample: Sampler | None, seed: int, progress: Progress
 ) -> InformationCurve | None:
-    text = stretches.finish()
+    text = parts.finish()
     sampled = None
     if model is not None and sample is not None:
         progress("sampling text from the model")
         strings = model.vocabulary.tokens
         drawn = sample([len(part) for part in text])
-        sampled = [stretches.numbers([strings[i] for i in ids.tolist()]) for ids in drawn]
+        sampled = [parts.numbers([strings[i] for i in ids.tolist()]) for ids in drawn]
     return information_curve(text, sampled, seed=seed)

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_SEED
 from lmgauge.information import mutual_information_by_distance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DISTANCES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-STRETCHES = 16
+PARTS = 16
 LARGEST = 1 << 21
 FEWEST_TOKENS = 500
 _FEWEST_SAMPLED, _MOST_SAMPLED = 5000, 200_000
@@ -71,7 +72,7 @@ def default_sample_tokens(vocabulary: int) -> int:
     return max(_FEWEST_SAMPLED, min(_MOST_SAMPLED, _ENTRIES_LOOKED_AT // max(1, vocabulary)))
 
 
-def stretches_of(events: int, wanted: int) -> list[tuple[int, int]]:
+def parts_of(events: int, wanted: int) -> list[tuple[int, int]]:
     """Return which rows to look at: all, or spans of equal length spread evenly over the table.
 
     Args:
@@ -82,26 +83,26 @@ def stretches_of(events: int, wanted: int) -> list[tuple[int, int]]:
         First and last (not included) row of each span.
 
     Example:
-        >>> stretches_of(10, 20)
+        >>> parts_of(10, 20)
         [(0, 10)]
     """
     if wanted >= events:
         return [(0, events)] if events else []
-    length = max(1, wanted // STRETCHES)
-    count = min(STRETCHES, max(1, wanted // length))
+    length = max(1, wanted // PARTS)
+    count = min(PARTS, max(1, wanted // length))
     return [(begin, begin + length) for begin in ((events - length) * i // max(1, count - 1) for i in range(count))]
 
 
-class TokenStretches:
+class TokenParts:
     """Collects the tokens of some rows of a table, batch by batch, as numbers that are the same for equal strings.
 
     Args:
-        stretches: first and last (not included) row of each.
+        parts: first and last (not included) row of each.
     """
 
-    def __init__(self, stretches: list[tuple[int, int]]) -> None:
-        self._stretches = stretches
-        self._parts: list[list[Ints]] = [[] for _ in stretches]
+    def __init__(self, parts: list[tuple[int, int]]) -> None:
+        self._bounds = parts
+        self._parts: list[list[Ints]] = [[] for _ in parts]
         self._numbers: dict[str, int] = {}
         self._seen = 0
 
@@ -114,7 +115,7 @@ class TokenStretches:
         """
         begin, end = self._seen, self._seen + len(ids)
         self._seen = end
-        for (first, last), parts in zip(self._stretches, self._parts, strict=True):
+        for (first, last), parts in zip(self._bounds, self._parts, strict=True):
             chosen = ids[max(first - begin, 0) : max(last - begin, 0)] if first < end and last > begin else ids[:0]
             if len(chosen):
                 distinct, inverse = np.unique(chosen, return_inverse=True)
@@ -130,17 +131,17 @@ class TokenStretches:
             int64 [n].
 
         Example:
-            >>> TokenStretches([]).numbers(["a", "b", "a"]).tolist()
+            >>> TokenParts([]).numbers(["a", "b", "a"]).tolist()
             [0, 1, 0]
         """
         return np.array([self._numbers.setdefault(token, len(self._numbers)) for token in tokens], np.int64)
 
     def finish(self) -> list[Ints]:
-        """The tokens of each stretch."""
+        """Return the tokens of each part, int64 [n]."""
         return [np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in self._parts]
 
 
-def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int = 12345) -> InformationCurve | None:
+def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int = DEFAULT_SEED) -> InformationCurve | None:
     """Return the curve of a text, and of sampled text beside it.
 
     Args:
@@ -156,7 +157,7 @@ def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int
         text, sampled = _alike(text, sampled)
     lengths = np.array([len(part) for part in text], np.int64)
     longest, tokens = int(lengths.max(initial=0)), int(lengths.sum())
-    # A distance must leave most of each stretch to be paired.
+    # A distance must leave most of each part to be paired.
     distances = [d for d in DISTANCES if 2 * d < longest]
     if not distances or tokens < FEWEST_TOKENS:
         return None
@@ -186,18 +187,18 @@ def _alike(text: list[Ints], sampled: list[Ints]) -> tuple[list[Ints], list[Ints
 
 
 def _classes_of(ids: Ints, tokens: int, largest: int) -> Ints:
-    """For each number of a token its class: the most frequent have one of their own, ties by number; the rest share 0."""
+    """Return the class of each token number: the most frequent have one of their own, ties by number; the rest share 0."""
     counts = np.bincount(ids, minlength=largest + 1)
     most = max(_FEWEST_CLASSES, math.isqrt(tokens // _PER_CELL))
     classes = np.zeros(len(counts), np.int64)
-    kept = np.argsort(-counts, kind="stable")[:most]
-    classes[kept] = np.arange(1, len(kept) + 1)
+    frequent = np.argsort(-counts, kind="stable")[:most]
+    classes[frequent] = np.arange(1, len(frequent) + 1)
     classes[counts == 0] = 0
     return classes
 
 
 def _bits_beyond_order(classes: Ints, distances: list[int], lengths: Ints, generator: np.random.Generator) -> Floats:
-    """What tokens tell of each other at each distance, less what they do in random order, float64 [distances]."""
+    """Return the bits that tokens tell of each other at each distance, less those in random order, float64 [distances]."""
     bits, shuffled = (
         mutual_information_by_distance(ids, distances, unit="bits", segment_lengths=lengths)
         for ids in (classes, generator.permutation(classes))

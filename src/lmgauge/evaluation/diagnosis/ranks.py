@@ -61,7 +61,7 @@ class RankSums:
             self._sums["entropy"].append(float(batch.extra["entropy"].sum()))
 
     def finish(self) -> RankStatistics | None:
-        """The statistics; None where the table has neither column."""
+        """Return the statistics; None where the table has neither column."""
         if not self._columns or not self._events:
             return None
 

@@ -1,4 +1,4 @@
-"""What a diagnosis of one run found: an object that prints, and turns into dicts and data frames."""
+"""What a diagnosis of one run says: an object that prints, and turns into dicts and data frames."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ class Diagnosis:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values, full precision; infinities stay floats."""
-        found = asdict(self)
-        found["slices"] = [{"name": slices.name, "unit": slices.unit, "rows": slice_rows(slices)} for slices in self.slices]
+        """Return everything as plain values, full precision; infinities stay floats."""
+        plain = asdict(self)
+        plain["slices"] = [{"name": slices.name, "unit": slices.unit, "rows": slice_rows(slices)} for slices in self.slices]
         for name in ("worst_tokens", "impossible_tokens", "worst_segments"):
-            for example in found[name]:
+            for example in plain[name]:
                 (example["bits"],) = example["bits"]
         if self.calibration is not None:
             for name in ("decades", "tenths"):
-                for plain, one in zip(found["calibration"][name], getattr(self.calibration, name), strict=True):
-                    plain |= {"mean_forecast": one.mean_forecast, "share_happened": one.share_happened}
-        return found
+                for bin_, one in zip(plain["calibration"][name], getattr(self.calibration, name), strict=True):
+                    bin_ |= {"mean_forecast": one.mean_forecast, "share_happened": one.share_happened}
+        return plain
 
     def to_pandas(self) -> pd.DataFrame:
         """Return all slices in long form: a row a slice, with the name of the way to cut the text.

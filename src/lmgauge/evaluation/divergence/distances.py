@@ -58,7 +58,7 @@ class Distribution:
     mass: float
 
 
-def normalised(logprob: Floats, name: str) -> Distribution | None:
+def normalized(logprob: Floats, name: str) -> Distribution | None:
     """Return a distribution divided by its sum; None where nothing has a probability above zero.
 
     Args:
@@ -69,13 +69,13 @@ def normalised(logprob: Floats, name: str) -> Distribution | None:
         InputError: a value is NaN, or infinitely probable.
 
     Example:
-        >>> normalised(np.log([1.0, 3.0]), "m").p.round(6).tolist()
+        >>> normalized(np.log([1.0, 3.0]), "m").p.round(6).tolist()
         [0.25, 0.75]
     """
     p = np.exp(logprob)
     mass = float(p.sum())
     if not math.isfinite(mass):
-        raise InputError(f"{name}: log_distribution holds a value that is no log-probability; look at it with lmgauge audit")
+        raise InputError(f"{name}: log_distribution returned a value that is not a log-probability; see lmgauge audit")
     return Distribution(logprob - math.log(mass), p / mass, mass) if mass else None
 
 
@@ -90,7 +90,7 @@ def distances(a: Distribution, b: Distribution) -> tuple[float, float, float, fl
         where the second distribution rules out what the first holds possible.
 
     Example:
-        >>> a = b = normalised(np.log([0.5, 0.5]), "m")
+        >>> a = b = normalized(np.log([0.5, 0.5]), "m")
         >>> distances(a, b)
         (0.0, 0.0, 0.0, 0.0)
     """
@@ -127,8 +127,8 @@ def most_probable(logprob: Floats, k: int) -> list[int]:
     """
     size = len(logprob)
     bound = -np.inf if k >= size else np.partition(logprob, size - k)[size - k]
-    found = np.flatnonzero((logprob >= bound) & (logprob > -np.inf))
-    chosen: list[int] = found[np.argsort(-logprob[found], kind="stable")[:k]].tolist()
+    candidates = np.flatnonzero((logprob >= bound) & (logprob > -np.inf))
+    chosen: list[int] = candidates[np.argsort(-logprob[candidates], kind="stable")[:k]].tolist()
     return chosen
 
 
@@ -187,7 +187,7 @@ class ModelPair:
             yield self._distribution(0, of_a[first_a + position]), self._distribution(1, of_b[first_b + position])
 
     def _contexts(self, which: int, segment: SegmentEvents) -> tuple[EventContexts, int]:
-        """Contexts that hold those of a segment's events, and the number of its first event among them."""
+        """Return contexts that hold those of a segment's events, and the number of its first event among them."""
         whole = self._whole[which]
         if whole is not None:
             return whole, segment.before
@@ -195,10 +195,10 @@ class ModelPair:
 
     def _distribution(self, which: int, context: NDArray[np.uint32]) -> Distribution | None:
         model = self._models[which]
-        return normalised(model.log_distribution(context), model.label)
+        return normalized(model.log_distribution(context), model.label)
 
     def worst(self, segments: Sequence[SegmentEvents], kl: Floats) -> WorstContext | None:
-        """Where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
+        """Return where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
         if np.isnan(kl).all():
             return None
         event = int(np.nanargmax(kl))
@@ -210,8 +210,8 @@ class ModelPair:
         tops = []
         for model in (0, 1):
             contexts, first = self._contexts(model, segment)
-            found = self._distribution(model, contexts[first + position])
-            p = np.zeros(len(vocabulary)) if found is None else found.p
+            distribution = self._distribution(model, contexts[first + position])
+            p = np.zeros(len(vocabulary)) if distribution is None else distribution.p
             tops.append((vocabulary.token(int(p.argmax())), float(p.max())))
         before = [vocabulary.token(i) for i in segment.ids[max(0, position - _SHOWN_CONTEXT) : position].tolist()]
         return WorstContext(

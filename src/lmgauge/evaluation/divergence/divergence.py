@@ -1,4 +1,4 @@
-"""How far two models' predictions are apart, over the contexts of a text: what quantising, pruning or distilling cost.
+"""How far two models' predictions are apart, over the contexts of a text: what quantizing, pruning or distilling cost.
 
 Both models predict each event of the text from what really came before it; the two distributions over the whole
 vocabulary are then compared. Means are over events, intervals over segments.
@@ -144,7 +144,7 @@ class Divergence:
     notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values, full precision; infinities stay floats."""
+        """Return all fields as plain values, full precision; infinities stay floats."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -264,7 +264,7 @@ def divergence(
 def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
     if a.vocabulary.fingerprint != b.vocabulary.fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
-            "the models number or cut their tokens differently; where the tokens are the same, aligned(b, to=a) of "
+            "the models number or divide their tokens differently; where the tokens are the same, aligned(b, to=a) of "
             "lmgauge.models.mixture.vocabulary_alignment makes the ids so"
         )
 
@@ -286,7 +286,7 @@ class _Summary:
             tally.add(batch)
 
     def mean(self, values: Floats) -> Figure:
-        """The mean of float64 [events], without those that are NaN; None where infinities cancel or nothing is left."""
+        """Return the mean of float64 [events], NaN left out; None where infinities cancel or nothing is left."""
         used = ~np.isnan(values)
         values, owner = values[used], self._owner[used]
         if not len(values) or ((values == np.inf).any() and (values == -np.inf).any()):
@@ -300,7 +300,7 @@ class _Summary:
         return self.mean(values).mapped(lambda value: min(1.0, value))
 
     def perplexity(self, which: int) -> Figure:
-        """Of a model on the events that were looked at."""
+        """Return the perplexity of a model on the events that were looked at."""
         tally = self.tallies[which]
         sums = tally.per_segment()
         nats = -math.inf if tally.total_zeros else tally.nats()
@@ -308,7 +308,7 @@ class _Summary:
         return Figure(-nats / tally.total_events, interval).mapped(perplexity_from_nats)
 
     def change(self, perplexity_a: Figure, perplexity_b: Figure) -> tuple[Figure, Figure]:
-        """Mean change of the true token's log-probability, and the ratio of the perplexities, which follows from it."""
+        """Return the mean change of the true token's log-probability, nats, and the ratio of the perplexities."""
         before, after = self._logprob
         impossible = (before == -np.inf) & (after == -np.inf)
         change = np.zeros(len(before))
@@ -319,23 +319,23 @@ class _Summary:
         return self.mean(change), rise
 
     def probability_change(self) -> Figure:
-        """Root mean square change of the true token's probability."""
+        """Return the root mean square change of the true token's probability."""
         before, after = (np.exp(logprob) for logprob in self._logprob)
         return self.mean((after - before) ** 2).mapped(math.sqrt)
 
 
 def _quantiles(values: Floats) -> dict[str, float]:
-    """By percent, with linear interpolation between neighbours (method 7 of Hyndman & Fan 1996); NaN left out."""
+    """Return quantiles by percent, interpolated linearly (method 7 of Hyndman & Fan 1996); NaN left out."""
     ordered = np.sort(values[~np.isnan(values)])
-    found: dict[str, float] = {}
+    quantiles: dict[str, float] = {}
     for percent in QUANTILES if len(ordered) else ():
         place = percent / 100 * (len(ordered) - 1)
         low, share = ordered[int(place)], place % 1
         # Not low + share * (high - low) as it is: between infinities there is no way.
-        found[f"{percent:g}"] = float(
+        quantiles[f"{percent:g}"] = float(
             low if not share else low + share * (ordered[int(place) + 1] - low) if low < np.inf else low
         )
-    return found
+    return quantiles
 
 
 def _notes(rows: Floats, drawn: Drawn, names: tuple[str, str]) -> Iterator[str]:

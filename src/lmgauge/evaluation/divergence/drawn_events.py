@@ -52,7 +52,7 @@ class Drawn:
     text: NDArray[np.uint32] | None
 
     def documents(self) -> NDArray[np.int64] | None:
-        """int64 [segments], the document of each; None where documents are not known."""
+        """Return int64 [segments], the document of each; None where documents are not known."""
         numbers = [segment.document for segment in self.chosen if segment.document is not None]
         return np.array(numbers, np.int64) if len(numbers) == len(self.chosen) else None
 
@@ -93,13 +93,13 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
     """
     generator = np.random.default_rng(seed)
     heap: list[tuple[float, int, SegmentEvents]] = []  # negated: the highest number first
-    kept = total_events = total_segments = 0
+    events_drawn = total_events = total_segments = 0
     sees_text = any(policy_of(model).runs_on for model in (a, b))
     text: list[NDArray[np.uint32]] = []
     for block, (one, other) in score_together((a, b), corpus, with_same_events, threads=threads):
         documents = None if block.documents is None else block.documents[one.segments - block.first]
         keys = generator.random(len(one.segments))
-        full = events is not None and kept >= events
+        full = events is not None and events_drawn >= events
         candidates = np.flatnonzero(keys < -heap[0][0]) if full else np.arange(len(keys))
         begins = np.cumsum(one.segment_events) - one.segment_events
         for i in candidates.tolist():
@@ -107,9 +107,9 @@ def draw(a: LanguageModel, b: LanguageModel, corpus: Corpus, events: int | None,
             document = None if documents is None else int(documents[i])
             segment = _segment(int(one.segments[i]), total_events, rows, one, other, document)
             heapq.heappush(heap, (-float(keys[i]), -segment.index, segment))
-            kept += len(segment.ids)
-            while events is not None and kept - len(heap[0][2].ids) >= events:
-                kept -= len(heapq.heappop(heap)[2].ids)
+            events_drawn += len(segment.ids)
+            while events is not None and events_drawn - len(heap[0][2].ids) >= events:
+                events_drawn -= len(heapq.heappop(heap)[2].ids)
         if sees_text:
             text.append(one.token_ids)
         total_events += len(one)

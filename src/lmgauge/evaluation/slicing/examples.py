@@ -19,12 +19,12 @@ _LONGEST = 160
 
 @dataclass(frozen=True)
 class Example:
-    """A stretch of text that stands out.
+    """A piece of text that stands out.
 
     Attributes:
         source, line: the file and the line (or record) in it, from 1.
         segment: index of the segment in the whole text.
-        before, text, after: the stretch, with what stands around it.
+        before, text, after: that piece, with what stands around it.
         bits: of each model.
         value: what it stands out by, bits.
     """
@@ -40,14 +40,14 @@ class Example:
 
 
 class ExampleHeap:
-    """Keeps the stretches with the largest and the smallest values seen so far.
+    """Keeps the pieces of text with the largest and the smallest values seen so far.
 
     Args:
-        kept: how many of each.
+        most: how many of each.
     """
 
-    def __init__(self, kept: int) -> None:
-        self._kept = kept
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._high: list[tuple[float, int, Example]] = []
         self._low: list[tuple[float, int, Example]] = []
         self._seen = 0
@@ -81,16 +81,16 @@ class ExampleHeap:
             self._push(Example(block.source, block.line(i), block.first + i, "", text, "", costs, float(values[i])))
 
     def _candidates(self, values: Floats) -> list[int]:
-        """The few that may enter, in order of the text."""
-        if not self._kept or not len(values):
+        """Return the few that may enter, in order of the text."""
+        if not self._most or not len(values):
             return []
-        kept = min(self._kept, len(values))
+        most = min(self._most, len(values))
         few: set[int] = set()
         for side in (values, -values):
-            # Of those that are as far out as the last one kept the earlier in the text stay.
-            last = np.partition(side, kept - 1)[kept - 1]
+            # Of those that are as far out as the last one the earlier in the text stay.
+            last = np.partition(side, most - 1)[most - 1]
             near = np.flatnonzero(side <= last)
-            few.update(near[np.argsort(side[near], kind="stable")[:kept]].tolist())
+            few.update(near[np.argsort(side[near], kind="stable")[:most]].tolist())
         return sorted(few)
 
     def _push(self, example: Example) -> None:
@@ -99,25 +99,25 @@ class ExampleHeap:
             if key <= 0:
                 continue
             item = (key, -self._seen, example)
-            if len(heap) < self._kept:
+            if len(heap) < self._most:
                 heapq.heappush(heap, item)
             elif item > heap[0]:
                 heapq.heapreplace(heap, item)
 
     def worst(self) -> tuple[Example, ...]:
-        """Those with the largest values above 0, largest first."""
+        """Return those with the largest values above 0, largest first."""
         return tuple(example for _, _, example in sorted(self._high, key=lambda item: (-item[0], -item[1])))
 
     def best(self) -> tuple[Example, ...]:
-        """Those with the smallest values below 0, smallest first."""
+        """Return those with the smallest values below 0, smallest first."""
         return tuple(example for _, _, example in sorted(self._low, key=lambda item: (-item[0], -item[1])))
 
 
 def _example(block: Segments, segment: int, start: int, end: int, value: float, bits: tuple[float, ...]) -> Example:
     whole = block.text(segment)
-    stretch = whole[start:end].decode("utf-8", "replace")
+    piece = whole[start:end].decode("utf-8", "replace")
     if end > len(whole):
-        stretch += "</s>"
+        piece += "</s>"
     before = whole[max(0, start - 4 * _AROUND) : start].decode("utf-8", "ignore")[-_AROUND:]
     after = whole[end : end + 4 * _AROUND].decode("utf-8", "ignore")[:_AROUND]
-    return Example(block.source, block.line(segment), block.first + segment, before, stretch[:_LONGEST], after, bits, value)
+    return Example(block.source, block.line(segment), block.first + segment, before, piece[:_LONGEST], after, bits, value)

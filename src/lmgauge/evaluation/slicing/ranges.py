@@ -1,7 +1,7 @@
-"""Tables of different tokenizers, laid on the bytes of one text: the stretches whose boundaries they share.
+"""Tables of different tokenizers, laid on the bytes of one text: the aligned spans whose boundaries they share.
 
-A span of one tokenizer may begin or end inside a span of another. What can be told apart in both are the stretches
-between the boundaries they have in common; every event lies in exactly one, so sums over stretches add up to the whole.
+A span of one tokenizer may begin or end inside a span of another. What both tell apart are the aligned spans
+between the boundaries they have in common; every event lies in exactly one, so sums over aligned spans add up to the whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Stretches of the segments of a block, in order, that tile them; all tables have boundaries at their ends.
+    """Aligned spans of the segments of a block, in order, that tile them; all tables have boundaries at their ends.
 
     Attributes:
         segment: int64 [n], number of the segment within the block.
@@ -46,7 +46,7 @@ class Ranges:
 
 
 def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Ranges:
-    """The ranges between the boundaries that all tables of the same segments share.
+    """Return the ranges between the boundaries that all tables of the same segments share.
 
     The end of a segment is a boundary of every table, also of one that has no row there: no row is in no range.
 
@@ -80,13 +80,13 @@ def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Rang
 
 
 def _distinct(rising: Ints) -> Ints:
-    kept = np.ones(len(rising), bool)
-    kept[:-1] = rising[1:] != rising[:-1]
-    return rising[kept]
+    last = np.ones(len(rising), bool)
+    last[:-1] = rising[1:] != rising[:-1]
+    return rising[last]
 
 
 def _with_line_ends(boundaries: Ints, chosen: NDArray[np.bool_]) -> Ints:
-    """The boundaries, and the line ends of these segments."""
+    """Return the boundaries, and the line ends of these segments."""
     more = np.flatnonzero(chosen)
     return np.union1d(boundaries, more * _STRIDE + _LINE_END) if len(more) else boundaries
 
@@ -96,8 +96,10 @@ _LINE_END = _STRIDE - 1
 
 
 def _boundaries(table: ScoreBatch) -> Ints:
-    """Of each row where it ends: its segment's number and the byte, in one number that rises. The last of a segment ends
-    where the line end does, whether or not the table has an event for it."""
+    """Return where each row ends, its segment's number and the byte in one number that rises.
+
+    The last row of a segment ends where the line end does, whether or not the table has an event for it.
+    """
     if len(table.ends) != len(table):
         raise InputError("the score table has no byte spans: add the columns 'start' and 'end'")
     segment = np.repeat(np.arange(len(table.segments), dtype=np.int64), table.segment_events)
@@ -212,12 +214,12 @@ def unescaped(token: str) -> str:
         >>> unescaped("<<unk>>"), unescaped("<unk>"), unescaped("<<unk>")
         ('<unk>', '<unk>', '<<unk>')
     """
-    found = _BRACKETED.fullmatch(token)
-    return token[1:-1] if found and len(found[1]) == len(found[2]) > 1 else token
+    match = _BRACKETED.fullmatch(token)
+    return token[1:-1] if match and len(match[1]) == len(match[2]) > 1 else token
 
 
 def inexact_rows(table: ScoreBatch, block: Segments | None, *, spaced: bool = True) -> NDArray[np.bool_]:
-    """Rows of words whose span is not the word and one space before it: they lose what they cannot spell.
+    """Return rows of words whose span is not the word and one space before it: they lose what they cannot spell.
 
     The first word of a segment has no space before it, `</s>` nothing but the line end.
 

@@ -1,4 +1,4 @@
-"""What a stretch of text is: its class, how often its word occurs in training, where it stands. All from the source text."""
+"""What a range of text is: its class, how often its word occurs in training, where it stands. All from the source text."""
 
 from __future__ import annotations
 
@@ -80,14 +80,16 @@ def byte_classes(block: Segments) -> NDArray[np.uint8]:
     classes = of_point[points]
     if len(points) < len(block.data):
         classes = classes[np.cumsum(is_character_start(block.data)) - 1]
-    for found in _URL.finditer(text):
-        classes[found.start() : found.end()] = URL
+    for match in _URL.finditer(text):
+        classes[match.start() : match.end()] = URL
     return classes
 
 
 def range_classes(block: Segments, ranges: Ranges) -> Codes:
-    """int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of, white space only if there is
-    nothing else; ties go to the class named first."""
+    """Return int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of.
+
+    White space only if there is nothing else; ties go to the class named first.
+    """
     classes = byte_classes(block)
     starts, ends = _bytes_of(block, ranges)
     # Bytes of each class before every place of the text, looked up at both ends of each range.
@@ -96,20 +98,20 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
         before = np.concatenate(([0], np.cumsum(classes == code)))
         counts[:, code] = before[ends] - before[starts]
     counts[:, WHITE] = 0
-    found: Codes = np.argmax(counts, axis=1)
-    found[counts.max(axis=1) == 0] = WHITE
-    return found
+    of_range: Codes = np.argmax(counts, axis=1)
+    of_range[counts.max(axis=1) == 0] = WHITE
+    return of_range
 
 
 def _bytes_of(block: Segments, ranges: Ranges) -> tuple[Codes, Codes]:
-    """Where ranges are in the block's bytes; line ends are left out."""
+    """Return where ranges are in the block's bytes; line ends are left out."""
     begin = block.starts[ranges.segment]
     end = np.minimum(begin + ranges.ends, block.ends[ranges.segment])
     return begin + np.minimum(ranges.starts, end - begin), end
 
 
 def _letters(block: Segments) -> NDArray[np.bool_]:
-    """Which bytes of the block are inside a segment and no white space."""
+    """Return which bytes of the block are inside a segment and no white space."""
     marks = np.zeros(len(block.data) + 1, np.int64)
     np.add.at(marks, block.starts, 1)
     np.add.at(marks, block.ends, -1)
@@ -118,7 +120,7 @@ def _letters(block: Segments) -> NDArray[np.bool_]:
 
 
 def _word_starts(block: Segments) -> NDArray[np.bool_]:
-    """Which bytes of the block are the first of a white-space word."""
+    """Return which bytes of the block are the first of a white-space word."""
     letter = _letters(block)
     begins = letter.copy()
     begins[1:] &= ~letter[:-1]
@@ -128,8 +130,10 @@ def _word_starts(block: Segments) -> NDArray[np.bool_]:
 
 
 def range_words(block: Segments, ranges: Ranges) -> Codes:
-    """int64 [ranges], the number within the block of the white-space word that a range ends in or behind; -1 where the
-    range has no byte of a word."""
+    """Return int64 [ranges], the number within the block of the white-space word that a range ends in or behind.
+
+    It is -1 where the range has no byte of a word.
+    """
     begins = _word_starts(block)
     letter = _letters(block)
     word_of_byte = np.cumsum(begins) - 1
@@ -163,8 +167,8 @@ def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
     """
     bands = np.searchsorted([0, 1, 9, 99, 999, 9999], block_counts, side="left")
     codes: Codes = np.full(len(words), len(FREQUENCY_BANDS) - 1, np.int64)
-    found = words >= 0
-    codes[found] = bands[words[found]]
+    in_word = words >= 0
+    codes[in_word] = bands[words[in_word]]
     return codes
 
 
@@ -208,7 +212,7 @@ def position_bands(position: Codes) -> Codes:
 
 
 def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
-    """int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range, line ends included.
+    """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range, line ends included.
 
     Without the text bytes are those of the spans, the rest is 0.
     """

@@ -25,7 +25,7 @@ class Slice:
     Attributes:
         label: what is in it.
         segments: segments that have any of it.
-        ranges: stretches of text in it.
+        ranges: ranges of text in it.
         size: bytes (or events, where bytes are not to be compared) in it.
         bits: of each model in all; infinite with an event of probability zero.
         bits_per_unit: of each model, per byte (or event).
@@ -119,11 +119,11 @@ class SliceSums:
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
         if self._tables == 2:
             difference = np.bincount(cell_of, _finite(sums[0]) - _finite(sums[1]), len(slice_of))
-            kept = ranges_in > 0
-            segment_of = present[kept] // width + lowest
+            filled = ranges_in > 0
+            segment_of = present[filled] // width + lowest
             units = segment_of + first if documents is None else documents[segment_of]
-            columns = (np.asarray(column[kept], np.float64) for column in (difference, sizes))
-            self._cells.add(units, slice_of[kept], *columns, known=documents is not None)
+            columns = (np.asarray(column[filled], np.float64) for column in (difference, sizes))
+            self._cells.add(units, slice_of[filled], *columns, known=documents is not None)
 
     def _grow(self, width: int) -> None:
         more = width - len(self._counts)

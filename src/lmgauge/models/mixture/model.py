@@ -48,7 +48,14 @@ class Saveable(Protocol):
     """A model that can write itself as a folder."""
 
     def save(self, path: str | Path) -> None:
-        """Write the model as a folder that `load_model` reads."""
+        """Write the model as a folder that `load_model` reads.
+
+        Args:
+            path: the new folder.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
         ...
 
 
@@ -197,7 +204,11 @@ class MixtureModel(ScoresStrings):
         return self._mixed([c.log_distribution(context if policy_of(c).runs_on else sentence) for c in self._aligned])
 
     def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:
-        """Return the same mixture with another meaning of reserved tokens in the text."""
+        """Return the same mixture with another meaning of reserved tokens in the text.
+
+        Args:
+            reserved: refuse, escape or unk: the meaning of a special token spelled out in the text.
+        """
         return MixtureModel(with_reserved(self.components, reserved), self.weights, estimation=self.estimation)
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,6 +230,9 @@ class MixtureModel(ScoresStrings):
 
     def save(self, path: str | Path) -> None:
         """Write the mixture as a folder: config.json, and a folder for each component.
+
+        Args:
+            path: the new folder, into which the bytes of all components are copied.
 
         Raises:
             UsageError: a component cannot be saved.
@@ -245,6 +259,10 @@ class MixtureModel(ScoresStrings):
 
 def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> tuple[LanguageModel, ...]:
     """Return the models, all with the ids of the first.
+
+    Args:
+        models: at least two.
+        names: what to call them in messages; their labels if None.
 
     Raises:
         InputError: tokenizers, vocabularies, the meaning of reserved tokens or the ends of lines differ.

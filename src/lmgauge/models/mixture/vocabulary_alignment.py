@@ -39,6 +39,13 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
 
     Raises:
         InputError: tokenizer, tokens or the meaning of unseen words differ.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
+        >>> aligned(models[0], models[1]) is models[0]  # the ids agree already
+        True
     """
     name, other = names or (model.label, to.label)
     if model.tokenizer.fingerprint != to.tokenizer.fingerprint:
@@ -120,15 +127,45 @@ class _Reordered:
         return self._model.blocks_are_independent
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield the batches of the model, in the other ids.
+
+        Args:
+            segments: blocks of text.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: as the model takes it.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
         for batch in self._model.score(segments, spans=spans, threads=threads):
             yield self._reordered(batch)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block, in the other ids.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
         return self._reordered(self._model.score_block(block, spans=spans))
 
     def _reordered(self, batch: ScoreBatch) -> ScoreBatch:
         return replace(batch, token_ids=self._common_ids[batch.token_ids], strings=self.vocabulary)
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return natural log-probabilities of all tokens after a context, in the other ids.
+
+        Args:
+            context_ids: uint32 [n], in the other ids.
+
+        Returns:
+            float64 [vocabulary], nats.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
         context = check_context(context_ids, len(self._own_ids))
         return self._model.log_distribution(self._own_ids[context])[self._own_ids]

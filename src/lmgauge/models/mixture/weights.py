@@ -58,7 +58,7 @@ class MixtureFit:
         events: of the held-out text, `</s>` included.
         skipped: of these, to which no component of positive weight gives any probability: they tell nothing of the weights.
         held_out_sha256: digest of the held-out text.
-        given: whether the weights were given and only measured.
+        measured: True if the weights were chosen by the user and only measured.
     """
 
     weights: tuple[float, ...]
@@ -70,7 +70,7 @@ class MixtureFit:
     events: int
     skipped: int
     held_out_sha256: str = ""
-    given: bool = False
+    measured: bool = False
 
     @property
     def perplexity(self) -> float:
@@ -83,11 +83,11 @@ class MixtureFit:
         return self.perplexities[-1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; infinities, which JSON does not have, as the string "inf"."""
+        """Return plain values; infinities, which JSON does not have, as the string "inf"; `measured` is called "given"."""
         content = asdict(self) | {"perplexity": self.perplexity}
         content["perplexities"] = list(self.perplexities)
         content["component_perplexities"] = list(self.component_perplexities)
-        return {key: _plain(value) for key, value in content.items()}
+        return {"given" if key == "measured" else key: _plain(value) for key, value in content.items()}
 
     def __str__(self) -> str:
         weights = ", ".join(f"{weight:.4f}" for weight in self.weights)
@@ -104,7 +104,28 @@ def mix(
     names: Sequence[str] | None = None,
     progress: Progress = lambda stage: None,
 ) -> MixtureModel:
-    """Return the mixture of models that predicts a held-out text best; for arguments and errors see `estimate_weights`."""
+    """Return the mixture of models that predicts a held-out text best; see `estimate_weights`.
+
+    Args:
+        models: at least two over the same tokens.
+        held_out: text that no component was trained on.
+        tolerance: nats per event.
+        max_iterations: the largest number of steps.
+        threads: how many.
+        names: what to call the models in messages.
+        progress: called with a few words when a stage begins.
+
+    Raises:
+        InputError: the models cannot be mixed, or the text has no event that any of them thinks possible.
+        UsageError: fewer than two models.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
+        >>> len(mix(models, corpus).weights)
+        2
+    """
     fit = estimate_weights(
         models, held_out, tolerance=tolerance, max_iterations=max_iterations, threads=threads, names=names, progress=progress
     )
@@ -127,7 +148,7 @@ def estimate_weights(
         models: at least two over the same tokens.
         held_out: text that no component was trained on.
         tolerance: EM ends when no weights could gain as many nats per event (or a step gains less than rounding loses).
-        max_iterations: it ends after so many steps at the latest.
+        max_iterations: the largest number of steps.
         threads: how many; the weights do not depend on it.
         names: what to call the models in messages; their labels if not given.
         progress: is called with a few words when a stage begins.
@@ -138,6 +159,14 @@ def estimate_weights(
     Raises:
         InputError: the models cannot be mixed, or the text has no event that any of them thinks possible.
         UsageError: fewer than two models.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
+        >>> fit = estimate_weights(models, corpus)
+        >>> round(sum(fit.weights), 6)
+        1.0
     """
     logprob = _log_probabilities(models, held_out, threads, names, progress)
     progress("estimating weights")
@@ -167,11 +196,18 @@ def measure_weights(
     Raises:
         InputError: the models do not fit together, or the text has no events.
         UsageError: the weights do not sum to one.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
+        >>> measure_weights(models, [0.5, 0.5], corpus).events
+        5
     """
     start = check_weights(weights, len(models))
     logprob = _log_probabilities(models, held_out, threads, names, progress)
     fit = fit_weights(logprob, start=start, max_iterations=0)
-    return replace(fit, held_out_sha256=held_out.report.sha256, given=True)
+    return replace(fit, held_out_sha256=held_out.report.sha256, measured=True)
 
 
 def fit_weights(

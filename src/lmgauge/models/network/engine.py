@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ class Job:
 
     Attributes:
         ids: int64 [shown], what the network is shown.
-        targets: int64 [predicted], the ids predicted from the last so many positions shown.
+        targets: int64 [predicted], the ids predicted from the last positions shown.
         segment: index of the segment, for messages.
         stream: the running context that the ids are part of; None where a segment stands alone.
         known: how many of the ids, from the first, the job before of the same stream has shown already.
@@ -56,7 +57,7 @@ class Engine(Protocol):
     progress: Progress
 
     def threads(self, count: int) -> AbstractContextManager[None]:
-        """Compute with so many threads inside the `with` block.
+        """Compute with this number of threads inside the `with` block.
 
         Args:
             count: threads of the processor; no result depends on it but for rounding.
@@ -82,3 +83,12 @@ class Engine(Protocol):
             ModelFileError: the network gives NaN.
         """
         ...
+
+
+def free_bytes() -> int | None:
+    """Return the memory that programs may still take; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) << 10
+    except (OSError, ValueError, StopIteration):
+        return None  # not Linux

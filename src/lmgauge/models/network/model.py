@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -65,9 +66,9 @@ class NetworkModel(ScoresStrings):
         return self.tokens.tokenizer
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """Hexadecimal digest of all that determines the probabilities."""
-        raise NotImplementedError
 
     @property
     def progress(self) -> Progress:
@@ -76,6 +77,7 @@ class NetworkModel(ScoresStrings):
 
     @progress.setter
     def progress(self, progress: Progress) -> None:
+        """Choose what is called with the number of tokens scored since the last call."""
         self.engine.progress = progress
 
     @property
@@ -251,7 +253,7 @@ class _Stream:
 
 
 def _in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Yield blocks in groups of at least so many events that batches fill."""
+    """Yield blocks in groups with enough events to fill batches."""
     group: list[BlockEvents] = []
     for events in blocks:
         group.append(events)

@@ -62,6 +62,9 @@ class ScoringOptions:
         Args:
             stored: as `stored` gave it: values by name.
 
+        Raises:
+            UsageError: a stored value, such as a number of tokens, is out of range.
+
         Example:
             >>> ScoringOptions(context=64).over({"context": 128, "end": "none"}).stored()
             {'context': 64, 'end': 'none'}

@@ -41,7 +41,14 @@ class LineEndTokenizer:
         self.name, self.unit, self.fingerprint = inner.name, inner.unit, inner.fingerprint
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of segments, each line with its newline."""
+        """Return the tokens of segments, each line with its newline.
+
+        Args:
+            segments: n segments; a newline stands behind each where they are lines.
+
+        Raises:
+            InputError: the tokenizer inside cannot read the text.
+        """
         if not segments.terminator:
             return self._inner.tokenize(segments)
         tokens = self._inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
@@ -49,7 +56,16 @@ class LineEndTokenizer:
         return replace(tokens, span_ends=np.minimum(tokens.span_ends, lengths))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, its line end included."""
+        """Return the text that tokens stand for, its line end included.
+
+        Args:
+            tokens: n token strings.
+
+        Example:
+            >>> from lmgauge.text.tokenizers import make_tokenizer
+            >>> LineEndTokenizer(make_tokenizer("character")).detokenize(["a", "b"])
+            'ab'
+        """
         return self._inner.detokenize(tokens)
 
     def settings(self) -> dict[str, object]:
@@ -104,11 +120,19 @@ class TokenMap:
         return replace(self, tokenizer=LineEndTokenizer(self.tokenizer))
 
     def with_reserved(self, reserved: ReservedPolicy) -> TokenMap:
-        """Return the same with another meaning of reserved tokens in the text."""
+        """Return the same with another meaning of reserved tokens in the text.
+
+        Args:
+            reserved: refuse, escape or unk: the meaning of a special token spelled out in the text.
+        """
         return replace(self, reserved=reserved)
 
     def check_head(self, size: int, name: str) -> TokenMap:
         """Return the map for an output layer of `size` rows: those without a token get names, as they too have probability.
+
+        Args:
+            size: rows of the output layer, in tokens.
+            name: of the model, for messages.
 
         Raises:
             ModelFileError: a token has no row: tokenizer and network do not belong together.
@@ -191,8 +215,12 @@ def strings_by_id(content: Mapping[str, Any]) -> list[str]:
 def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
     """Return the tokens of any tokenizer of the `transformers` library that has a fast form.
 
+    Args:
+        tokenizer: of the transformers library.
+        name: of the model, for messages.
+
     Raises:
-        ModelFileError: it has none, or its strings cannot be settings apart.
+        ModelFileError: it has none, or its strings cannot be told apart.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
@@ -219,6 +247,11 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
 def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
     """Return the tokens of a network in memory: those of its folder if lmgauge trained it, else those of the tokenizer.
 
+    Args:
+        network: of the transformers library.
+        tokenizer: its own.
+        name: for messages.
+
     Raises:
         ModelFileError: the tokenizer cannot be used.
         UsageError: lmgauge trained the network, and its folder is not there.
@@ -240,7 +273,7 @@ def _distinct(token: str) -> str:
 
 
 def read_settings(path: Path) -> dict[str, Any] | None:
-    """Return what config.json says under "lmgauge"; None for a model from elsewhere.
+    """Return what config.json says under "lmgauge" of tokens and training; None for a model from elsewhere.
 
     Args:
         path: the model's folder.

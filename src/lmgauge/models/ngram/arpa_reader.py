@@ -177,7 +177,7 @@ class _TableBuilder:
     def finish(self) -> NgramTables:
         """Return the tables: first add what the longest orders need, downwards; then fill them, upwards."""
         order = len(self.words) + 1
-        added = 0
+        entries = 0
         for k in range(order, 2, -1):
             have = _row_keys(self.words[k - 3])
             for part in (self.words[k - 2][:, :-1], self.words[k - 2][:, 1:]):
@@ -187,9 +187,9 @@ class _TableBuilder:
                     self.words[k - 3] = np.concatenate((self.words[k - 3], rows))
                     self.values[k - 3] = np.concatenate((self.values[k - 3], np.full((len(rows), 2), np.nan, np.float32)))
                     have = _row_keys(self.words[k - 3])
-                    added += len(rows)
-        if added:
-            self.notes.append(f"{added:,} n-grams that longer ones contain are missing in the file; they back off")
+                    entries += len(rows)
+        if entries:
+            self.notes.append(f"{entries:,} n-grams that longer ones contain are missing in the file; they back off")
         tables: list[Table] = []
         longest: list[int] = []
         for k in range(2, order + 1):

@@ -31,7 +31,7 @@ Table = NDArray[np.uint64]
 
 
 def new_table(entries: int) -> Table:
-    """Return an empty table, uint64 [slots, 2], with room for so many entries: whole cache lines, never full.
+    """Return an empty table, uint64 [slots, 2], with room for this number of entries: whole cache lines, never full.
 
     Raises:
         UsageError: more entries than 31-bit slots can number.

@@ -1,6 +1,6 @@
 """Checkpoints of a run that is under way: everything the next update depends on, as named tensors and JSON.
 
-A run that goes on from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
+A run resumed from one gives the bits of a run that was never stopped: on a processor, with the same number of threads.
 
 `OUTPUT.training/` holds the newest checkpoint `step-N/` and, in `best.safetensors`, the parameters of the epoch with the
 lowest validation perplexity. A checkpoint appears under its name when it is whole; only then is the one before removed.
@@ -32,11 +32,11 @@ _FORMAT_VERSION = 1
 
 @dataclass
 class Checkpoint:
-    """What a run goes on from.
+    """What a run resumes from.
 
     Attributes:
         note: position, learning rate, history and settings, as JSON values.
-        tensors: parameters and the optimiser's state by name.
+        tensors: parameters and the optimizer's state by name.
         own: of this process: carried state and random generators by name.
     """
 
@@ -50,6 +50,9 @@ def training_folder(output: str | os.PathLike[str]) -> Path:
 
     Args:
         output: the model's folder.
+
+    Raises:
+        ValueError: the path has no name, such as `/`.
 
     Example:
         >>> training_folder("models/lstm").name
@@ -67,8 +70,8 @@ class CheckpointFolder:
 
     def newest(self) -> Path | None:
         """Return the checkpoint to resume from; None if there is none yet."""
-        found = [(int(name[len(_PREFIX) :]), self.path / name) for name in self._names()]
-        return max(found)[1] if found else None
+        checkpoints = [(int(name[len(_PREFIX) :]), self.path / name) for name in self._names()]
+        return max(checkpoints)[1] if checkpoints else None
 
     def _names(self) -> list[str]:
         try:
@@ -106,6 +109,10 @@ class CheckpointFolder:
     def load(self, path: Path, rank: int = 0) -> Checkpoint:
         """Read a checkpoint.
 
+        Args:
+            path: of the checkpoint.
+            rank: of the process, whose random generators and carried state (tensors of any shape) are read.
+
         Raises:
             ModelFileError: it is damaged, or of another version.
         """
@@ -134,7 +141,14 @@ class CheckpointFolder:
             file.write(content)
 
     def kept(self, name: str) -> bytes | None:
-        """Return the content of a small file; None if there is none."""
+        """Return the content of a small file; None if there is none.
+
+        Args:
+            name: of the file, whose bytes are returned.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
         file = self.path / name
         return file.read_bytes() if file.is_file() else None
 
@@ -142,7 +156,7 @@ class CheckpointFolder:
         """Keep the parameters of a model as the best so far.
 
         Args:
-            model: the network.
+            model: the network; parameters of any shape.
 
         Raises:
             OutputError: they cannot be written.
@@ -152,6 +166,9 @@ class CheckpointFolder:
     def load_best(self, model: nn.Module) -> None:
         """Give a model the best parameters so far.
 
+        Args:
+            model: the network; shapes of parameters as they were saved.
+
         Raises:
             ModelFileError: they are not there, damaged, or another model's.
         """
@@ -159,7 +176,7 @@ class CheckpointFolder:
             tensors = load_file(self.path / _BEST)
         except (OSError, SafetensorError) as error:
             raise ModelFileError(
-                f"{self.path / _BEST}: the best parameters cannot be read: {error}; delete {self.path} to begin anew"
+                f"{self.path / _BEST}: the best parameters cannot be read: {error}; delete {self.path} to start anew"
             ) from error
         load_parameters(model, tensors)
 
@@ -177,10 +194,14 @@ def _plain(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters by name, tied ones once.
+    """Return the parameters by name, each of its own shape, tied ones once.
 
     Args:
         model: the network.
+
+    Example:
+        >>> {name: tuple(tensor.shape) for name, tensor in parameters_of(nn.Linear(2, 1)).items()}
+        {'weight': (1, 2), 'bias': (1,)}
     """
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
@@ -189,8 +210,18 @@ def parameters_of(model: nn.Module) -> dict[str, Tensor]:
 def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put parameters back.
 
+    Args:
+        model: the network.
+        tensors: parameters by name, shapes as those of the model.
+
     Raises:
         ModelFileError: other names or shapes than the model's.
+
+    Example:
+        >>> layer = nn.Linear(1, 1)
+        >>> load_parameters(layer, {"weight": torch.ones(1, 1), "bias": torch.zeros(1)})
+        >>> layer.weight.item()
+        1.0
     """
     own = dict(model.named_parameters())
     if {name: tuple(p.shape) for name, p in own.items()} != {name: tuple(t.shape) for name, t in tensors.items()}:
@@ -200,13 +231,29 @@ def load_parameters(model: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's state by name: number of the parameter and name of the quantity."""
+    """Return the optimizer's state by name: number of the parameter and name of the quantity.
+
+    Args:
+        optimizer: of any number of updates; tensors have the shapes of the parameters.
+
+    Example:
+        >>> optimizer_tensors(torch.optim.SGD([torch.zeros(1)], lr=1.0))
+        {}
+    """
     state = optimizer.state_dict()["state"]
     return {f"{number}.{name}": value for number, values in state.items() for name, value in values.items()}
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put the optimiser's state back."""
+    """Put the optimizer's state back.
+
+    Args:
+        optimizer: of the same parameters.
+        tensors: as `optimizer_tensors` gave them, shapes included.
+
+    Raises:
+        ValueError: a name is not a number of a parameter and a quantity.
+    """
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         number, _, quantity = name.partition(".")
@@ -215,7 +262,18 @@ def load_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor])
 
 
 def random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """Return where torch's random generators stand."""
+    """Return where torch's random generators stand.
+
+    Args:
+        device: of the training.
+
+    Returns:
+        uint8 [bytes of the state], by cpu and cuda.
+
+    Example:
+        >>> list(random_tensors(torch.device("cpu")))
+        ['cpu']
+    """
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -223,7 +281,16 @@ def random_tensors(device: torch.device) -> dict[str, Tensor]:
 
 
 def load_random(tensors: dict[str, Tensor], device: torch.device) -> None:
-    """Put torch's random generators back where they stood."""
+    """Put torch's random generators back where they stood.
+
+    Args:
+        tensors: as `random_tensors` gave them: uint8 [bytes of the state].
+        device: of the training.
+
+    Raises:
+        KeyError: the state of the generator `cpu` is missing.
+        RuntimeError: a state has the wrong shape.
+    """
     torch.set_rng_state(tensors["cpu"])
     if "cuda" in tensors and device.type == "cuda":
         torch.cuda.set_rng_state(tensors["cuda"], device)

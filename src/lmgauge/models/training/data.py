@@ -23,7 +23,7 @@ from lmgauge.text.encoding import ReservedPolicy, encode
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, Vocabulary, VocabularyBuilder, restrict
 
-# Sentences are sorted by length within so many batches: little padding, and still another order each epoch.
+# Sentences are sorted by length within this number of batches: little padding, and still another order each epoch.
 _POOL = 50
 
 
@@ -88,7 +88,7 @@ def read_text(
         context: stream or sentence: where `<s>` stands.
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
         min_count: tokens that occur less often become `<unk>`.
-        vocab_size: only so many of the most frequent tokens stay.
+        vocab_size: only this number of the most frequent tokens stays.
         name: of the text, for messages.
 
     Raises:
@@ -105,16 +105,16 @@ def read_text(
     if not np.any(ids > EOS) and not np.any(ids == 0):
         raise InputError(f"the {name} text is empty: there is no token to learn from")
     if isinstance(target, VocabularyBuilder):
-        found = target.finish()
+        words = target.finish()
         if min_count != 1 or vocab_size is not None:
-            counts = np.bincount(ids, minlength=len(found)).astype(np.int64)
-            found, new_ids = restrict(found, counts, min_count=min_count, size=vocab_size)
+            counts = np.bincount(ids, minlength=len(words)).astype(np.int64)
+            words, new_ids = restrict(words, counts, min_count=min_count, size=vocab_size)
             ids = new_ids[ids]
     else:
-        found = target
+        words = target
     unknown = int(np.count_nonzero(ids == 0))
     text = TrainingText(ids.astype(np.int64), report.segments, report.bytes, report.sha256, unknown, tuple(report.notes()))
-    return text, found
+    return text, words
 
 
 class WindowSource(ABC):
@@ -126,11 +126,20 @@ class WindowSource(ABC):
 
     @abstractmethod
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has, the same for all ranks."""
+        """Return how many windows an epoch has, the same for all ranks.
+
+        Args:
+            epoch: from 0; each shows all tokens once.
+        """
 
     @abstractmethod
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on.
+
+        Args:
+            epoch: from 0.
+            begin: number of the first window, int64 [batch, time] each.
+        """
 
     def _order(self, count: int, epoch: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.settings.seed * 1_000_003 + epoch)
@@ -153,11 +162,20 @@ class StreamSource(WindowSource):
         self._count = -(-width // settings.steps)
 
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has."""
+        """Return how many windows an epoch has.
+
+        Args:
+            epoch: from 0; each shows all tokens once.
+        """
         return self._count
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on.
+
+        Args:
+            epoch: from 0.
+            begin: number of the first window, int64 [batch, time] each.
+        """
         steps = self.settings.steps
         for index in range(begin, self._count):
             part = slice(index * steps, (index + 1) * steps)
@@ -179,7 +197,11 @@ class SegmentSource(WindowSource):
         self._starts, self._ends = starts, np.append(starts[1:], len(ids)) - 1  # the last of a piece is a target only
 
     def count(self, epoch: int) -> int:
-        """Return how many windows an epoch has."""
+        """Return how many windows an epoch has.
+
+        Args:
+            epoch: from 0; each shows all tokens once.
+        """
         return sum(self._windows_of(batch) for batch in self._batches(epoch))
 
     def _pieces(self, epoch: int) -> NDArray[np.int64]:
@@ -212,7 +234,12 @@ class SegmentSource(WindowSource):
         return -(-_longest(batch) // self.settings.steps)
 
     def windows(self, epoch: int, begin: int = 0) -> Iterator[Window]:
-        """Yield the windows of an epoch from number `begin` on."""
+        """Yield the windows of an epoch from number `begin` on.
+
+        Args:
+            epoch: from 0.
+            begin: number of the first window, int64 [batch, time] each.
+        """
         steps, seen = self.settings.steps, 0
         for batch in self._batches(epoch):
             count = self._windows_of(batch)

@@ -22,6 +22,9 @@ def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) 
         tokenizer: of the model.
         vocabulary: its ids.
         folder: where to.
+
+    Raises:
+        OSError: a file cannot be written.
     """
     content = tokenizer.files().get(TOKENIZER_FILE) or tokenizer_json(tokenizer, vocabulary)
     (folder / TOKENIZER_FILE).write_bytes(content)
@@ -39,7 +42,12 @@ def write_tokenizer(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) 
 
 
 def tokenizer_json(tokenizer: Tokenizer, vocabulary: Vocabulary) -> bytes:
-    """Return a tokenizer.json with the ids of a vocabulary: words, characters or bytes."""
+    """Return a tokenizer.json with the ids of a vocabulary: words, characters or bytes.
+
+    Args:
+        tokenizer: of words, characters or bytes.
+        vocabulary: the ids of its tokens.
+    """
     ids = {token: number for number, token in enumerate(vocabulary.tokens)}
     special = [special_token(number, token) for number, token in enumerate(SPECIAL_TOKENS)]
     content: dict[str, Any] = {

@@ -176,7 +176,7 @@ class Loop:
         self.sums += torch.stack((nats.detach().double(), counts.sum().to(self.device)))
 
     def _clip(self) -> float:
-        """Shortens gradients that are too long; returns what to multiply the learning rate by instead, if anything."""
+        """Shorten gradients that are too long; return what to multiply the learning rate by instead, if anything."""
         longest = self.settings.clip_norm
         if not longest:
             return 1.0
@@ -188,7 +188,7 @@ class Loop:
         return min(1.0, longest / (float(torch.nn.utils.get_total_norm(gradients)) + 1e-6))
 
     def _nats(self, window: Window) -> Tensor:
-        """Summed loss of a window; the state of its end is carried on."""
+        """Return the summed loss of a window, and carry on the state of its end."""
         inputs, targets = window.inputs.to(self.device), window.targets.to(self.device)
         head = self.model.get_output_embeddings()
         if self.settings.kind == "transformer":
@@ -248,9 +248,9 @@ class Loop:
         return nats, tokens
 
     def _validate(self, ids: NDArray[np.int64]) -> float:
-        """Perplexity of the validation text; what rank 0 finds, as the last bits may be others in other processes."""
-        found = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
-        nats, events = self.processes.of_first(found).tolist()
+        """Return the perplexity of the validation text that rank 0 computes: the last bits may differ elsewhere."""
+        sums = torch.tensor(validate(self.model, ids, self.settings), dtype=torch.float64)
+        nats, events = self.processes.of_first(sums).tolist()
         return perplexity_of(nats, events)
 
     def _end_epoch(self, updates: int) -> None:
@@ -301,7 +301,10 @@ class Loop:
         self.processes.wait()
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint.
+        """Resume from a checkpoint.
+
+        Args:
+            checkpoint: of the same settings, whose tensors have the shapes of this model.
 
         Raises:
             UsageError: it was made with other settings or another text, which are named.
@@ -326,7 +329,7 @@ class Loop:
         if differences:
             raise UsageError(
                 f"{self.folder.path}: the training was begun with other settings: {'; '.join(differences)}; give the "
-                "same options, or delete the folder to begin anew"
+                "same options, or delete the folder to start anew"
             )
         load_parameters(self.model, under_prefix("model", checkpoint.tensors))
         load_optimizer(self.optimizer, under_prefix("optimizer", checkpoint.tensors))

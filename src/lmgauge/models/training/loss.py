@@ -44,7 +44,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _to_gradient(logits: Tensor, bias: Tensor | None, targets: Tensor, of_bias: Tensor | None) -> Tensor:
-    """Turns logits [rows, vocabulary] into the gradient of their summed loss, in place; returns that loss, float64.
+    """Turn logits [rows, vocabulary] into the gradient of their summed loss, in place; return that loss, float64.
 
     The gradient by the bias is added to `of_bias`.
     """
@@ -81,6 +81,14 @@ def output_loss(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Te
 
     Returns:
         float32 [], the sum over the targets that count.
+
+    Raises:
+        RuntimeError: shapes do not fit, or torch has not enough memory.
+
+    Example:
+        >>> loss = output_loss(torch.zeros(1, 2), torch.zeros(4, 2), None, torch.tensor([3]), torch.float32)
+        >>> round(loss.item(), 4)  # ln 4
+        1.3863
     """
     apply: Any = _CrossEntropy.apply
     loss: Tensor = apply(hidden, weight, bias, targets, dtype)

@@ -28,6 +28,18 @@ def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
 
     The Transformer is the library's GPT-2: of its decoders the one with dropout on embeddings, attention and residuals,
     without which a text of a million words is learnt by heart.
+
+    Args:
+        settings: sizes and kind.
+        vocabulary_size: number of tokens.
+
+    Raises:
+        RuntimeError: torch has not enough memory.
+
+    Example:
+        >>> settings = NeuralTrainingSettings(kind="gru", embedding_size=2, hidden_size=2)
+        >>> parameter_count(build_model(settings, vocabulary_size=5))
+        61
     """
     common: dict[str, Any] = {
         "vocab_size": vocabulary_size,
@@ -56,7 +68,15 @@ def build_model(settings: NeuralTrainingSettings, vocabulary_size: int) -> Any:
 
 
 def computable(settings: NeuralTrainingSettings, device: torch.device) -> NeuralTrainingSettings:
-    """Return the settings, in float32 where such a network does not train in bfloat16 on this device."""
+    """Return the settings, in float32 where such a network does not train in bfloat16 on this device.
+
+    Args:
+        settings: of the run; batches have the shape [batch_size, steps].
+        device: where it trains.
+
+    Raises:
+        RuntimeError: torch has not enough memory.
+    """
 
     def try_update() -> bool:
         model = build_model(settings, _FEW_TOKENS).to(device)
@@ -73,7 +93,12 @@ def computable(settings: NeuralTrainingSettings, device: torch.device) -> Neural
 
 
 def mixed_precision(settings: NeuralTrainingSettings, device: torch.device) -> AbstractContextManager[Any]:
-    """Return the context in which the layers below the output layer compute in training."""
+    """Return the context in which the layers below the output layer compute in training.
+
+    Args:
+        settings: precision of 16 or 32 bits, and kind.
+        device: where it trains.
+    """
     # On a GPU autocast would run recurrent layers in float16, whose range is too small for gradients that nobody scales.
     if settings.precision == "float32" or (device.type == "cuda" and settings.kind in RECURRENT):
         return nullcontext()
@@ -84,7 +109,7 @@ def parameter_count(model: torch.nn.Module) -> int:
     """Return the number of trained values.
 
     Args:
-        model: the network.
+        model: the network, parameters of any shape.
 
     Example:
         >>> parameter_count(torch.nn.Linear(3, 2))

@@ -23,124 +23,52 @@ _VASWANI = "Vaswani et al. 2017, Attention is all you need"
 _RADFORD_2018 = "Radford et al. 2018, Improving language understanding by generative pre-training"
 _RADFORD_2019 = "Radford et al. 2019, Language models are unsupervised multitask learners"
 
-_LSTM: dict[str, dict[str, Any]] = {
-    "small": {"paper": _ZAREMBA, "embedding_size": 200, "hidden_size": 200, "num_layers": 2, "initializer_range": 0.1},
-    "medium": {
-        "paper": _ZAREMBA,
-        "embedding_size": 650,
-        "hidden_size": 650,
-        "num_layers": 2,
-        "dropout": 0.5,
-        "initializer_range": 0.05,
-        "steps": 35,
-        "epochs": 39,
-        "decay": 1 / 1.2,
-        "decay_after": 6,
-    },
-    "large": {
-        "paper": _ZAREMBA,
-        "embedding_size": 1500,
-        "hidden_size": 1500,
-        "num_layers": 2,
-        "dropout": 0.65,
-        "initializer_range": 0.04,
-        "steps": 35,
-        "epochs": 55,
-        "decay": 1 / 1.15,
-        "decay_after": 14,
-        "clip_norm": 10.0,
-    },
-}
+
+def _table(common: dict[str, Any], columns: str, *rows: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
+    """Return the three presets of a kind: what they have in common, and a row of values for each."""
+    names = columns.split()
+    return {preset: common | dict(zip(names, row, strict=True)) for preset, row in zip(PRESET_NAMES, rows, strict=True)}
+
+
+_LSTM = _table(
+    {"paper": _ZAREMBA, "num_layers": 2},
+    "embedding_size hidden_size dropout initializer_range steps epochs decay decay_after clip_norm",
+    (200, 200, 0.0, 0.1, 20, 13, 1 / 2, 4, 5.0),
+    (650, 650, 0.5, 0.05, 35, 39, 1 / 1.2, 6, 5.0),
+    (1500, 1500, 0.65, 0.04, 35, 55, 1 / 1.15, 14, 10.0),
+)
 # Chung et al. leave the recipe to RMSProp; Zaremba's with a lower rate, as a gated unit without a cell diverges at his.
-_GATED: dict[str, Any] = {"paper": _CHUNG, "num_layers": 2, "learning_rate": 0.5, "epochs": 9}
-_GRU: dict[str, dict[str, Any]] = {
-    "small": {**_GATED, "embedding_size": 200, "hidden_size": 200, "dropout": 0.2},
-    "medium": {**_LSTM["medium"], **_GATED, "epochs": 39, "decay": 1 / 1.2},
-    "large": {**_LSTM["large"], **_GATED, "epochs": 55, "decay": 1 / 1.15},
-}
+_GRU = {preset: values | {"paper": _CHUNG, "learning_rate": 0.5} for preset, values in _LSTM.items()}
+_GRU["small"] |= {"dropout": 0.2, "epochs": 9}
 # Mikolov halves the rate from the first epoch without improvement on; fixed epochs cost the same on every run.
-_ELMAN: dict[str, Any] = {"nonlinearity": "sigmoid", "epochs": 10, "decay_after": 5, "learning_rate": 1.0}
-_RNN: dict[str, dict[str, Any]] = {
-    "small": {**_ELMAN, "paper": _MIKOLOV, "embedding_size": 200, "hidden_size": 200, "dropout": 0.15},
-    "medium": {**_ELMAN, "paper": _MIKOLOV_BPTT, "embedding_size": 400, "hidden_size": 400, "dropout": 0.3},
-    "large": {**_ELMAN, "paper": _MIKOLOV_BPTT, "embedding_size": 1000, "hidden_size": 1000, "dropout": 0.5, "epochs": 20},
-}
+_RNN = _table(
+    {"nonlinearity": "sigmoid", "decay_after": 5, "learning_rate": 1.0},
+    "paper embedding_size hidden_size dropout epochs",
+    (_MIKOLOV, 200, 200, 0.15, 10),
+    (_MIKOLOV_BPTT, 400, 400, 0.3, 10),
+    (_MIKOLOV_BPTT, 1000, 1000, 0.5, 20),
+)
+_ADAM: dict[str, Any] = {"optimizer": "adamw", "sum_over_steps": False, "schedule": "cosine", "clip_norm": 1.0}
 # Bengio trained for weeks, a word at a time; AdamW on batches takes minutes.
-_FEED_FORWARD: dict[str, Any] = {
-    "paper": _BENGIO,
-    "order": 5,
-    "optimizer": "adamw",
-    "sum_over_steps": False,
-    "schedule": "cosine",
-    "warmup": 200,
-    "weight_decay": 0.01,
-    "clip_norm": 1.0,
-    "batch_size": 48,
-    "epochs": 8,
-}
-_FFNN: dict[str, dict[str, Any]] = {
-    "small": {**_FEED_FORWARD, "embedding_size": 100, "hidden_size": 200, "dropout": 0.2, "learning_rate": 3e-3},
-    "medium": {**_FEED_FORWARD, "embedding_size": 200, "hidden_size": 500, "dropout": 0.4, "learning_rate": 1e-3},
-    "large": {**_FEED_FORWARD, "embedding_size": 300, "hidden_size": 1000, "dropout": 0.5, "learning_rate": 1e-3},
-}
-_ATTENTION: dict[str, Any] = {
-    "optimizer": "adamw",
-    "sum_over_steps": False,
-    "tie_embeddings": True,
-    "initializer_range": 0.02,
-    "schedule": "cosine",
-    "clip_norm": 1.0,
-    "weight_decay": 0.1,
-}
-_TRANSFORMER: dict[str, dict[str, Any]] = {
-    "small": {
-        **_ATTENTION,
-        "paper": _RADFORD_2018,
-        "embedding_size": 256,
-        "hidden_size": 1024,
-        "num_layers": 4,
-        "heads": 4,
-        "dropout": 0.3,
-        "batch_size": 16,
-        "steps": 64,
-        "epochs": 12,
-        "learning_rate": 1e-3,
-        "warmup": 500,
-    },
-    "medium": {
-        **_ATTENTION,
-        "paper": _VASWANI,
-        "embedding_size": 512,
-        "hidden_size": 2048,
-        "num_layers": 6,
-        "heads": 8,
-        "dropout": 0.3,
-        "batch_size": 32,
-        "steps": 256,
-        "epochs": 40,
-        "learning_rate": 5e-4,
-        "warmup": 1000,
-    },
-    "large": {
-        **_ATTENTION,
-        "paper": _RADFORD_2019,
-        "embedding_size": 768,
-        "hidden_size": 3072,
-        "num_layers": 12,
-        "heads": 12,
-        "dropout": 0.1,
-        "batch_size": 32,
-        "steps": 1024,
-        "epochs": 10,
-        "learning_rate": 2.5e-4,
-        "warmup": 2000,
-    },
-}
+_FFNN = _table(
+    _ADAM | {"paper": _BENGIO, "order": 5, "warmup": 200, "weight_decay": 0.01, "batch_size": 48, "epochs": 8},
+    "embedding_size hidden_size dropout learning_rate",
+    (100, 200, 0.2, 3e-3),
+    (200, 500, 0.4, 1e-3),
+    (300, 1000, 0.5, 1e-3),
+)
+_TRANSFORMER = _table(
+    _ADAM | {"tie_embeddings": True, "initializer_range": 0.02, "weight_decay": 0.1},
+    "paper embedding_size hidden_size num_layers heads dropout batch_size steps epochs learning_rate warmup",
+    (_RADFORD_2018, 256, 1024, 4, 4, 0.3, 16, 64, 12, 1e-3, 500),
+    (_VASWANI, 512, 2048, 6, 8, 0.3, 32, 256, 40, 5e-4, 1000),
+    (_RADFORD_2019, 768, 3072, 12, 12, 0.1, 32, 1024, 10, 2.5e-4, 2000),
+)
 _PRESETS = {"ffnn": _FFNN, "rnn": _RNN, "lstm": _LSTM, "gru": _GRU, "transformer": _TRANSFORMER}
 
 
 def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Any) -> NeuralTrainingSettings:
-    """Return the settings of a preset, some of them changed.
+    """Return the settings of a preset, such as its tokens per update, some of them changed.
 
     Args:
         kind: ffnn, rnn, lstm, gru or transformer.

@@ -59,6 +59,9 @@ class Processes:
     def join(self, device: torch.device) -> None:
         """Connect the processes, by what suits the device; nothing where they are connected already.
 
+        Args:
+            device: cpu, or a GPU; bytes go from GPU to GPU by NCCL.
+
         Raises:
             UsageError: they cannot find each other.
         """
@@ -83,7 +86,7 @@ class Processes:
         """Refuse a batch that cannot be shared out.
 
         Args:
-            batch_size: sequences.
+            batch_size: sequences of tokens in a batch.
 
         Raises:
             UsageError: it is not a multiple of the number of processes.
@@ -114,6 +117,13 @@ class Processes:
 
         Args:
             values: of any shape, the same in all processes.
+
+        Raises:
+            RuntimeError: the connection to another process is lost.
+
+        Example:
+            >>> Processes().sum(torch.tensor([1.0, 2.0])).tolist()
+            [1.0, 2.0]
         """
         if self.world_size == 1:
             return values.cpu()
@@ -122,7 +132,18 @@ class Processes:
         return total.cpu()
 
     def of_first(self, values: Tensor) -> Tensor:
-        """Return the values that rank 0 has, of the same shape and type, on the processor."""
+        """Return the values that rank 0 has, of the same shape and type, on the processor.
+
+        Args:
+            values: of any shape, the same in all processes.
+
+        Raises:
+            RuntimeError: the connection to another process is lost.
+
+        Example:
+            >>> Processes().of_first(torch.tensor([3.0])).tolist()
+            [3.0]
+        """
         if self.world_size == 1:
             return values.cpu()
         shared = values.to(self._device(), copy=True)
@@ -130,7 +151,18 @@ class Processes:
         return shared.cpu()
 
     def bytes_of_first(self, content: bytes) -> bytes:
-        """Return the bytes that rank 0 has; what the others give is not looked at."""
+        """Return the bytes that rank 0 has; what the others give is not looked at.
+
+        Args:
+            content: bytes.
+
+        Raises:
+            RuntimeError: the connection to another process is lost.
+
+        Example:
+            >>> Processes().bytes_of_first(b"abc")
+            b'abc'
+        """
         if self.world_size == 1:
             return content
         size = int(self.of_first(torch.tensor(len(content))))
@@ -140,7 +172,14 @@ class Processes:
         return self.of_first(own).numpy().tobytes()
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace gradients by their sum over all processes."""
+        """Replace gradients by their sum over all processes.
+
+        Args:
+            parameters: of the model, shapes alike in all processes.
+
+        Raises:
+            RuntimeError: the connection to another process is lost.
+        """
         if self.world_size == 1:
             return
         gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
@@ -150,7 +189,18 @@ class Processes:
             gradient.copy_(part.view_as(gradient))
 
     def gather(self, own: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
-        """Return what the other processes have under the same names, shapes and types, by rank."""
+        """Return what the other processes have under the same names, shapes and types, by rank.
+
+        Args:
+            own: tensors by name.
+
+        Raises:
+            RuntimeError: the connection to another process is lost.
+
+        Example:
+            >>> Processes().gather({"sums": torch.zeros(2)})  # there is no other process
+            {}
+        """
         others: dict[int, dict[str, Tensor]] = {rank: {} for rank in range(1, self.world_size)}
         if self.world_size > 1:
             for name, tensor in own.items():

@@ -1,4 +1,4 @@
-"""Optimisers and learning rates: the schedules of the papers, and when to stop."""
+"""Optimizers and learning rates: the schedules of the papers, and when to stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ _BETAS = (0.9, 0.99)
 
 
 def make_optimizer(model: nn.Module, settings: NeuralTrainingSettings) -> torch.optim.Optimizer:
-    """Return the optimiser of a model's parameters; weight decay acts on matrices, not on biases and gains."""
+    """Return the optimizer of a model's parameters; weight decay acts on matrices, not on biases and gains.
+
+    Args:
+        model: the network; parameters of shape [n, m] are matrices.
+        settings: optimizer, learning rate and weight decay.
+
+    Example:
+        >>> type(make_optimizer(nn.Linear(1, 1), NeuralTrainingSettings(kind="lstm"))).__name__
+        'SGD'
+    """
     parameters = list(model.parameters())
     if settings.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=settings.learning_rate, fused=True)
@@ -80,10 +89,15 @@ class LearningRate:
 
         Args:
             epoch: from 0.
-            perplexity: of the validation text, over its events.
+            perplexity: of the validation text, over its events (tokens).
 
         Returns:
             True if it is the lowest so far.
+
+        Example:
+            >>> rate = LearningRate(NeuralTrainingSettings(kind="lstm"), updates=100)
+            >>> rate.see(0, 150.0), rate.see(1, 160.0)
+            (True, False)
         """
         enough = perplexity < self.best * (1 - self.settings.improvement)
         lowest = perplexity < self.best

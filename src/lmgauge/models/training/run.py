@@ -192,7 +192,7 @@ def _check_output(output: Path, folder: CheckpointFolder, resume: bool) -> None:
     stopped = folder.newest() is not None
     if stopped and not resume:
         raise UsageError(
-            f"{folder.path}: holds a training that was stopped; --resume resumes it, deleting the folder starts anew"
+            f"{folder.path}: holds a training that was stopped; --resume continues it, deleting the folder starts anew"
         )
     if resume and not stopped and is_trained_here(output):
         raise UsageError(f"{output}: is a finished model, so there is nothing to resume; without --resume it is replaced")

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
-from lmgauge.choices import RESERVED_POLICIES, ReservedPolicy
+from lmgauge.choices import DEFAULT_SEED, RESERVED_POLICIES, ReservedPolicy
 from lmgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class NeuralTrainingSettings:
     improvement: float = 0.003
     patience: int = 0
     precision: Precision = "float32"
-    seed: int = 12345
+    seed: int = DEFAULT_SEED
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
@@ -223,7 +223,7 @@ class RunSettings:
     Attributes:
         tokenizer: as `lmgauge.train`, or bpe:N or unigram:N to train N subwords on the text.
         min_count: tokens that occur less often become `<unk>`.
-        vocab_size: only so many of the most frequent tokens stay.
+        vocab_size: only this number of the most frequent tokens stays.
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means: refuse, escape or unk.
         resume: resume a run that was stopped; begin where there is none.
         checkpoint_every: updates from one checkpoint to the next, besides those after each epoch; 0 for none.

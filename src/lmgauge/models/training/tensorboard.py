@@ -34,7 +34,11 @@ class TensorBoard:
         self._writer.close()
 
     def write(self, event: TrainingEvent) -> None:
-        """Add an event's figures at the number of updates done."""
+        """Add an event's figures at the number of updates done.
+
+        Args:
+            event: perplexity, bits per token, learning rate and tokens per second.
+        """
         figures = {
             "train/perplexity": event.perplexity,
             "train/bits_per_token": event.bits,

@@ -30,7 +30,7 @@ def make_training_tokenizer(
 ) -> Tokenizer:
     """Return the tokenizer of that name; `bpe:N` and `unigram:N` are trained on the text, by the first process and for all.
 
-    A run that goes on from a checkpoint has the one that was trained before.
+    A run resumed from a checkpoint has the one that was trained before.
 
     A tokenizer.json from elsewhere keeps its tokens; their ids move behind those of `<unk>`, `<s>` and `</s>`.
 
@@ -45,12 +45,12 @@ def make_training_tokenizer(
     name = f"{kind}-{size}-{TOKENIZER_FILE}"
     wanted = _size(kind, size)
     # Without a checkpoint it is that of a run which was killed early, perhaps on another text.
-    kept = folder.kept(name) if folder.newest() is not None else None
-    if kept is None and processes.rank == 0:
+    content = folder.kept(name) if folder.newest() is not None else None
+    if content is None and processes.rank == 0:
         progress(f"training a tokenizer with {size} subwords")
-        kept = train_subwords(kind, wanted, texts)
-        folder.keep(name, kept)
-    return HuggingFaceTokenizer(processes.bytes_of_first(kept or b""), name)
+        content = train_subwords(kind, wanted, texts)
+        folder.keep(name, content)
+    return HuggingFaceTokenizer(processes.bytes_of_first(content or b""), name)
 
 
 def _size(kind: str, text: str) -> int:
@@ -68,7 +68,7 @@ def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
 
     Args:
         kind: bpe (Sennrich et al. 2016) or unigram (Kudo 2018).
-        size: how many, `<unk>`, `<s>` and `</s>` with ids 0, 1 and 2 included; fewer if the text does not give so many.
+        size: how many, `<unk>`, `<s>` and `</s>` with ids 0, 1 and 2 included; fewer if the text has fewer.
         texts: the text, read once.
 
     Returns:
@@ -119,7 +119,15 @@ def _lines(texts: Corpus) -> Iterator[str]:
 
 
 def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
-    """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides."""
+    """Return the vocabulary that a tokenizer brings: all its subwords, or all bytes; None where the text decides.
+
+    Args:
+        tokenizer: of words, characters, subwords or bytes.
+
+    Example:
+        >>> len(fixed_vocabulary(make_tokenizer("byte")))
+        259
+    """
     if tokenizer.unit == "byte":
         return Vocabulary.from_tokens([f"<0x{value:02X}>" for value in range(256)])
     if tokenizer.unit != "subword":
@@ -130,8 +138,15 @@ def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
 def with_our_ids(tokenizer: Tokenizer) -> Tokenizer:
     """Return the same tokenizer with `<unk>`, `<s>` and `</s>` as its ids 0, 1 and 2, and its other tokens after them.
 
+    Args:
+        tokenizer: of words, characters, subwords or bytes.
+
     Raises:
         InputError: its ids cannot be used.
+
+    Example:
+        >>> with_our_ids(make_tokenizer("character")).name
+        'character'
     """
     if tokenizer.unit != "subword":
         return tokenizer

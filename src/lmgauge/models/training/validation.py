@@ -28,6 +28,9 @@ def perplexity_of(nats: float, events: float) -> float:
         nats: in all.
         events: predicted tokens.
 
+    Raises:
+        ZeroDivisionError: there are no events.
+
     Example:
         >>> perplexity_of(1e6, 10)
         inf
@@ -52,6 +55,9 @@ def validate(model: Any, ids: NDArray[np.int64], settings: NeuralTrainingSetting
 
     Returns:
         Nats in all, and predicted tokens.
+
+    Raises:
+        RuntimeError: torch has not enough memory.
     """
     training = model.training
     model.eval()
@@ -89,7 +95,12 @@ def _one_thread(device: torch.device, settings: NeuralTrainingSettings) -> Itera
 
 @contextmanager
 def exact_recurrences(device: torch.device, settings: NeuralTrainingSettings) -> Iterator[None]:
-    """On a GPU recurrent layers round what they multiply to ten bits (TF32) by default; here they do not."""
+    """On a GPU recurrent layers round what they multiply to ten bits (TF32) by default; here they do not.
+
+    Args:
+        device: where the network is.
+        settings: kind of network. Products keep all 23 bits of float32.
+    """
     if device.type != "cuda" or settings.kind not in RECURRENT:
         yield
         return

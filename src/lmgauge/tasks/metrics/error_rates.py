@@ -23,7 +23,7 @@ from lmgauge._kernels import _native
 from lmgauge.choices import UnicodeForm
 from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, reference_key, signature_of
-from lmgauge.tasks.normalization import STANDARD, Normalization, check_unicode_form
+from lmgauge.tasks.normalization import STANDARD, Normalization
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.version import __version__
 
@@ -191,7 +191,7 @@ class EditRate(CompiledMetric):
         Raises:
             UsageError: `unicode_form` is unknown.
         """
-        check_unicode_form(self.unicode_form)
+        _ = self.normalization
 
     @property
     def name(self) -> str:
@@ -201,16 +201,10 @@ class EditRate(CompiledMetric):
     @property
     def normalization(self) -> Normalization:
         """The steps that the options stand for."""
-        return Normalization(
-            unicode_form=self.unicode_form,
-            lowercase=self.lowercase or (self.standardize and STANDARD.lowercase),
-            expand_contractions=self.expand_contractions or (self.standardize and STANDARD.expand_contractions),
-            remove_nonwords=self.remove_nonwords or (self.standardize and STANDARD.remove_nonwords),
-            remove_punctuation=self.remove_punctuation or (self.standardize and STANDARD.remove_punctuation),
-            # Words are the same without, so that signatures need not tell them apart.
-            collapse_spaces=self.unit == "character"
-            and (self.collapse_spaces or (self.standardize and STANDARD.collapse_spaces)),
-        )
+        standard = STANDARD if self.standardize else Normalization()
+        steps = {step.name: getattr(self, step.name) or getattr(standard, step.name) for step in fields(Normalization)}
+        # Words are the same without, so that signatures need not tell them apart.
+        return Normalization(**steps | {"collapse_spaces": steps["collapse_spaces"] and self.unit == "character"})
 
     def prepared(self, texts: Texts) -> Texts:
         """Return the texts after normalization; the same object if nothing is asked for.

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,10 @@ from lmgauge.files import refuse_replacing, writing
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus, Segments
 from lmgauge.text.overlap.common_runs import CommonRuns, Follower, SuffixIndex
-from lmgauge.text.overlap.near_duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair
-from lmgauge.text.overlap.notes import comparison_notes, has_no_spaces
+from lmgauge.text.overlap.duplicates import SHINGLE, SHOWN_BYTES, NearDuplicates, NearPair, WholeDuplicates
 from lmgauge.text.overlap.results import GroupOverlap, NearDuplicate, Overlap, Passage, Place
 from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder
-from lmgauge.text.overlap.whole_duplicates import WholeDuplicates
 from lmgauge.text.overlap.whole_text import SEPARATOR, WholeText
 from lmgauge.threads import map_in_order, thread_count
 
@@ -83,7 +81,7 @@ def find_overlap(
         raise InputError(f"the training text has no {settings.overlap_unit}s: is it the right file?")
     pairs = near.finish() if near else []
     matches = _Matches(whole, suffixes, follower.finish(), duplicates.matches, pairs, settings)
-    unspaced = settings.overlap_unit == "word" and has_no_spaces(whole)
+    unspaced = settings.overlap_unit == "word" and whole.has_no_spaces()
     notes = [
         *(f"training text: {line}" for line in train.report.notes()),
         *(f"test: {line}" for line in test.report.notes()),
@@ -289,6 +287,26 @@ class _Matches:
         return [GroupOverlap(*row) for row in columns]
 
 
+def comparison_notes(settings: OverlapSettings, *, unspaced: bool, ngrams: int) -> Iterator[str]:
+    """Yield what is wrong with comparing this test in n-grams of this kind.
+
+    Args:
+        settings: of the comparison.
+        unspaced: True if words were compared where spaces do not separate them.
+        ngrams: number of n-grams in the test.
+
+    Example:
+        >>> list(comparison_notes(OverlapSettings(near=0), unspaced=False, ngrams=0))
+        ['no run of 13 words fits in the test: the search was for whole duplicates only']
+    """
+    if unspaced:
+        yield "most of the text has no spaces between words: --overlap-unit character compares it"
+    if not ngrams:
+        also = " and near ones" if settings.near else ""
+        run = f"{settings.shortest:,} {settings.overlap_unit}s"
+        yield f"no run of {run} fits in the test: the search was for whole duplicates{also} only"
+
+
 def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
     """Write the test text without contaminated segments and near duplicates.
 
@@ -311,9 +329,5 @@ def write_clean(overlap: Overlap, path: str | os.PathLike[str]) -> int:
     with writing(target) as file:
         for block in test.blocks():
             chosen = clean[block.first : block.first + len(block)]
-            if test.records:
-                texts = (block.text(i).decode() for i in np.flatnonzero(chosen).tolist())
-                file.write("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts).encode())
-            else:
-                file.write(block.data[np.repeat(chosen, block.ends - block.starts + 1)].tobytes())
+            file.write(block.as_lines(chosen, records=test.records))
     return int(clean.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,18 +16,6 @@ if TYPE_CHECKING:
 
 SHORT_SEGMENT = 20
 """Bytes below which a repeated segment does not count as contamination: texts of a kind share their short lines."""
-
-
-class RunParts(Protocol):
-    """The numbers of a run: `whole`, `clean` and `contaminated` are evaluations, None for a part without segments."""
-
-    @property
-    def whole(self) -> Any: ...  # noqa: D102
-    @property
-    def clean(self) -> Any: ...  # noqa: D102
-    @property
-    def contaminated(self) -> Any: ...  # noqa: D102
-    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -138,7 +126,7 @@ class Overlap:
         segment_contaminated, segment_duplicate, segment_near: bool [segments].
         segment_contaminated_bytes, segment_ngram_bytes: int64 [segments], each one's part of those figures.
         text: the test.
-        run: the numbers of a run on the clean segments and on the others, if a run was named.
+        run: the numbers of a run on the clean segments and on the others (`SplitEvaluation`), if a run was named; else None.
     """
 
     unit: str
@@ -178,7 +166,7 @@ class Overlap:
     segment_contaminated_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     segment_ngram_bytes: NDArray[np.int64] = field(repr=False, compare=False)
     text: WholeText = field(repr=False, compare=False)
-    run: RunParts | None = field(default=None, repr=False, compare=False)
+    run: Any = field(default=None, repr=False, compare=False)
 
     @property
     def long_contaminated_bytes(self) -> int:

@@ -16,6 +16,19 @@ from lmgauge.text.vocabulary import EOS
 
 SEPARATOR = EOS
 _EXCERPT = 300
+_LONG_WORD = 20
+_SHORT_WORD = 6
+# First and last code points of scripts that set no spaces between words: Thai and Lao, Myanmar, Khmer, kana, Han.
+_UNSPACED = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFF),
+)
 
 
 class WholeText:
@@ -112,6 +125,23 @@ class WholeText:
             if first < stop and begin < first + len(original.data):
                 pieces.append(original.data[max(begin - first, 0) : stop - first].tobytes())
         return b"".join(pieces).decode(errors="ignore") + ("…" if stop < end else "")
+
+    def has_no_spaces(self) -> bool:
+        """Return True if the pieces between white space are mostly phrases or sentences, not words.
+
+        That is where they are longer than 20 code points on average, or where they are longer than 6 and most code points
+        are of scripts that set no spaces between words (such text with spaces put in, as for segmentation, has words of
+        about 2 to 4).
+        """
+        words = int(np.count_nonzero(self.ids != SEPARATOR))
+        unspaced = characters = 0
+        for block in self.blocks():
+            codes = np.frombuffer(block.data.tobytes().decode(errors="ignore").encode("utf-32-le"), np.uint32)
+            codes = codes[codes > ord(" ")]
+            characters += len(codes)
+            codes = codes[codes >= _UNSPACED[0][0]]
+            unspaced += sum(int(np.count_nonzero((codes >= first) & (codes <= last))) for first, last in _UNSPACED)
+        return characters > _LONG_WORD * words or (characters > _SHORT_WORD * words and 2 * unspaced > characters)
 
     def token_segments(self) -> NDArray[np.int32]:
         """int32 [tokens]: the segment of each; of a separator, the one that begins there or the last."""

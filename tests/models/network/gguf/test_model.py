@@ -222,11 +222,12 @@ def test_later_text_changes_nothing(spm: tuple[Path, Twin]) -> None:
 
 
 def test_progress(spm: tuple[Path, Twin], lines: Path) -> None:
-    told: list[int] = []
+    calls: list[int] = []
     model = load(spm[0])
-    model.progress = told.append
+    model.progress = calls.append
     [batch] = score(model, Corpus.from_files([lines]))
-    assert told == batch.segment_events.tolist()
+    assert sum(calls) == int(batch.segment_events.sum())
+    assert len(calls) >= len(LINES)  # a segment in windows is several
 
 
 def test_fingerprints_are_of_file_and_policy(spm: tuple[Path, Twin], folder: Path) -> None:
@@ -283,7 +284,7 @@ def test_not_a_number(folder: Path, lines: Path) -> None:
     tensors["token_embd.weight"][vocabulary.tokens.index("é")] = np.nan
     write_gguf(folder / "nan.gguf", vocabulary, tensors)
     model = load(folder / "nan.gguf")
-    with pytest.raises(ModelFileError, match=r"nan\.gguf: gives NaN in segment 2; the file is damaged"):
+    with pytest.raises(ModelFileError, match=r"nan\.gguf: gives NaN in segment 3; the file is damaged"):
         score(model, Corpus.from_files([lines]))
     with pytest.raises(ModelFileError, match="gives NaN after some context"):
         model.log_distribution([BOS, model.vocabulary.id("é")])

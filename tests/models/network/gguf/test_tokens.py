@@ -47,14 +47,14 @@ def test_the_digest_is_of_all_that_the_tokenizer_depends_on(tmp_path: Path) -> N
     [
         (b"", "header is damaged"),
         (b"GGUF", "header is damaged"),
-        (b"GGUX" + bytes(30), "no GGUF file of version 2 or 3"),
-        (header({}, version=9), "no GGUF file of version 2 or 3"),
+        (b"GGUX" + bytes(30), "not a GGUF file of version 2 or 3"),
+        (header({}, version=9), "not a GGUF file of version 2 or 3"),
         (header({"a": "text"})[:-2], "header is damaged: a string reaches beyond its end"),
         (header({"a": [1.0, 2.0]})[:-1], "header is damaged: a list reaches beyond its end"),
         (header({"a": ["x", "y"]})[:-1], "header is damaged: a string reaches beyond its end"),
         (header({"a": 1})[:-8], "header is damaged"),
         (header({"a": 1}).replace(b"\x04\0\0\0\x01", b"\x63\0\0\0\x01"), "header is damaged"),
-        (header({})[:16] + b"\xff" * 8, "no GGUF file of version 2 or 3"),
+        (header({})[:16] + b"\xff" * 8, "not a GGUF file of version 2 or 3"),
     ],
 )
 def test_damaged_headers(content: bytes, words: str, tmp_path: Path) -> None:

@@ -335,7 +335,7 @@ def test_stored_tables_name_the_tokens(tmp_path: Path) -> None:
 
 
 def test_empty_blocks_are_batches_too() -> None:
-    empty = Segments(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64), 1, 0, None, "x", 1)
+    empty = Segments(np.zeros(0, np.uint8), np.zeros(0, np.int64), np.zeros(0, np.int64), "x", terminator=1)
     with ToyServer().running() as toy:
         model = load_completions(toy.url, ScoringOptions())
         [batch] = model.score([empty])

@@ -170,7 +170,7 @@ def test_what_tokenizers_do_leaves_nothing_out(pieces: list[str], text: str) -> 
             "tokens for only part of the prompt (1 of 5 visible characters)",
         ),
         (["x", "x", "x"], "The cat", "tokens of another text than the prompt ('x' for 'thecat')"),
-        (["the", "cat", "sat"], "The cat", "tokens that go on after the end of the prompt"),
+        (["the", "cat", "sat"], "The cat", "tokens that continue after the end of the prompt"),
     ],
 )
 def test_what_is_left_out(pieces: list[str], text: str, words: str) -> None:

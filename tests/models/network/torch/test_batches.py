@@ -94,5 +94,5 @@ def test_free_memory_where_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None
     def unknown(path: Path, encoding: str) -> str:
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(module.Path, "read_text", unknown)
+    monkeypatch.setattr(Path, "read_text", unknown)
     assert tokens_at_a_time(1 << 20, torch.device("cpu")) == int(0.6 * 1024)

@@ -182,7 +182,7 @@ def test_no_tokenizer_of_a_model_trained_here(tmp_path: Path, capsys: pytest.Cap
 def test_a_damaged_config(content: str, copy: Copy, capsys: pytest.CaptureFixture[str]) -> None:
     folder = copy()
     (folder / "config.json").write_text(content)
-    assert_refused(folder, "cannot be read|no JSON object|has no model_type", capsys)
+    assert_refused(folder, "cannot be read|not a JSON object|has no model_type", capsys)
 
 
 @pytest.mark.parametrize("kind", ["no-such-kind", "t5", "vit", ""])

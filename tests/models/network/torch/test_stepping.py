@@ -156,3 +156,12 @@ def test_nan_in_a_distribution_is_told(kind: str) -> None:
         model.lm_head.bias[3] = float("nan")
     with pytest.raises(ModelFileError, match="NaN"):
         step(np.arange(4))
+
+
+def test_older_code_in_a_model_folder_keeps_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders carry a copy of our code as it was when they were written: before the trait `takes_state`."""
+    model = made("gru")
+    monkeypatch.delattr(type(model).__mro__[1], "takes_state")
+    assert not hasattr(model, "takes_state")
+    assert SplitNetwork(model).recurrent
+    assert not SplitNetwork(made("gpt2")).recurrent

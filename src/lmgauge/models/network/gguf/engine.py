@@ -29,17 +29,17 @@ class GgufEngine:
     carries_state = False
     # What is shown at a time, and so the rounding, depends on nothing but the text.
     segment_by_segment = True
-    # Products of other shapes round in another order, and the activations of quantised layers are rounded to eight bits.
+    # Products of other shapes round in another order, and the activations of quantized layers are rounded to eight bits.
     tolerance = 2e-2
 
     def __init__(self, network: GgufNetwork, policy: ContextPolicy) -> None:
         self._network, self._policy = network, policy
         self.progress: Progress = lambda tokens: None
-        self._kept = np.zeros(0, np.int32)  # full parts of the context that the network holds, for log_distribution
+        self._held = np.zeros(0, np.int32)  # full parts of the context that the network holds, for log_distribution
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Compute with so many threads from now on.
+        """Compute with this number of threads from now on.
 
         Args:
             count: threads of the processor.
@@ -85,9 +85,9 @@ class GgufEngine:
     def _after(self, sequence: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return log-probabilities of what follows a context, float64 [rows of the output layer]."""
         network, full = self._network, (len(sequence) - 1) // _PART * _PART
-        kept = self._kept if network.holder is self else self._kept[:0]
-        shared = min(len(kept), full)
-        same = np.flatnonzero(kept[:shared] != sequence[:shared])
+        held = self._held if network.holder is self else self._held[:0]
+        shared = min(len(held), full)
+        same = np.flatnonzero(held[:shared] != sequence[:shared])
         shared = (int(same[0]) if len(same) else shared) // _PART * _PART
         if network.holder is not self or len(sequence) > network.room or not network.rewind(shared):
             shared = 0
@@ -95,10 +95,10 @@ class GgufEngine:
             network.holder = self
         for at in range(shared, full, _PART):
             network.logprob(sequence[at : at + _PART], sequence[:0])
-        self._kept = sequence[:full].copy()
+        self._held = sequence[:full].copy()
         return network.log_distribution(sequence[full:])
 
     def _gives_nan(self, where: str) -> ModelFileError:
         return ModelFileError(
-            f"{self._network.path}: gives NaN {where}; the file is damaged, or was quantised from weights that were"
+            f"{self._network.path}: gives NaN {where}; the file is damaged, or was quantized from weights that were"
         )

@@ -1,4 +1,4 @@
-"""Models in GGUF files, quantised or not, scored by llama.cpp on this machine."""
+"""Models in GGUF files, quantized or not, scored by llama.cpp on this machine."""
 
 from __future__ import annotations
 

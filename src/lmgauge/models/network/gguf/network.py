@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
+from lmgauge.models.network.engine import free_bytes
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -56,21 +57,11 @@ def _library() -> ModuleType:
     return module
 
 
-def free_bytes() -> int | None:
-    """Memory that programs may still take; None where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0][1]) << 10 if found else None
-
-
 def _last_words() -> str:
     """Return what the library said of the last failure."""
     lines = [line.partition(": ")[2] or line for line in _said]  # without the name of the function
-    found = [line for word in ("error", "fail") for line in lines if word in line.lower()]
-    return next(iter(found or lines[-1:]), "no reason given").removeprefix("error loading model: ")
+    complaints = [line for word in ("error", "fail") for line in lines if word in line.lower()]
+    return next(iter(complaints or lines[-1:]), "no reason given").removeprefix("error loading model: ")
 
 
 class GgufNetwork:
@@ -100,7 +91,7 @@ class GgufNetwork:
         self._threads = 1
         parameters = self._api.llama_model_default_params()
         parameters.n_gpu_layers = 0 if device == "cpu" else _ALL_LAYERS
-        # With quantised weights repacked for AMX it crashes: https://github.com/ggml-org/llama.cpp/issues/20824
+        # With quantized weights repacked for AMX it crashes: https://github.com/ggml-org/llama.cpp/issues/20824
         parameters.use_extra_bufts = b"AMX_INT8 = 1" not in self._api.llama_print_system_info()
         _said.clear()
         self._model = self._api.llama_model_load_from_file(str(path).encode(), parameters)
@@ -115,7 +106,7 @@ class GgufNetwork:
         self.architecture = architecture
 
     def setting(self, name: str) -> str | None:
-        """Return a value of the file's header as a string; None where it is missing or a list.
+        """Return a value of the file's header as a string of at most 4,095 bytes; None where it is missing or a list.
 
         Args:
             name: such as `general.name`.
@@ -126,9 +117,9 @@ class GgufNetwork:
 
     def token_id(self, which: str) -> int:
         """Return the id of the `bos` or `eos` token; -1 if there is none that is a token of its own."""
-        found = int(getattr(self._api, f"llama_vocab_{which}")(self._vocabulary))
+        token = int(getattr(self._api, f"llama_vocab_{which}")(self._vocabulary))
         # Where a file names none, the library falls back on an id that may be any word's.
-        return found if 0 <= found < self.size and self._attribute(found) & _CONTROL else -1
+        return token if 0 <= token < self.size and self._attribute(token) & _CONTROL else -1
 
     def unknown_id(self) -> int:
         """Return the id of the token for what is not in the vocabulary; -1 if there is none."""
@@ -144,8 +135,8 @@ class GgufNetwork:
 
     def strings(self) -> list[str]:
         """Return the vocabulary's own spelling of each token."""
-        found = (self._api.llama_vocab_get_text(self._vocabulary, token) for token in range(self.size))
-        return [(text or b"").decode("utf-8", "replace") for text in found]
+        texts = (self._api.llama_vocab_get_text(self._vocabulary, token) for token in range(self.size))
+        return [(text or b"").decode("utf-8", "replace") for text in texts]
 
     def scores(self) -> NDArray[np.float32]:
         """Return float32 [size], what some tokenizers order their merges by."""
@@ -153,7 +144,11 @@ class GgufNetwork:
         return np.fromiter(values, np.float32, self.size)
 
     def piece(self, token: int) -> bytes:
-        """Return what a token adds to a text."""
+        """Return the bytes that a token adds to a text.
+
+        Args:
+            token: id, from 0 to `size - 1`.
+        """
         room = 64
         while True:
             buffer = ctypes.create_string_buffer(room)
@@ -177,17 +172,20 @@ class GgufNetwork:
             room = -count
 
     def set_threads(self, threads: int) -> None:
-        """Compute with so many threads; no result depends on it.
+        """Compute with this number of threads; no result depends on it.
 
         Args:
-            threads: of the processor.
+            threads: of the processor; tokens are computed one after another.
         """
         self._threads = threads
         if self._context is not None:
             self._api.llama_set_n_threads(self._context, threads, threads)
 
     def begin(self, length: int) -> None:
-        """Forget the context, and make room for one of so many tokens.
+        """Forget the context, and make room for one of this length.
+
+        Args:
+            length: tokens of the context.
 
         Raises:
             UsageError: not enough memory.
@@ -198,7 +196,11 @@ class GgufNetwork:
             self._api.llama_memory_clear(self._api.llama_get_memory(self._context), True)
 
     def rewind(self, length: int) -> bool:
-        """Forget all but the first so many tokens of the context; False if the network cannot."""
+        """Forget all but the first tokens of the context; return False if the network cannot.
+
+        Args:
+            length: tokens to keep.
+        """
         memory = self._api.llama_get_memory(self._context)
         return bool(self._api.llama_memory_seq_rm(memory, 0, length, -1))
 
@@ -215,7 +217,7 @@ class GgufNetwork:
         Raises:
             ModelFileError: llama.cpp fails to compute.
         """
-        found = np.empty(len(targets))
+        logprob = np.empty(len(targets))
         done = 0
         for begin in range(0, len(shown), self._at_a_time):
             part = shown[begin : begin + self._at_a_time]
@@ -223,10 +225,10 @@ class GgufNetwork:
             logits = self._decode(part, asked)
             if asked:
                 chosen = logits[np.arange(asked), targets[done : done + asked]]
-                found[done : done + asked] = chosen - _log_sum_exp(logits)
+                logprob[done : done + asked] = chosen - _log_sum_exp(logits)
                 done += asked
         # The log-sum-exp of rounded terms may fall a little below its largest.
-        return np.minimum(found, 0.0)
+        return np.minimum(logprob, 0.0)
 
     def log_distribution(self, shown: NDArray[np.int32]) -> NDArray[np.float64]:
         """Show the next tokens of the context and return the log-probabilities of all that may follow.
@@ -243,8 +245,8 @@ class GgufNetwork:
         for begin in range(0, len(shown), self._at_a_time):
             part = shown[begin : begin + self._at_a_time]
             logits = self._decode(part, 1).astype(np.float64)
-        found: NDArray[np.float64] = (logits - _log_sum_exp(logits)[:, None])[0]
-        return found
+        logprob: NDArray[np.float64] = (logits - _log_sum_exp(logits)[:, None])[0]
+        return logprob
 
     def close(self) -> None:
         """Free the memory of context and network."""
@@ -264,7 +266,7 @@ class GgufNetwork:
         return max(_FEWEST_TOKENS, min(_MOST_TOKENS, _LOGIT_BYTES // (4 * self.size)))
 
     def _open(self, length: int) -> None:
-        """Open a context with room for so many tokens and some more, up to what the network was trained for."""
+        """Open a context with room for this number of tokens and some more, up to what the network was trained for."""
         if self._context is not None:
             self._api.llama_free(self._context)
             self._context = None
@@ -321,5 +323,5 @@ def _log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Return float64 [n]: exponentials in the dtype of the logits [n, size], sums in float64."""
     largest = logits.max(axis=1, keepdims=True)
     sums = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
-    found: NDArray[np.float64] = largest[:, 0].astype(np.float64) + np.log(sums)
-    return found
+    totals: NDArray[np.float64] = largest[:, 0].astype(np.float64) + np.log(sums)
+    return totals

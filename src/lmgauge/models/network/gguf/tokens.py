@@ -55,8 +55,15 @@ class GgufTokenizer:
         self._adds_space = self._spelled(network.tokenize(b"a")) == b" a"
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`."""
-        found: list[list[int]] = []
+        """Return the tokens of `segments`.
+
+        Args:
+            segments: n segments of text.
+
+        Returns:
+            Tokens with their byte spans, segment after segment.
+        """
+        by_segment: list[list[int]] = []
         spans: list[int] = []
         lossy = np.zeros(len(segments), bool)
         for i in range(len(segments)):
@@ -66,13 +73,17 @@ class GgufTokenizer:
             ends = place(pieces, text)
             lossy[i] = ends is None
             spans += approximate(pieces, text) if ends is None else ends
-            found.append(tokens)
-        ids = np.array([token for tokens in found for token in tokens], np.int64)
-        counts = np.array([len(tokens) for tokens in found], np.int64)
+            by_segment.append(tokens)
+        ids = np.array([token for tokens in by_segment for token in tokens], np.int64)
+        counts = np.array([len(tokens) for tokens in by_segment], np.int64)
         return Tokens(self._strings, self._bounds[ids], self._bounds[ids + 1], counts, np.array(spans, np.int64), lossy)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are."""
+        """Return the text that tokens stand for, without the space set before it; unknown strings stand as they are.
+
+        Args:
+            tokens: n strings of the vocabulary.
+        """
         known = [self._ids.get(token, NO_ID) for token in tokens]
         parts = [token.encode() if i == NO_ID else self._piece(i) for token, i in zip(tokens, known, strict=True)]
         whole = b"".join(parts)
@@ -95,10 +106,10 @@ class GgufTokenizer:
         return b"".join(map(self._piece, tokens))
 
     def _piece(self, token: int) -> bytes:
-        found = self._pieces.get(token)
-        if found is None:
-            found = self._pieces[token] = self._network.piece(token)
-        return found
+        piece = self._pieces.get(token)
+        if piece is None:
+            piece = self._pieces[token] = self._network.piece(token)
+        return piece
 
     def __repr__(self) -> str:
         return f"GgufTokenizer({self.name!r})"
@@ -106,6 +117,9 @@ class GgufTokenizer:
 
 def gguf_tokens(network: GgufNetwork) -> TokenMap:
     """Return tokens and ids of a GGUF file.
+
+    Args:
+        network: the opened file.
 
     Raises:
         ModelFileError: the header is damaged, or the file has no vocabulary.
@@ -153,6 +167,9 @@ def distinct_names(strings: Sequence[str]) -> list[str]:
 def tokenizer_digest(path: Path) -> str:
     """Return SHA-256 over all settings of a GGUF file's header that its tokenizer depends on, as hexadecimal digits.
 
+    Args:
+        path: the file, of which only the bytes of the header are read.
+
     Raises:
         ModelFileError: the header is damaged, or of a version that is not known.
     """
@@ -169,7 +186,7 @@ def _settings(path: Path) -> Iterator[tuple[bytes, bytes]]:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             magic, version, _, count = _HEAD.unpack_from(data, 0)
             if magic != MAGIC or version not in _VERSIONS or count > _MOST_SETTINGS:
-                raise ModelFileError(f"{path}: not a GGUF file of version 2 or 3, or damaged")
+                raise ValueError("not a GGUF file of version 2 or 3, or damaged")
             at = _HEAD.size
             for _ in range(count):
                 end = _after_string(data, at)

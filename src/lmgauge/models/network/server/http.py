@@ -57,7 +57,7 @@ class Endpoint:
 
     Args:
         url: such as `http://127.0.0.1:8000/v1`; what follows a `#` names a model.
-        pause: waits so many seconds.
+        pause: waits this number of seconds.
 
     Attributes:
         url: without what follows the `#`.
@@ -106,7 +106,7 @@ class Endpoint:
         return key, variable
 
     def get(self, path: str) -> dict[str, Any]:
-        """Return the reply to a GET, a JSON object.
+        """Return the reply to a GET, a JSON object of at most 2^28 bytes.
 
         Args:
             path: what follows the address, such as `/models`.
@@ -118,6 +118,10 @@ class Endpoint:
 
     def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
         """Return the reply to a POST of a JSON object.
+
+        Args:
+            path: what follows the address, such as `/completions`.
+            content: the JSON object to send, in bytes of UTF-8.
 
         Raises:
             ServerError: no server there, it refuses, stays busy, or does not answer with a JSON object.
@@ -198,10 +202,10 @@ class Endpoint:
             connection.close()
             raise
         with self._lock:
-            kept = self._closed == closed and not response.will_close and len(reply) <= _LARGEST_REPLY
-            if kept:
+            reusable = self._closed == closed and not response.will_close and len(reply) <= _LARGEST_REPLY
+            if reusable:
                 self._idle.append(connection)
-        if not kept:
+        if not reusable:
             connection.close()
         if len(reply) > _LARGEST_REPLY:
             raise ServerError(f"{self.url}: answers with over {_LARGEST_REPLY >> 20} MiB; is this a completions server?")
@@ -220,12 +224,12 @@ class Endpoint:
         if status // 100 != 2:
             raise ServerError(f"{self.url}: HTTP {status}: {words or 'no reason given'}", status, words)
         try:
-            found = json.loads(reply)
+            content = json.loads(reply)
         except (ValueError, RecursionError) as error:
             raise ServerError(f"{self.url}: does not answer with JSON; is /v1 missing? It says: {words}") from error
-        if not isinstance(found, dict):
+        if not isinstance(content, dict):
             raise ServerError(f"{self.url}: answers with JSON that is not an object; is this a completions server?")
-        return found
+        return content
 
     def _words(self, reply: bytes) -> str:
         """Return what a reply says for people: the message of the usual error objects, else its beginning."""
@@ -291,7 +295,7 @@ def _one_line(text: str) -> str:
 
 
 def _set_timeout(connected: socket.socket | None) -> None:
-    """Computing takes longer than being reached."""
+    """Allow a reply more time than a connection."""
     if connected is not None:
         connected.settimeout(_READ_SECONDS)
 

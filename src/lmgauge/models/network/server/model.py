@@ -62,6 +62,9 @@ class UnknownVocabulary(Vocabulary):
     def token(self, token_id: int) -> str:
         """Refuse.
 
+        Args:
+            token_id: of any token.
+
         Raises:
             UsageError: always.
         """
@@ -107,13 +110,24 @@ class ServerTokenizer:
     def tokenize(self, segments: Segments) -> Tokens:
         """Refuse.
 
+        Args:
+            segments: text that only the server can cut into tokens.
+
         Raises:
             UsageError: always.
         """
         raise UsageError("a server keeps its tokenizer to itself; name the model itself: -m FOLDER or -m FILE.gguf")
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the strings in a row, as the server shows them."""
+        """Return the strings in a row, as the server shows them.
+
+        Args:
+            tokens: n token strings.
+
+        Example:
+            >>> ServerTokenizer("abcdef").detokenize(["a", " b"])
+            'a b'
+        """
         return "".join(tokens)
 
     def settings(self) -> dict[str, object]:
@@ -121,7 +135,7 @@ class ServerTokenizer:
         return {"name": self.name}
 
     def files(self) -> dict[str, bytes]:
-        """No files."""
+        """Return no files."""
         return {}
 
 
@@ -159,14 +173,14 @@ class CompletionsModel(ScoresStrings):
     @property
     def notes(self) -> list[str]:
         """Sentences about the text scored last: why its bits are a bound."""
-        found = []
+        notes = []
         if self._altered:
-            found.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
+            notes.append(f"{self.label}: the tokens show the text with changes in {_segments(self._altered)}")
         if self._special:
             names = ", ".join(sorted(set(self._special))[:_MOST_NAMES])
             where = f"names of special tokens ({names}) stand in {_segments(len(self._special))}"
-            found.append(f"{self.label}: {where}; the server may read them as those tokens")
-        return found
+            notes.append(f"{self.label}: {where}; the server may read them as those tokens")
+        return notes
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order.
@@ -210,6 +224,9 @@ class CompletionsModel(ScoresStrings):
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Refuse: a few likely tokens and their log-probabilities are not a distribution.
 
+        Args:
+            context_ids: uint32 [n].
+
         Raises:
             UsageError: always.
         """
@@ -238,25 +255,25 @@ class CompletionsModel(ScoresStrings):
         if not source:
             return _Scored([], np.zeros(0), np.zeros(0, np.int64), False)
         try:
-            found = self.server.locate(source.decode())
+            located = self.server.locate(source.decode())
         except ServerError as error:
             too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
             hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
             raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
         # The first token's bytes go to the event after it.
-        first = int(found.logprob[:1] == [None])
+        first = int(located.logprob[:1] == [None])
         if first and self.context_policy.first == "bos":
             raise ServerError(
                 f"{block.source}, line {block.line(i)}: the server gives no log-probability for the first token; leave out "
                 "--first-token, or set a text before each segment with --bos"
             )
-        ends = np.minimum(np.array(found.ends[first:], np.int64), length)
+        ends = np.minimum(np.array(located.ends[first:], np.int64), length)
         ends[-1:] = length
-        strings = [_shown(piece) for piece in found.pieces[first:]]
+        strings = [_shown(piece) for piece in located.pieces[first:]]
         # Servers read the name of a special token in the text as that token, not as the text it is.
         special = next(filter(_SPECIAL.fullmatch, strings), "")
-        bound = bool(first) or not found.exact or bool(special)
-        return _Scored(strings, np.array(found.logprob[first:], np.float64), ends, bound, not found.exact, special)
+        bound = bool(first) or not located.exact or bool(special)
+        return _Scored(strings, np.array(located.logprob[first:], np.float64), ends, bound, not located.exact, special)
 
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
@@ -314,8 +331,8 @@ def load_completions(url: str, options: ScoringOptions) -> CompletionsModel:
     endpoint = Endpoint(url)
     try:
         server = Server.connect(endpoint, options.bos or "")
-        found = server.locate("The quick brown fox")
-        scored: FirstToken = "unscored" if found.logprob[:1] == [None] else "bos"
+        located = server.locate("The quick brown fox")
+        scored: FirstToken = "unscored" if located.logprob[:1] == [None] else "bos"
         if options.first_token not in (None, scored):
             does = "scores no first token" if scored == "unscored" else "scores the first token after its BOS token"
             raise UsageError(

@@ -73,8 +73,16 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
 def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
     """Return the tokens of a prompt from vLLM's `prompt_logprobs: 0`; None if the reply has none.
 
+    Args:
+        reply: a parsed completions reply.
+
     Raises:
         ServerError: as `read_echo` does.
+
+    Example:
+        >>> second = {"17": {"decoded_token": " b", "logprob": -1.5}}
+        >>> read_prompt_logprobs({"choices": [{"prompt_logprobs": [None, second]}]}).logprob
+        [None, -1.5]
     """
     logprobs = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
     if not isinstance(logprobs, list) or not logprobs:
@@ -105,10 +113,10 @@ def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _list(logprobs: object, name: str) -> list[Any]:
-    found = logprobs.get(name) if isinstance(logprobs, Mapping) else None
-    if not isinstance(found, list):
+    values = logprobs.get(name) if isinstance(logprobs, Mapping) else None
+    if not isinstance(values, list):
         raise _strange(f"logprobs without {name}")
-    return found
+    return values
 
 
 def _content(entries: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
@@ -123,11 +131,11 @@ def _content(entries: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         try:
             pieces.append(bytes(own) if isinstance(own, list) and own else entry.get("token"))
         except (ValueError, TypeError) as error:
-            raise _strange("an entry of logprobs.content has bytes that are none") from error
+            raise _strange("an entry of logprobs.content has bytes that are not numbers from 0 to 255") from error
         values.append(entry.get("logprob"))
         listed = entry.get("top_logprobs")
-        found = [top.get("logprob") for top in listed if isinstance(top, Mapping)] if isinstance(listed, list) else []
-        tops.append(dict(enumerate(found)))
+        numbers = [top.get("logprob") for top in listed if isinstance(top, Mapping)] if isinstance(listed, list) else []
+        tops.append(dict(enumerate(numbers)))
     return pieces, values, tops
 
 
@@ -136,12 +144,12 @@ def _number(value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise _strange(f"{repr(value)[:_SHOWN]} stands where a log-probability should")
-    found = _float(value)
-    if math.isnan(found):
+    logprob = _float(value)
+    if math.isnan(logprob):
         raise ServerError("gives NaN for a log-probability; the model is damaged, or its precision too low")
-    if found > _ROUNDING:
-        raise ServerError(f"gives {found} for a log-probability, which cannot be above 0")
-    return -math.inf if found <= _LOWEST else min(found, 0.0)
+    if logprob > _ROUNDING:
+        raise ServerError(f"gives {logprob} for a log-probability, which cannot be above 0")
+    return -math.inf if logprob <= _LOWEST else min(logprob, 0.0)
 
 
 def _float(value: int | float) -> float:

@@ -49,10 +49,17 @@ class Located:
     added: int
 
     def after(self, before: int) -> Located:
-        """Return the tokens after so many bytes.
+        """Return the tokens after the first bytes.
+
+        Args:
+            before: bytes to leave out.
 
         Raises:
             ServerError: a token lies on both sides.
+
+        Example:
+            >>> Located(["a", " b"], [None, -1.0], [1, 3], True, 0).after(1).ends
+            [2]
         """
         if not before:
             return self
@@ -85,6 +92,10 @@ class Server:
     def connect(cls, endpoint: Endpoint, before: str = "") -> Server:
         """Find the model, how to ask for scores, and that they are what they should be.
 
+        Args:
+            endpoint: where the server is.
+            before: text that is set before each text, in front of its first token.
+
         Raises:
             ServerError: not reachable, no such model, no scores of prompts, or wrong ones.
             UsageError: there are several models and none is named.
@@ -97,25 +108,31 @@ class Server:
     def tokens(self, text: str) -> PromptTokens:
         """Return the tokens of a text that is not empty, with whatever the server adds.
 
+        Args:
+            text: not empty.
+
         Raises:
             ServerError: the server refuses, or its answer has no scores.
         """
         request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0}
         if self.asking == "echo":
-            found = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
+            prompt = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
         else:
-            found = read_prompt_logprobs(self.endpoint.post("/completions", request | {"prompt_logprobs": 0}))
-        if found is None:
+            prompt = read_prompt_logprobs(self.endpoint.post("/completions", request | {"prompt_logprobs": 0}))
+        if prompt is None:
             raise ServerError(
                 f"{self.endpoint.url}: answers without log-probabilities; start the server so that it gives them "
                 f"(llama-cpp-python: --logits_all true). {_NEEDED}"
             )
-        if found.echoes and len(found.pieces) <= _ADDED < len(text):
+        if prompt.echoes and len(prompt.pieces) <= _ADDED < len(text):
             raise ServerError(f"{self.endpoint.url}: answers without the tokens of the prompt; {_NEEDED}")
-        return found
+        return prompt
 
     def locate(self, text: str) -> Located:
         """Return the tokens of a text that is not empty, and where they are in it.
+
+        Args:
+            text: not empty.
 
         Raises:
             ServerError: as `tokens` does; or the tokenizer joins the text with what is set before it.
@@ -148,7 +165,7 @@ class Server:
         raise refusal
 
     def _check_places(self) -> None:
-        """That a token's log-probability is of that token: the last tokens of two texts have the same alternatives.
+        """Check that a token's log-probability is of that token: the last tokens of two texts have the same alternatives.
 
         Raises:
             ServerError: they do not, so that scores are of some other place.
@@ -168,9 +185,9 @@ class Server:
     def _last_place(self, text: str) -> tuple[list[Piece], Piece, float] | None:
         """Return the tokens before the last of a text, the last, and the log-probability of the likeliest one there."""
         tokens = self.tokens(self.before + text)
-        found = locate(tokens, text.encode(), self.before.encode())
-        last = found.added + 1
-        if not found.exact or last > len(tokens.pieces):
+        located = locate(tokens, text.encode(), self.before.encode())
+        last = located.added + 1
+        if not located.exact or last > len(tokens.pieces):
             return None
         best = tokens.best[-last]
         return None if best is None else (tokens.pieces[:-last], tokens.pieces[-last], best)
@@ -187,25 +204,30 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
     Raises:
         ServerError: a token is partly before the text and partly in it, one after the first has no log-probability, or the
             tokens do not show all of the text.
+
+    Example:
+        >>> reply = PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=1, echoes=True)
+        >>> locate(reply, b"a b").ends
+        [1, 3]
     """
     # A first token without a score that is not text of the segment is the model's BOS token.
     firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)
-    for added in _added_first(tokens):
-        last = len(tokens.pieces) - added
+    for extra in _added_first(tokens):
+        last = len(tokens.pieces) - extra
         # Servers that take what is set before the text for a special token may not show it.
         for source in (before + text, text) if before else (text,):
             for first in firsts:
                 ends = place(tokens.pieces[first:last], source)
                 if ends is not None:
-                    found = Located(tokens.pieces[first:last], tokens.logprob[first:last], ends, True, added)
-                    return _checked(found.after(len(source) - len(text)))
+                    located = Located(tokens.pieces[first:last], tokens.logprob[first:last], ends, True, extra)
+                    return _checked(located.after(len(source) - len(text)))
     return _checked(_nearly(tokens, text, before))
 
 
 def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
     """Return the same where the tokens do not give the text back, but show all of it as a tokenizer may alter it."""
-    added = _added_first(tokens)[0]
-    last = len(tokens.pieces) - added
+    extra = _added_first(tokens)[0]
+    last = len(tokens.pieces) - extra
     first = int(tokens.logprob[:1] == [None] and _stands_alone(tokens.pieces[0], before + text))
     if before:
         tried = range(first, min(last, first + len(before) + 2))
@@ -219,7 +241,7 @@ def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
             f"the server's reply has {wrong}; does the server cut long prompts, or leave tokens out? Cut the text into "
             "shorter segments, or score the model itself: -m FOLDER or -m FILE.gguf"
         )
-    return Located(pieces, tokens.logprob[first:last], approximate(pieces, text), False, added)
+    return Located(pieces, tokens.logprob[first:last], approximate(pieces, text), False, extra)
 
 
 def _joined() -> ServerError:
@@ -231,20 +253,20 @@ def _stands_alone(piece: Piece, text: bytes) -> bool:
     return bool(shown.strip()) and not text.lstrip().startswith(shown.strip())
 
 
-def _checked(found: Located) -> Located:
-    if None in found.logprob[1:]:
-        place_ = found.logprob.index(None, 1)
-        raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(found.pieces[place_]))}")
-    return found
+def _checked(located: Located) -> Located:
+    if None in located.logprob[1:]:
+        place_ = located.logprob.index(None, 1)
+        raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(located.pieces[place_]))}")
+    return located
 
 
 def _added_first(tokens: PromptTokens) -> Sequence[int]:
     """Return how many tokens at the end the server may have added, what it says itself first."""
     if not tokens.echoes:
         return (0,)
-    added = _ADDED if tokens.generated is None else tokens.generated
+    extra = _ADDED if tokens.generated is None else tokens.generated
     # Some continue until a character is whole, and some do not show the last.
-    tried = dict.fromkeys((added, max(0, added - 1), *range(_MOST_ADDED + 1)))
+    tried = dict.fromkeys((extra, max(0, extra - 1), *range(_MOST_ADDED + 1)))
     return [count for count in tried if count <= len(tokens.pieces)]
 
 

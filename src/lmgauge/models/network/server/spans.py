@@ -64,14 +64,23 @@ def _without_first_space(pieces: Sequence[Piece]) -> list[list[Piece]]:
 
 
 def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
-    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling."""
+    """Return about where in a text the tokens of a tokenizer that alters it end: `place` without its promise, yet tiling.
+
+    Args:
+        pieces: the tokens.
+        text: the text, UTF-8 bytes.
+
+    Example:
+        >>> approximate(["the", "cat"], b"a cat.")
+        [0, 6]
+    """
     at, ends = 0, []
     for piece in pieces:
         for candidate in _spellings(piece):
             shown = candidate.strip()
-            found = text.find(shown, at, at + len(shown) + _LOOKAHEAD) if shown else -1
-            if found >= 0:
-                at = found + len(shown)
+            begin = text.find(shown, at, at + len(shown) + _LOOKAHEAD) if shown else -1
+            if begin >= 0:
+                at = begin + len(shown)
                 break
         ends.append(at)
     if ends:
@@ -117,8 +126,8 @@ def _left_out(
             unknown |= any(spellings)
             hiding += not any(spellings)
             continue
-        found = [(whole.find(s, at, at + len(s) + _LOOKAHEAD), len(s)) for s in spellings if s]
-        begin, length = min((place for place in found if place[0] >= 0), default=(-1, 0))
+        matches = [(whole.find(s, at, at + len(s) + _LOOKAHEAD), len(s)) for s in spellings if s]
+        begin, length = min((place for place in matches if place[0] >= 0), default=(-1, 0))
         if begin < 0:
             if at == len(whole):
                 return "tokens that continue after the end of the prompt"
@@ -151,7 +160,7 @@ def _folded(text: str) -> str:
 
 
 def _may_hide(folded: Sequence[tuple[str, bool]], tokens: int) -> bool:
-    """Return True if so many tokens that show nothing can stand for some characters: parts of ones that are not ASCII."""
+    """Return True if tokens that show nothing can stand for some characters: parts of ones that are not ASCII."""
     return len(folded) <= _MOST_HIDDEN * tokens and not any(is_ascii for _, is_ascii in folded)
 
 
@@ -189,13 +198,13 @@ class _Walk:
             if part is None:
                 self._hide(1)
                 continue
-            found = self._find(part)
-            if found is None:
+            span = self._find(part)
+            if span is None:
                 return False
-            self._close(found[0])
+            self._close(span[0])
             if i == 0 and self.ends:
-                self.ends[-1] = found[0]  # what the token before hid at its end
-            self._at, self._hidden, self._most = found[1], self._none, _MOST_CUT
+                self.ends[-1] = span[0]  # what the token before hid at its end
+            self._at, self._hidden, self._most = span[1], self._none, _MOST_CUT
         if not parts:
             self._hide(self._least)
         if not parts or parts[-1] is None:
@@ -217,12 +226,12 @@ class _Walk:
         return fits
 
     def _hide(self, least: int) -> None:
-        """A token, or a part of one, that shows nothing of so many bytes at least."""
+        """Note a token, or a part of one, that shows nothing of at least this number of bytes."""
         self._hidden = (self._hidden or 0) + least
         self._most += _MOST_HIDDEN
 
     def _close(self, begin: int) -> None:
-        """Ends the tokens that hid the bytes before `begin`."""
+        """End the tokens that hid the bytes before `begin`."""
         count, hidden = self._open, begin - self._at
         bytewise = hidden == count
         self.ends += [self._at + i + 1 if bytewise else begin for i in range(count)]
@@ -257,7 +266,7 @@ class _Walk:
 
 
 def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
-    """What a token shows, in its possible spellings, and what it hides (None); nothing for a token shown as nothing."""
+    """Return what a token shows, in its possible spellings, and what it hides (None); [] for a token shown as nothing."""
     if isinstance(piece, bytes) or not _NO_TEXT.search(piece):
         return [_spellings(piece)] if isinstance(piece, bytes) or piece else []
     parts: list[tuple[bytes, ...] | None] = []
@@ -274,25 +283,25 @@ def _spellings(piece: Piece) -> tuple[bytes, ...]:
     """Return bytes that a token string may stand for, the likeliest first."""
     if isinstance(piece, bytes):
         return (piece,)
-    found = [piece.encode("utf-8", "replace")]
+    spellings = [piece.encode("utf-8", "replace")]
     if piece.startswith(_ESCAPES_FOLLOW) and _ESCAPED.search(piece):
         shown = re.split(_ESCAPED, piece.removeprefix(_ESCAPES_FOLLOW))  # text and hexadecimal digits by turns
-        found.append(b"".join(bytes.fromhex(part) if i % 2 else part.encode() for i, part in enumerate(shown)))
+        spellings.append(b"".join(bytes.fromhex(part) if i % 2 else part.encode() for i, part in enumerate(shown)))
     byte = _BYTE_TOKEN.fullmatch(piece)
     if byte:
-        found.append(bytes.fromhex(byte[1]))
+        spellings.append(bytes.fromhex(byte[1]))
     if _SENTENCEPIECE_SPACE in piece:
-        found.append(piece.replace(_SENTENCEPIECE_SPACE, " ").encode())
+        spellings.append(piece.replace(_SENTENCEPIECE_SPACE, " ").encode())
     if all(character in _BYTE_LEVEL for character in piece):
-        found.append(bytes(_BYTE_LEVEL[character] for character in piece))
-    return tuple(dict.fromkeys(found))
+        spellings.append(bytes(_BYTE_LEVEL[character] for character in piece))
+    return tuple(dict.fromkeys(spellings))
 
 
 def _byte_level_alphabet() -> dict[str, int]:
-    """The characters that byte-level vocabularies write bytes with (Radford et al. 2019); printable ones are their own."""
-    kept = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    others = [value for value in range(256) if value not in kept]
-    return {chr(value): value for value in kept} | {chr(256 + i): value for i, value in enumerate(others)}
+    """Return the characters that stand for bytes in byte-level vocabularies (Radford et al. 2019)."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [value for value in range(256) if value not in printable]
+    return {chr(value): value for value in printable} | {chr(256 + i): value for i, value in enumerate(others)}
 
 
 _BYTE_LEVEL = _byte_level_alphabet()

@@ -156,7 +156,11 @@ class _Base(PreTrainedModel):
         return embeddings
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another table of word vectors in."""
+        """Replace the table of word vectors.
+
+        Args:
+            value: weights [vocabulary, width].
+        """
         getattr(self, self.base_model_prefix, self).embed_tokens = value
 
 
@@ -179,7 +183,21 @@ class FeedForwardModel(_Base):
         PreTrainedModel.post_init(self)
 
     def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
-        """Return vectors [batch, time, width] for ids [batch, time], and the last ids as state."""
+        """Return vectors [batch, time, width] for the ids, and the last ids as state.
+
+        Args:
+            input_ids: int64 [batch, time].
+            state: what the window before returned; None at the beginning.
+            ignored: what other architectures take.
+
+        Raises:
+            IndexError: an id is outside the vocabulary.
+
+        Example:
+            >>> sizes = {"vocab_size": 5, "embedding_size": 2, "hidden_size": 4}
+            >>> FeedForwardModel(FeedForwardConfig(order=3, **sizes))(torch.tensor([[3, 4]])).last_hidden_state.shape
+            torch.Size([1, 2, 4])
+        """
         batch, time = input_ids.shape
         if state is None:
             state = (input_ids.new_full((batch, self.context_size), self.config.bos_token_id),)
@@ -213,7 +231,21 @@ class RecurrentModel(_Base):
         PreTrainedModel.post_init(self)
 
     def forward(self, input_ids: Tensor, state: State | None = None, **ignored: Any) -> BaseOutput:
-        """Return vectors [batch, time, width] for ids [batch, time], and the state after the last of them."""
+        """Return vectors [batch, time, width] for the ids, and the state after the last of them.
+
+        Args:
+            input_ids: int64 [batch, time].
+            state: what the window before returned; None at the beginning.
+            ignored: what other architectures take.
+
+        Raises:
+            IndexError: an id is outside the vocabulary.
+
+        Example:
+            >>> sizes = {"vocab_size": 5, "embedding_size": 2, "hidden_size": 4}
+            >>> RecurrentModel(RecurrentConfig(**sizes))(torch.tensor([[3, 4]])).last_hidden_state.shape
+            torch.Size([1, 2, 4])
+        """
         vectors = self.dropout(self.embed_tokens(input_ids))
         if self.config.cell == "rnn" and self.config.nonlinearity == "sigmoid":
             outputs, final = self._sigmoid_layers(vectors, state)
@@ -269,7 +301,11 @@ class _CausalModel(_Base, GenerationMixin):
         return head
 
     def set_output_embeddings(self, value: nn.Linear) -> None:
-        """Put another output layer in."""
+        """Replace the output layer.
+
+        Args:
+            value: weights [vocabulary, width].
+        """
         self.lm_head = value
 
     def forward(
@@ -312,7 +348,14 @@ class _CausalModel(_Base, GenerationMixin):
     def prepare_inputs_for_generation(
         self, input_ids: Tensor, *rest: Any, attention_mask: Tensor | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Return what `forward` needs for the next word: all ids at first, then the last one and the state."""
+        """Return what `forward` needs for the next word: all ids at first, then the last one and the state.
+
+        Args:
+            input_ids: int64 [batch, time].
+            rest: not used.
+            attention_mask: [batch, time].
+            options: `state`, what the window before returned.
+        """
         state = options.get("state")
         inputs = input_ids if state is None else input_ids[:, -1:]
         return {"input_ids": inputs, "attention_mask": attention_mask, "state": state}

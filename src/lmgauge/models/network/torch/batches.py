@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmgauge.models.network.engine import Job
+from lmgauge.models.network.engine import Job, free_bytes
 
 # More does not make a processor faster: its products are at full speed, and less stays in its caches.
 _CPU_TOKENS = 2048
@@ -76,6 +75,13 @@ def join(jobs: Sequence[Job], chosen: list[int]) -> Batch:
     Args:
         jobs: windows of tokens to score.
         chosen: their numbers, at least one.
+
+    Returns:
+        The batch, ids padded at the right.
+
+    Example:
+        >>> join([Job(np.arange(3), np.arange(2), 0), Job(np.arange(2), np.arange(2), 1)], [0, 1]).ids.tolist()
+        [[0, 1, 2], [0, 1, 1]]
     """
     length = max(len(jobs[number].ids) for number in chosen)
     ids = np.zeros((len(chosen), length), np.int64)
@@ -93,8 +99,12 @@ def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
     """Return how many tokens fit into the memory that is free now.
 
     Args:
-        bytes_a_token: what computing one token takes.
         device: where.
+        bytes_a_token: memory in bytes that computing one token takes.
+
+    Example:
+        >>> tokens_at_a_time(1, torch.device("cpu"))
+        2048
     """
     fitting = int(_SHARE_OF_FREE_MEMORY * _free_bytes(device)) // max(1, bytes_a_token)
     return max(1, min(fitting, _GPU_TOKENS if device.type == "cuda" else _CPU_TOKENS))
@@ -103,8 +113,4 @@ def tokens_at_a_time(bytes_a_token: int, device: torch.device) -> int:
 def _free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")) << 10
-    except (OSError, ValueError, StopIteration):
-        return _FALLBACK_FREE_BYTES  # another system
+    return free_bytes() or _FALLBACK_FREE_BYTES

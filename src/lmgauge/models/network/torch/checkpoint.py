@@ -109,7 +109,7 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """Return the dtype that is asked for; `auto` is bfloat16 on a GPU and float32 elsewhere.
+    """Return the dtype that is asked for; `auto` is bfloat16 (16 bits) on a GPU and float32 elsewhere.
 
     Args:
         name: auto, float32 or bfloat16.
@@ -125,10 +125,14 @@ def choose_dtype(name: str, device: torch.device) -> torch.dtype:
 
 
 def positions_of(network: PreTrainedModel) -> int | None:
-    """Return how many tokens a network has positions for; None if it has no limit."""
+    """Return how many tokens a network has positions for; None if it has no limit.
+
+    Args:
+        network: of the transformers library.
+    """
     config = network.config.get_text_config()
-    found = (getattr(config, name, None) for name in _POSITIONS)
-    return next((int(n) for n in found if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
+    limits = (getattr(config, name, None) for name in _POSITIONS)
+    return next((int(n) for n in limits if isinstance(n, int) and 0 < n < _NO_LIMIT), None)
 
 
 def _hub_answers() -> bool:
@@ -212,7 +216,16 @@ def _tokens(source: str, folder: Path | None, options: ScoringOptions, *, only_l
 
 @contextlib.contextmanager
 def telling(source: str, folder: Path | None) -> Iterator[None]:
-    """Yield what the library raises, in words for people."""
+    """Turn what the library raises into words for people.
+
+    Args:
+        source: what is loaded, for messages.
+        folder: where from; None for a name on a hub.
+
+    Raises:
+        ModelFileError: in the place of any error of the library.
+        UnknownKindError: the library does not know the kind of network.
+    """
     try:
         yield
     except (ModelFileError, UsageError):
@@ -274,6 +287,10 @@ def read_scoring(folder: Path) -> dict[str, Any]:
 
     Raises:
         ModelFileError: the file is damaged.
+
+    Example:
+        >>> read_scoring(Path("nothing/here"))
+        {}
     """
     file = folder / SCORING_FILE
     if not file.is_file():
@@ -290,6 +307,11 @@ def described(network: Any) -> str:
 
     Args:
         network: of the transformers library.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> described(SimpleNamespace(config=SimpleNamespace(model_type="gpt2")))
+        'gpt2'
     """
     config = network.config
     training = getattr(config, "lmgauge", None)

@@ -55,7 +55,7 @@ class TorchEngine:
 
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
-        """Let torch use so many threads inside the `with` block, and as many as before afterwards.
+        """Let torch use this number of threads inside the `with` block, and as many as before afterwards.
 
         Args:
             count: threads of the processor.
@@ -142,9 +142,9 @@ class TorchEngine:
         ids, rows, targets = (
             torch.from_numpy(values).to(self.split.device) for values in (batch.ids, batch.rows, batch.targets)
         )
-        found: NDArray[np.float64] = self.split.log_probabilities(ids, rows, targets).cpu().numpy()
+        logprob: NDArray[np.float64] = self.split.log_probabilities(ids, rows, targets).cpu().numpy()
         # The log-sum-exp of rounded terms may fall a little below its largest.
-        return np.minimum(found, 0.0)
+        return np.minimum(logprob, 0.0)
 
     def _of_halves(self, jobs: Sequence[Job], batch: Batch) -> list[tuple[int, NDArray[np.float64]]]:
         """Return the batch in two halves, and all later ones no larger than these."""
@@ -176,13 +176,13 @@ class TorchEngine:
 @torch.inference_mode()
 def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
     """Return the name of the first module whose output has a NaN; "(output)" if none has."""
-    found: list[str] = []
+    broken: list[str] = []
 
     def watch(name: str) -> Callable[..., None]:
         def hook(module: torch.nn.Module, inputs: Any, output: Any) -> None:
             value = output[0] if isinstance(output, tuple) else output
-            if not found and isinstance(value, torch.Tensor) and value.is_floating_point() and bool(value.isnan().any()):
-                found.append(name)
+            if not broken and isinstance(value, torch.Tensor) and value.is_floating_point() and bool(value.isnan().any()):
+                broken.append(name)
 
         return hook
 
@@ -192,7 +192,7 @@ def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
     finally:
         for handle in handles:
             handle.remove()
-    return found[0] if found else "(output)"
+    return broken[0] if broken else "(output)"
 
 
 def _bytes_a_token(network: SplitNetwork) -> int:

@@ -1,4 +1,4 @@
-"""Scores that are kept as soon as they are known, so that a killed run need not begin anew."""
+"""Scores that are kept as soon as they are known, so that a killed run need not start anew."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Journal:
         self.taken = 0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            kept = path.read_bytes() if path.exists() else b""
-            self._known, whole = _read(kept)
+            content = path.read_bytes() if path.exists() else b""
+            self._known, whole = _read(content)
             self.scores = sum(map(len, self._known.values()))
-            self._file: BinaryIO = path.open("r+b" if kept else "wb")
+            self._file: BinaryIO = path.open("r+b" if content else "wb")
             self._file.truncate(whole)
             self._file.seek(whole)
         except OSError as error:
@@ -53,11 +53,11 @@ class Journal:
         Args:
             job: what would be scored.
         """
-        found = self._known.get(self._key(job))
-        if found is None or len(found) != len(job.targets):
+        entry = self._known.get(self._key(job))
+        if entry is None or len(entry) != len(job.targets):
             return None
-        self.taken += len(found)
-        return found
+        self.taken += len(entry)
+        return entry
 
     def put(self, job: Job, logprob: NDArray[np.float64]) -> None:
         """Write the scores of a job.

@@ -126,7 +126,7 @@ class NeuralModel(NetworkModel):
         """Write scores into a file as soon as they are known, and take from it what is known already.
 
         Args:
-            path: the file.
+            path: the file, to which the scores of each job are added in bytes.
 
         Returns:
             The file; None for a stream that a recurrent state runs through, whose parts cannot be had apart.
@@ -140,7 +140,11 @@ class NeuralModel(NetworkModel):
         return self.engine.journal
 
     def with_reserved(self, reserved: ReservedPolicy) -> NeuralModel:
-        """Return the same model with another meaning of reserved tokens in the text."""
+        """Return the same model with another meaning of reserved tokens in the text.
+
+        Args:
+            reserved: refuse, escape or unk: the meaning of a special token spelled out in the text.
+        """
         if not self.tokens.trained_here:
             return self
         tokens = self.tokens.with_reserved(reserved)
@@ -196,6 +200,10 @@ def _is_copy(folder: Path) -> bool:
 
 def load_neural(source: str | Path, options: ScoringOptions | None = None) -> NeuralModel:
     """Load any causal network of the `transformers` library, from a folder or by its name on a hub.
+
+    Args:
+        source: a folder, or a name on a hub such as `gpt2`.
+        options: how to score; the defaults if None.
 
     Raises:
         ModelFileError: not there, incomplete, damaged, or not of a kind that predicts the next token.

@@ -25,6 +25,10 @@ def unchanged(logits: Tensor) -> Tensor:
 
     Args:
         logits: float32 [n, vocabulary].
+
+    Example:
+        >>> unchanged(torch.ones(1, 2)).tolist()
+        [[1.0, 1.0]]
     """
     return logits
 
@@ -44,7 +48,18 @@ class OutputLayer:
     adjust: Callable[[Tensor], Tensor] = unchanged
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Return all logits, float32 [n, vocabulary], of hidden states [n, hidden]; for few states."""
+        """Return all logits, float32 [n, vocabulary].
+
+        Args:
+            hidden: [n, hidden], few states.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
+
+        Example:
+            >>> OutputLayer(torch.eye(2)).logits(torch.tensor([[1.0, 2.0]])).tolist()
+            [[1.0, 2.0]]
+        """
         return self._adjusted(hidden.float() @ self.weight.float().T, slice(None))
 
     def log_probabilities(self, hidden: Tensor, targets: Tensor) -> Tensor:
@@ -56,6 +71,14 @@ class OutputLayer:
 
         Returns:
             float64 [n]: the target's logit less the log-sum-exp of all, both from float32.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
+
+        Example:
+            >>> layer = OutputLayer(torch.zeros(4, 2))
+            >>> round(float(layer.log_probabilities(torch.ones(1, 2), torch.tensor([3])).exp()), 6)
+            0.25
         """
         rows, columns = _CPU_TILE if hidden.device.type == "cpu" else _GPU_TILE
         with _products_as_exact_as(self.weight.dtype):
@@ -73,7 +96,7 @@ class OutputLayer:
         return self._target_logits(hidden, targets).double() - (largest.double() + total.log())
 
     def _sums(self, hidden: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-        """A shift (float32 [n]) and the sum of exponentials of logits less it (float64 [n]), not finite if that overflows.
+        """Return a shift, float32 [n], and the sum of exponentials of logits less it, float64 [n], inf or NaN on overflow.
 
         The shift is the largest logit of the first tile: the others are most often as large, and looking for theirs would
         cost a pass over memory for each. Where it is small, nothing is subtracted at all, which spares another.
@@ -130,11 +153,11 @@ class OutputLayer:
 
     def _target_logits(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """Return float32 [n], each target's logit."""
-        found = (hidden.float() * self.weight[targets].float()).sum(1)
+        logits = (hidden.float() * self.weight[targets].float()).sum(1)
         if self.bias is not None:
-            found += self.bias[targets]
+            logits += self.bias[targets]
         # A column of its own: what adjusts logits takes [n, vocabulary].
-        return self.adjust(found[:, None])[:, 0]
+        return self.adjust(logits[:, None])[:, 0]
 
 
 @contextmanager

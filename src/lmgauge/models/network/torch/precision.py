@@ -22,6 +22,9 @@ def in_bfloat16(compute: Callable[[], T], device: torch.device) -> T | None:
     Args:
         compute: does in bfloat16 what is to follow, on a small scale.
         device: where it computes. A GPU is taken at its word.
+
+    Raises:
+        RuntimeError: the computation fails on a GPU, or for lack of memory.
     """
     if device.type == "cpu" and not has_bfloat16_products():
         return None

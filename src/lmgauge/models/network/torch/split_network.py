@@ -49,7 +49,9 @@ class SplitNetwork:
         with self.ready():
             self._refuse_what_sees_later_tokens()
             self.output = self._probe()
-            self.recurrent = bool(getattr(network, "takes_state", False))
+            # Model folders may carry older code of ours, without this trait; --trust-remote-code runs it.
+            ours = str(network.config.model_type).startswith("lmgauge_")
+            self.recurrent = bool(getattr(network, "takes_state", ours))
             self.caches = not self.recurrent and self._keeps_keys_and_values()
 
     @contextmanager
@@ -80,8 +82,8 @@ class SplitNetwork:
 
         if getattr(self.network, "_is_stateful", False):
             return False
-        found = self._base(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device), use_cache=True)
-        return isinstance(getattr(found, "past_key_values", None), DynamicCache)
+        output = self._base(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device), use_cache=True)
+        return isinstance(getattr(output, "past_key_values", None), DynamicCache)
 
     def _probed_ids(self) -> Tensor:
         count = min(_PROBED_TOKENS, positions_of(self.network) or _PROBED_TOKENS)
@@ -89,7 +91,7 @@ class SplitNetwork:
 
     @torch.inference_mode()
     def _refuse_what_sees_later_tokens(self) -> None:
-        """Some networks load as causal ones and are not, such as BERT: their figures would not be perplexities."""
+        """Refuse networks that load as causal ones and are not, such as BERT: their figures would not be perplexities."""
         ids = self._probed_ids()
         other, half = ids.clone(), ids.shape[1] // 2
         other[:, half:] = ids[:, : ids.shape[1] - half]
@@ -124,6 +126,9 @@ class SplitNetwork:
 
         Returns:
             [batch, length, hidden], in the network's dtype.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
@@ -138,6 +143,9 @@ class SplitNetwork:
 
         Returns:
             float64 [n].
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
         if self.output is not None:
             states = self.states(ids)
@@ -146,7 +154,7 @@ class SplitNetwork:
         return _of_logits(logits.reshape(-1, logits.shape[-1])[rows], targets)
 
     def carried(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return log-probabilities of what follows each id of a recurrent network that goes on from a state.
+        """Return log-probabilities of what follows each id of a recurrent network that continues from a state.
 
         Args:
             ids: int64 [n].
@@ -155,11 +163,14 @@ class SplitNetwork:
 
         Returns:
             float64 [n], nats, and the state after the last id.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
         """
-        found = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
+        output = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
         if self.output is not None:
-            return self.output.log_probabilities(found.last_hidden_state[0], targets), found.state
-        return _of_logits(found.logits[0], targets), found.state
+            return self.output.log_probabilities(output.last_hidden_state[0], targets), output.state
+        return _of_logits(output.logits[0], targets), output.state
 
 
 def _of_logits(logits: Tensor, targets: Tensor) -> Tensor:
@@ -179,12 +190,12 @@ def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype)
         return [lambda logits: logits.mul_(scales[0])]
     if isinstance(scales[1], int | float):
         return [lambda logits: logits.div_(scales[1])]
-    found: list[Callable[[Tensor], Tensor]] = [unchanged]
+    adjustments: list[Callable[[Tensor], Tensor]] = [unchanged]
     if plain.shape == wanted.shape and plain.dtype == dtype and bool(plain.abs().max() > 0):
         scale = float((wanted * plain).sum() / (plain * plain).sum())
         if abs(scale - 1) > _SCALES_TOLD_APART:
-            found.append(lambda logits: logits.mul_(scale))
-    return found
+            adjustments.append(lambda logits: logits.mul_(scale))
+    return adjustments
 
 
 def _close(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:

@@ -23,7 +23,7 @@ class Stepper:
     def __init__(self, network: SplitNetwork) -> None:
         self._network = network
         self._ids = np.zeros(0, np.int64)
-        self._kept: Any = None
+        self._memory: Any = None
         self._latest: NDArray[np.float64] | None = None
 
     @torch.inference_mode()
@@ -37,33 +37,33 @@ class Stepper:
             float64 [rows of the output layer]; sums to one in float64, from float32 logits.
         """
         known = len(self._ids)
-        extends = self._kept is not None and len(ids) > known and np.array_equal(ids[:known], self._ids)
+        extends = self._memory is not None and len(ids) > known and np.array_equal(ids[:known], self._ids)
         if self._latest is not None and len(ids) == known and np.array_equal(ids, self._ids):
             return self._latest
         new = torch.from_numpy(np.ascontiguousarray(ids[known:] if extends else ids))[None].to(self._network.device)
-        # What is kept may be changed in place: if this does not come to its end, nothing is kept.
-        kept, self._kept, self._latest = self._kept if extends else None, None, None
+        # Memory may be changed in place: if the computation stops half-way, none is left to reuse.
+        memory, self._memory, self._latest = self._memory if extends else None, None, None
         with self._network.ready():
-            logits, kept = self._logits(new, kept)
-        found: NDArray[np.float64] = torch.log_softmax(logits.double(), 0).cpu().numpy()
-        if np.isnan(found).any():
+            logits, memory = self._logits(new, memory)
+        logprob: NDArray[np.float64] = torch.log_softmax(logits.double(), 0).cpu().numpy()
+        if np.isnan(logprob).any():
             raise ModelFileError(
                 "the network gives NaN after a context; the weights are damaged, or the dtype is too narrow"
             )
-        self._ids, self._kept, self._latest = ids.copy(), kept, found
-        return found
+        self._ids, self._memory, self._latest = ids.copy(), memory, logprob
+        return logprob
 
-    def _logits(self, new: Tensor, kept: Any) -> tuple[Tensor, Any]:
+    def _logits(self, new: Tensor, memory: Any) -> tuple[Tensor, Any]:
         network, output = self._network.network, self._network.output
         called = network if output is None else network.base_model
         if self._network.recurrent:
-            found = called(input_ids=new, state=kept)
-            kept = found.state
+            result = called(input_ids=new, state=memory)
+            memory = result.state
         elif self._network.caches:
-            found = called(input_ids=new, past_key_values=kept, use_cache=True)
-            kept = found.past_key_values
+            result = called(input_ids=new, past_key_values=memory, use_cache=True)
+            memory = result.past_key_values
         else:
-            found, kept = called(input_ids=new, use_cache=False), None
+            result, memory = called(input_ids=new, use_cache=False), None
         if output is None:
-            return found.logits[0, -1].float(), kept
-        return output.logits(found.last_hidden_state[0, -1:])[0], kept
+            return result.logits[0, -1].float(), memory
+        return output.logits(result.last_hidden_state[0, -1:])[0], memory

@@ -1,15 +1,15 @@
-"""Segments of a test text that are nearly segments of a training text: MinHash proposes pairs, exact counting decides.
+"""Segments of a test text that are segments of a training text, byte for byte or nearly.
 
-Two segments are near duplicates if their sets of shingles (n-grams within the segment) have a Jaccard index
-|A & B| / |A | B| of at least t: Broder (1997), "On the resemblance and containment of documents". It implies that at least
-the share t of the shingles of either is found in the other, and therefore in the other text: a count that is cheap and
-leaves out nearly all segments before any is hashed.
+Near ones are proposed by MinHash and decided by exact counting. Two segments are near duplicates if their sets of shingles
+(n-grams within the segment) have a Jaccard index |A & B| / |A | B| of at least t: Broder (1997), "On the
+resemblance and containment of documents". It implies that at least the share t of the shingles of either is in the other,
+and therefore in the other text: a count that is cheap and leaves out nearly all segments before any is hashed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,9 @@ from lmgauge.errors import MissingExtraError
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.common_runs import SuffixIndex, Windows
 from lmgauge.text.overlap.token_stream import EncodedBlock, StreamEncoder
+from lmgauge.text.overlap.whole_text import WholeText
+from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import EOS
-
-if TYPE_CHECKING:
-    from lmgauge.text.overlap.whole_text import WholeText
 
 SHINGLE = {"word": 5, "character": 10}
 """Tokens of a shingle, by unit; shorter segments are not compared."""
@@ -37,6 +36,59 @@ _BATCH_SEGMENTS = 20_000
 _BATCH_BYTES = 1 << 26
 _ROUNDING = 1e-9
 _NOTHING = np.zeros(0, np.uint8)
+
+
+class WholeDuplicates:
+    """Looks up training segments among those of a test that have a token: by hash, then byte by byte.
+
+    Attributes:
+        matches: bool [test segments], those that the training text has, as far as it was read.
+    """
+
+    def __init__(self, test: WholeText) -> None:
+        self._test = test
+        self.matches = np.zeros(len(test), bool)
+        hashes = np.concatenate([hash_segments(text) for text in test.compared_blocks()])
+        segments = np.flatnonzero(~test.blank())
+        self._segments = segments[np.argsort(hashes[segments], kind="stable")]
+        self._hashes = hashes[self._segments]
+
+    def candidates(self, text: Segments) -> NDArray[np.int64]:
+        """Return which segments of a block have the hash of a test segment; may run in several threads."""
+        hashes = hash_segments(text)
+        if not len(self._hashes):
+            return np.zeros(0, np.int64)
+        places = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        return np.flatnonzero(self._hashes[places] == hashes)
+
+    def add(self, text: Segments, candidates: NDArray[np.int64]) -> None:
+        """Mark the test segments that are equal to one of the candidates of a block; blocks come in order."""
+        if not len(candidates):
+            return
+        hashes = hash_segments(text)[candidates]
+        firsts = np.searchsorted(self._hashes, hashes)
+        ends = np.searchsorted(self._hashes, hashes, side="right")
+        for i, first, end in zip(candidates.tolist(), firsts.tolist(), ends.tolist(), strict=True):
+            for segment in self._segments[first:end][~self.matches[self._segments[first:end]]].tolist():
+                if self._test.compared(segment) == text.text(i):
+                    self.matches[segment] = True
+
+
+def hash_segments(text: Segments) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of the bytes of each segment, terminators excluded, uint64 [segments].
+
+    Args:
+        text: the segments.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> hashes = hash_segments(next(iter(Corpus.from_strings(["the cat", "sat", "the cat"]))))
+        >>> len(set(hashes.tolist()))
+        2
+    """
+    hashes = np.empty(len(text), np.uint64)
+    _native.hash_segments(text.data, text.starts, text.ends, hashes)
+    return hashes
 
 
 @dataclass(frozen=True)
