@@ -89,7 +89,7 @@ _READING = (
         default="text",
         show_default=True,
         metavar="NAME",
-        help="Field of JSONL, column of TSV (name or number) or Parquet.",
+        help="Field or column (name or number) that holds the text of a record.",
     ),
     click.option(
         "--ref-field",
