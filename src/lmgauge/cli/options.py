@@ -92,9 +92,7 @@ def refuse_field(*corpora: Corpus | None) -> None:
     """
     sources = [source for corpus in corpora if corpus is not None for source in corpus.sources]
     if all(source.format == "text" for source in sources):
-        refuse_given(
-            ("field",), "names a field of records, and the text is plain; leave it out, or add --format"
-        )
+        refuse_given(("field",), "names a field of records, and the text is plain; leave it out, or add --format")
 
 
 # -- how models score ---------------------------------------------------------------------------------------------------
