@@ -59,8 +59,7 @@ def split(
     from lmgauge.api.split import split as run
     from lmgauge.report.blocks import Text
 
-    given = options_given()
-    by = by or next((label for label in SPLIT_BY if label in given), None)
+    by = by or next((name for name in SPLIT_BY if name in options_given()), None)
     done = run(read_texts(texts, reading), output, fractions=fractions, seed=seed, by=by)
     for note in done.notes:
         say(f"note: {note}", err=True)

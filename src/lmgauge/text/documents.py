@@ -178,7 +178,11 @@ class Corpus:
             block_bytes: about how many bytes to hold at a time.
 
         Raises:
-            UsageError: `texts` is a single string.
+            UsageError: `texts` is a single string, or an option is out of range.
+
+        Example:
+            >>> [block.text(0) for block in Corpus.from_strings(["the cat sat"])]
+            [b'the cat sat']
         """
         if isinstance(texts, (str, bytes)):
             raise UsageError("texts is one string: give a list of strings, or a path to from_files")

@@ -199,11 +199,9 @@ def _standard_input() -> BufferedReader:
 def _decompressed(stream: BufferedReader, source: Source, chunk_bytes: int) -> Iterator[bytes]:
     if source.compression and not stream.peek(1):  # every format has a header, so nothing at all is a cut-off file
         raise EOFError
-    if source.compression == ".zst":
-        yield from _gather(_zstd_pieces(stream, source), chunk_bytes)
-        return
-    if source.compression in (".bz2", ".xz"):
-        yield from _gather(_stream_pieces(stream, source), chunk_bytes)
+    if source.compression in (".zst", ".bz2", ".xz"):
+        pieces = _zstd_pieces if source.compression == ".zst" else _stream_pieces
+        yield from _gather(pieces(stream, source), chunk_bytes)
         return
     opened: BinaryIO = stream
     if source.compression == ".gz":
