@@ -1,6 +1,6 @@
-"""What a short command costs, process start to end: a small evaluation, `--help`, and the bare import.
+"""What a short command costs, from start to end of the process: a small evaluation, `--help`, and the bare import.
 
-The model has about a million n-grams, the text 1 MB; files are in the page cache. Commands take turns, medians count.
+The model has about a million n-grams, the text 1 MB; files are in the page cache. Commands take turns; medians are printed.
 
     python benchmarks/cold_start.py --runs 11
 """

@@ -55,10 +55,14 @@ def parser(text: str, *, runs: int) -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(
         description=text, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    options.add_argument("--runs", type=int, default=runs, help=f"repetitions, interleaved; medians count ({runs})")
-    options.add_argument("--kenlm", type=Path, metavar="FOLDER", help="folder of lmplz, build_binary and query (PATH)")
-    options.add_argument("--lmgauge", type=Path, metavar="PROGRAM", help="the lmgauge to measure (this Python's)")
-    options.add_argument("--work", type=Path, metavar="FOLDER", help="where models are written (the cache folder)")
+    options.add_argument("--runs", type=int, default=runs, help=f"repetitions, by turns; medians are printed ({runs})")
+    options.add_argument(
+        "--kenlm", type=Path, metavar="FOLDER", help="folder of lmplz, build_binary and query (default: PATH)"
+    )
+    options.add_argument(
+        "--lmgauge", type=Path, metavar="PROGRAM", help="the lmgauge command to measure (default: of this Python)"
+    )
+    options.add_argument("--work", type=Path, metavar="FOLDER", help="where models are written (default: the cache folder)")
     return options
 
 

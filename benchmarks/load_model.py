@@ -1,4 +1,4 @@
-"""Loading a saved model: seconds from the call to a model that answers, beside KenLM's of the same model.
+"""Loading a saved model: seconds from the call to a model that answers, compared with KenLM for the same model.
 
 Each load has a process of its own, files in the page cache; only the call is timed (Python and its libraries are in
 already), then the same call with one question asked. KenLM is timed as its package loads: the memory map filled first.

@@ -1,4 +1,4 @@
-"""Test text inside training text: 1.5 million words against 38 million, beside sets of tuples in plain Python.
+"""Test text inside training text: 1.5 million words against 38 million, compared with sets of tuples in plain Python.
 
 The peer counts the test's 13-grams that occur in the training text, and nothing else; lmgauge also finds the longest runs,
 their places, whole and near duplicates. Both counts must agree, or nothing is printed. Files are in the page cache.

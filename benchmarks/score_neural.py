@@ -1,4 +1,4 @@
-"""Text scored by a causal Transformer: lmgauge beside lm-evaluation-harness and two well-known loops, one thread each.
+"""Text scored by a causal Transformer by lmgauge, lm-evaluation-harness and two well-known loops, one thread each.
 
 The network has random weights: 6 layers, 512 wide, GPT-2's kind, a byte-level vocabulary of 50 thousand trained here. Each
 run has a process of its own; loading is excluded, tokenizing is not, and what counts is CPU seconds, which other work on the

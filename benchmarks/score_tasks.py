@@ -1,4 +1,4 @@
-"""BLEU, chrF, TER and WER beside sacreBLEU and jiwer, on real translations and transcripts, with identical results.
+"""BLEU, chrF, TER and WER compared with sacreBLEU and jiwer, on real translations and transcripts, with identical results.
 
 Each measurement has a process of its own, which reads the texts first; what is timed is the call: tokenization, counting,
 score. Both programs get lists of strings and one thread; seconds are the processor's. Every score, interval and count of
@@ -221,7 +221,7 @@ def _repeated(path: Path, target: Path) -> Path:
 
 def main() -> int:
     options = harness.parser(__doc__ or "", runs=3)
-    options.add_argument("--only", metavar="TEXT", help="measure only what has this in its name")
+    options.add_argument("--only", metavar="TEXT", help="measure only rows with this text in their name")
     arguments = options.parse_args()
     program = harness.lmgauge_program(arguments.lmgauge)
     harness.print_machine(program)

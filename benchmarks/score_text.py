@@ -1,6 +1,6 @@
 """Held-out text scored by saved models: `lmgauge` against KenLM's `query` and against the `kenlm` package.
 
-Load is excluded by a slope: each program scores the text once and COPIES times over, as a file of that many copies, and
+Loading is excluded by a slope: each program scores the text once and COPIES times over, as a file of that many copies, and
 its rate is the tokens between the two divided by the seconds between them. Whole processes are timed; the two Python
 interfaces are timed inside a process of their own that has loaded the model. Tokens are words and sentence ends.
 
@@ -259,11 +259,15 @@ def main() -> int:
     options.add_argument("--order", type=int, action="append", metavar="N", help="may be repeated (3 and 5)")
     options.add_argument("--train", type=Path, metavar="FILE", help="training text (classic-books)")
     options.add_argument("--test", type=Path, metavar="FILE", help="held-out text (classic-books)")
-    options.add_argument("--copies", type=int, default=8, help="how often over the long text holds the held-out one (8)")
+    options.add_argument("--copies", type=int, default=8, help="copies of the held-out text in the long one (8)")
     options.add_argument("--line-words", type=int, nargs="+", metavar="N", help="cut both texts into lines of N words")
     options.add_argument("--train-words", type=int, nargs="+", metavar="M", help="train on the first M million words")
     options.add_argument(
-        "--min-count", type=int, nargs="+", metavar="N", help="rarer words of the training text become one, in both"
+        "--min-count",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="replace words rarer than N in the training text by one, in both texts",
     )
     arguments = options.parse_args()
     if arguments.copies < 2:

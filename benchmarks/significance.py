@@ -1,9 +1,9 @@
-"""Significance from 100,000 paired segments: sign flips drawn 10,000 times and an interval, beside NumPy and SciPy.
+"""Significance from 100,000 paired segments: sign flips drawn 10,000 times and an interval, compared with NumPy and SciPy.
 
 Each run has a process of its own; only the call is timed. The interval is lmgauge's jackknife and slow waves, which draw
 nothing, and the bootstrap of the others. NumPy draws and counts in batches, as one would write it; SciPy's
-`permutation_test` and `bootstrap` get the same batches. All three must find the same interval and p-value, up to the chance
-in their random numbers, or nothing is printed. SciPy works with fewer resamples and is counted up.
+`permutation_test` and `bootstrap` get the same batches. All three must give the same interval and p-value, up to the chance
+in their random numbers, or nothing is printed. SciPy works with fewer resamples and its time is scaled up.
 
     python benchmarks/significance.py --runs 3
 """

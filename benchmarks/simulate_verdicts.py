@@ -4,11 +4,11 @@ Two trigram models are trained on disjoint documents and score others, once: the
 ratio is the truth. Each draw takes documents with replacement and each copy counts as a document of its own, so documents
 are independent and the truth is known. lmgauge's own functions then test the difference and make the interval, in three
 ways: the documents are known; they are unknown, one long text in reading order; every line is taken as independent.
-Beside them are other methods that could have been chosen.
+Other methods that could have been chosen are measured too.
 
 * **centered**: false alarms at 5 %; the truth is subtracted from the difference.
 * **swapped**: false alarms at 5 %; a coin per document decides whose nats are whose.
-* **missed**: intervals at 95 % of the nats per event of one model that do not hold the population's value.
+* **missed**: intervals at 95 % of the nats per event of one model that do not contain the value of the population.
 
     python benchmarks/simulate_verdicts.py
 

@@ -108,8 +108,8 @@ class Trainer:
 def main() -> int:
     options = harness.parser(__doc__ or "", runs=3)
     options.add_argument("--order", type=int, action="append", metavar="N", help="may be repeated (3 and 5)")
-    options.add_argument("--train", type=Path, metavar="FILE", help="plain text, a sentence a line (classic-books)")
-    options.add_argument("--train-words", type=int, default=0, metavar="M", help="the first M million words of it (all)")
+    options.add_argument("--train", type=Path, metavar="FILE", help="plain text, a sentence per line (classic-books)")
+    options.add_argument("--train-words", type=int, default=0, metavar="M", help="train on the first M million words (all)")
     options.add_argument("--threads", type=int, help="threads of lmgauge (all cores)")
     arguments = options.parse_args()
 
