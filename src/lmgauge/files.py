@@ -97,18 +97,21 @@ def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` when the block ends well, and not at all when it does not.
 
-    A link stays, and what it names is written; a pipe or a device is written to as the block goes.
+    A link stays, and what it names is written; a pipe or a device is written to as the block goes on.
+
+    Args:
+        path: of the file; its bytes are what the block writes.
 
     Raises:
         OutputError: the file cannot be written.
     """
-    given = Path(path)
-    with _explained(given, []):
-        if given.exists() and not given.is_file():
-            with given.open("wb") as file:
+    named = Path(path)
+    with _explained(named, []):
+        if named.exists() and not named.is_file():
+            with named.open("wb") as file:
                 yield file
             return
-        target = _destination(given)
+        target = _destination(named)
         with _temporary(target, folder=False) as temporary:
             with temporary.open("wb") as file:
                 yield file
@@ -128,12 +131,12 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
         InputError: something else is in the way.
         OutputError: the folder cannot be written.
     """
-    given = Path(path)
+    named = Path(path)
     temporaries: list[Path] = []
-    with _explained(given, temporaries):
-        target = _destination(given)
+    with _explained(named, temporaries):
+        target = _destination(named)
         if target.exists() and not (target.is_dir() and (not any(target.iterdir()) or is_ours(target))):
-            raise InputError(f"{given}: exists and was not written by lmgauge as such a folder; choose another name")
+            raise InputError(f"{named}: exists and was not written by lmgauge as such a folder; choose another name")
         with making_parents(target), _temporary(target, folder=True) as temporary:
             temporaries.append(temporary)
             yield temporary
@@ -144,17 +147,17 @@ def writing_directory(path: str | os.PathLike[str], *, is_ours: Callable[[Path],
                 os.replace(temporary, target)
 
 
-def _destination(given: Path) -> Path:
+def _destination(named: Path) -> Path:
     """Return where a path leads: a link is followed, so that what is written does not take the link's own place.
 
     Raises:
         OutputError: the link leads nowhere.
     """
-    if not given.is_symlink():
-        return given
-    if not given.exists():
-        raise OutputError(f"{given}: is a link to {os.readlink(given)}, which does not exist; remove the link, or make that")
-    return Path(os.path.realpath(given))
+    if not named.is_symlink():
+        return named
+    if not named.exists():
+        raise OutputError(f"{named}: is a link to {os.readlink(named)}, which does not exist; remove the link, or make that")
+    return Path(os.path.realpath(named))
 
 
 @contextmanager

@@ -354,7 +354,7 @@ def _checked(numerators: ArrayLike, denominators: ArrayLike) -> tuple[Floats, Fl
     return upper, lower
 
 
-# Above so many degrees of freedom the normal curve is as good: p-values near 0.05 agree within 0.002.
+# Above this many degrees of freedom the normal curve is as good: p-values near 0.05 agree within 0.002.
 _NORMAL_FROM = 200
 
 

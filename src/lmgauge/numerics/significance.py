@@ -1,6 +1,6 @@
 """Is a difference real: tests of paired units, and their adjustment where several are made.
 
-Two models that scored the same text differ by so many nats in each unit: each document, where documents are known. Under the
+Two models that scored the same text differ by some nats in each unit: each document, where documents are known. Under the
 hypothesis that neither is better the sign of each difference is as good as tossed: the sign-flip permutation test counts how
 often tossed signs give a sum as far from zero (Fisher 1935; Good 2005, "Permutation, Parametric and Bootstrap Tests of
 Hypotheses", section 3.7). Systems whose score is not a sum, such as BLEU, are swapped instead, unit by unit, or resampled
@@ -22,7 +22,7 @@ from lmgauge.threads import run_ranges, thread_count
 
 # Units times resamples up to which signs are tossed: some seconds. Above, the normal curve says the same.
 _MOST_DRAWS = 4_000_000_000
-# Up to so many units all assignments of signs are counted, which is less work than tossing 10,000 times.
+# Up to this many units all assignments of signs are counted, which is less work than tossing 10,000 times.
 _ALL_SIGNS = 16
 # A tossed sum that equals the observed one may differ from it by the rounding of its additions.
 _ROUNDING = 1e-12
@@ -147,7 +147,7 @@ def swapped_p_value(first: Floats, second: Floats) -> float:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted for so many tests (Holm 1979): the chance of any false alarm stays below what each now says.
+    """Return p-values adjusted for the number of tests (Holm 1979): each is the chance of any false alarm at that level.
 
     Args:
         p_values: [tests]; None where there is no test, which stays None.

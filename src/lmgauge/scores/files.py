@@ -126,10 +126,10 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 
     try:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
-        found = json.loads(stored)
+        metadata = json.loads(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
-    return found if isinstance(found, dict) else {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _is_json(path: Path) -> bool:
