@@ -34,7 +34,7 @@ class Source:
 
     Attributes:
         path: as given by the user, "-" for standard input.
-        format: "text", "jsonl", "tsv" or "parquet".
+        format: one of `choices.FORMATS`.
         compression: ".gz", ".bz2", ".xz", ".zst" or "".
         label: short name, unique among the files of a corpus.
         one_shot: whether it can be read only once (standard input, a pipe).
@@ -59,7 +59,7 @@ def find_sources(
 
     Args:
         paths: one path or several; "-" is standard input; a path with `*`, `?` or `[` that names no file is a glob.
-        format: "text", "jsonl", "tsv" or "parquet" for all of them; None decides by the name of each.
+        format: one of `choices.FORMATS` for all of them; None decides by the name of each.
 
     Returns:
         The sources, each with a short name that no other has.
