@@ -111,7 +111,7 @@ def shared_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:
     """Return the policy of models that score together: a stream if any of them runs on, with what all have in common.
 
     Args:
-        policies: one of each model, at least one.
+        policies: [models], at least one.
 
     Example:
         >>> str(shared_policy([ContextPolicy.parse("sentence,end=none"), ContextPolicy.parse("stream,64/64,end=none")]))

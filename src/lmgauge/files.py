@@ -97,7 +97,10 @@ def _holds(folder: str | os.PathLike[str], path: str | os.PathLike[str]) -> bool
 def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a binary file that appears under `path` when the block ends well, and not at all when it does not.
 
-    A link stays, and what it names is written; a pipe or a device is written to as the block goes.
+    A link stays, and what it names is written; a pipe or a device is written to as the block goes on.
+
+    Args:
+        path: of the file; its bytes are what the block writes.
 
     Raises:
         OutputError: the file cannot be written.

@@ -50,7 +50,7 @@ DEFAULT_TRIALS = 10_000
 MOST_DRAWS = 1_000_000
 """Most resamples, or swaps, whose sums are held."""
 
-_TAIL = 40  # one of 40 resamples lies outside the interval on either side
+_TAIL = 40  # one in this many resamples lies outside the interval on either side
 # Rows of draws at a time, and how many segments are multiplied at a time: small enough for a core's cache.
 _ROWS, _CHUNK = 64, 1 << 13
 _WHOLE = 1 << 16  # segments up to which all statistics are held as float64

@@ -147,7 +147,7 @@ def swapped_p_value(first: Floats, second: Floats) -> float:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p-values adjusted for the number of tests (Holm 1979): the chance of any false alarm stays below what each now says.
+    """Return p-values adjusted for the number of tests (Holm 1979): each is the chance of any false alarm at that level.
 
     Args:
         p_values: [tests]; None where there is no test, which stays None.

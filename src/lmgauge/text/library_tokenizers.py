@@ -183,10 +183,10 @@ class HuggingFaceTokenizer(TokenizerBase):
         for i, ids in enumerate(sequences):
             pieces = [self._pieces[number] for number in ids]
             whole, text = b"".join(pieces), segments.text(i)
-            extra = len(whole) - len(text)
-            if whole == text or (extra == 1 and whole == b" " + text):
+            surplus = len(whole) - len(text)
+            if whole == text or (surplus == 1 and whole == b" " + text):
                 # A space that the tokenizer puts before the text is not a byte of it.
-                ends = np.cumsum([len(piece) for piece in pieces]) - extra
+                ends = np.cumsum([len(piece) for piece in pieces]) - surplus
                 span_ends[at : at + len(ids)] = np.maximum(ends, 0)
             at += int(counts[i])
 

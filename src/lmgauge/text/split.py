@@ -197,7 +197,6 @@ def write_split(
             raise _already_there(stale)  # it would be mixed with the new parts
     if (folder / "config.json").exists():
         raise UsageError(f"{folder} is the folder of a model: write to another directory")
-    segments = [0] * len(PARTS)
     written = [0] * len(PARTS)
     with _writing_parts(paths) as files:
         for part in corpus:
@@ -209,12 +208,11 @@ def write_split(
                 if file is None or not chosen.any():
                     continue
                 file.write(part.as_lines(chosen, records=split.records))
-                segments[code] += int(np.count_nonzero(chosen))
                 written[code] += int((part.ends - part.starts)[chosen].sum()) + part.terminator * int(chosen.sum())
         if corpus.report.sha256 != split.sha256:
             raise InputError("the text changed while it was being split: split it again")
     return [
-        WrittenPart(name, path, segments[code], written[code])
+        WrittenPart(name, path, split.counts()[name], written[code])
         for code, (name, path) in enumerate(zip(PARTS, paths, strict=True))
         if path is not None
     ]

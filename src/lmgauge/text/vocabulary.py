@@ -231,15 +231,15 @@ def restrict(
         raise UsageError(f"min-count {min_count}: it must be 1 or more")
     if size is not None and size < 1:
         raise UsageError(f"vocab-size {size}: it must be 1 or more")
-    frequent = counts >= min_count
-    frequent[:3] = True
-    if size is not None and size < np.count_nonzero(frequent) - 3:
-        words = np.flatnonzero(frequent)[3:]
+    common = counts >= min_count
+    common[:3] = True
+    if size is not None and size < np.count_nonzero(common) - 3:
+        words = np.flatnonzero(common)[3:]
         rarest = words[np.argsort(-counts[words], kind="stable")[size:]]
-        frequent[rarest] = False
-    new_ids = np.where(frequent, np.cumsum(frequent) - 1, UNK).astype(np.uint32)
+        common[rarest] = False
+    new_ids = np.where(common, np.cumsum(common) - 1, UNK).astype(np.uint32)
     lengths = np.diff(vocabulary.offsets)
-    used = np.repeat(frequent, lengths)
+    used = np.repeat(common, lengths)
     data = np.concatenate((vocabulary.bytes[: len(used)][used], np.zeros(_SPARE_BYTES, np.uint8)))
-    offsets = np.concatenate(([0], np.cumsum(lengths[frequent]))).astype(np.int64)
+    offsets = np.concatenate(([0], np.cumsum(lengths[common]))).astype(np.int64)
     return Vocabulary.from_strings(offsets, data, closed=vocabulary.closed), new_ids

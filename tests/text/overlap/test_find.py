@@ -361,7 +361,7 @@ def test_options_out_of_range() -> None:
         ({"near": 1.5}, "near must be a Jaccard index"),
         ({"overlap_unit": "line"}, "one of word, character"),
         ({"passages": -1}, "passages must be 0 or more"),
-        ({"threads": 0}, "not a number of threads"),
+        ({"threads": 0}, "threads must be 1 or more"),
     ):
         with pytest.raises(UsageError, match=message):
             find(**options)
