@@ -136,8 +136,8 @@ def _deviation(one: Bin) -> float | None:
 
 
 def _confidence_lines(calibration: Calibration) -> Iterator[str]:
-    given = f"given {percent(calibration.mean_confidence, 1)} on average"
-    yield f"the most probable token came in {percent(calibration.accuracy, 1)} of contexts, {given}"
+    confidence = f"given {percent(calibration.mean_confidence, 1)} on average"
+    yield f"the most probable token came in {percent(calibration.accuracy, 1)} of contexts, {confidence}"
     yield f"expected calibration error of it: {percent(calibration.expected_calibration_error)} (15 equal bins)"
     paid = number(calibration.mean_surprisal_bits, 3)
     yield f"entropy {number(calibration.mean_entropy_bits, 3)} bits an event, paid {paid}"
