@@ -59,12 +59,10 @@ def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: boo
         InputError: a log-probability is not that of an event.
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
-        >>> sum_block(table).total.nats()
-        -3.0
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
+        >>> round(sum_block(table).total.nats(), 4)
+        -2.0794
     """
     total = Tally()
     total.add(batch)
@@ -90,14 +88,12 @@ class Evaluator:
         """Add the sums of the next block of segments.
 
         Example:
-            >>> from lmgauge.scores import ScoreBatch, Strings
-            >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-            >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-            >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+            >>> from lmgauge.scores import example_batch
+            >>> table = example_batch()
             >>> evaluator = Evaluator(Origin("mine"))
             >>> evaluator.add(sum_block(table))
             >>> evaluator.total.total_events
-            2
+            3
         """
         self.total.merge(sums.total)
         for code, tally in sums.groups.items():
@@ -338,12 +334,10 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         InputError: the table is empty, or its segments or spans are not those of the text.
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
-        >>> evaluate_scores([table], origin=Origin("mine")).cross_entropy
-        1.5
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
+        >>> round(evaluate_scores([table], origin=Origin("mine")).perplexity, 6)
+        2.0
     """
     evaluator = Evaluator(origin)
     extent, first_tokens = _Extent(), FirstTokens(origin.policy)

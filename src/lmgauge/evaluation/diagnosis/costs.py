@@ -66,14 +66,12 @@ class TokenCosts:
             table: events with their log-probabilities, nats.
 
         Example:
-            >>> from lmgauge.scores import ScoreBatch, Strings
-            >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-            >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-            >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+            >>> from lmgauge.scores import example_batch
+            >>> table = example_batch()
             >>> costs = TokenCosts()
             >>> costs.add(table)
             >>> [cost.token for cost in costs.most(2)]
-            ['b', 'a']
+            ['cat', 'sat']
         """
         ids, size = table.token_ids, len(table.strings.tokens)
         zero = np.isinf(table.logprob)
@@ -190,10 +188,8 @@ class RankSums:
             batch: events, with the columns `rank` and `entropy` (nats) or without.
 
         Example:
-            >>> from lmgauge.scores import ScoreBatch, Strings
-            >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-            >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-            >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+            >>> from lmgauge.scores import example_batch
+            >>> table = example_batch()
             >>> sums = RankSums()
             >>> sums.add(table)
             >>> sums.finish() is None  # the table has neither column

@@ -58,13 +58,11 @@ def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Rang
         InputError: a table has no spans, or the spans of a segment fall.
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
         >>> ranges = shared_ranges([table])
-        >>> ranges.starts.tolist(), ranges.ends.tolist()  # the last ends behind the line end
-        ([0, 1], [1, 3])
+        >>> ranges.starts.tolist(), ranges.ends.tolist()  # the last of a segment ends behind the line end
+        ([0, 0, 3], [4, 3, 8])
     """
     keys = [_boundaries(table) for table in tables]
     boundaries = [_distinct(key) for key in keys]
@@ -138,12 +136,10 @@ def extents(table: ScoreBatch) -> Ints:
         int64 [segments]; 0 without rows.
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
         >>> extents(table).tolist()
-        [2]
+        [3, 7]
     """
     scored = table.segment_events > 0
     extents = np.zeros(len(scored), np.int64)
@@ -159,12 +155,10 @@ def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Rang
         block: the segments; None without the text.
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
         >>> whole_segments([table], None).events[0].tolist()
-        [2]
+        [1, 2]
     """
     count = len(tables[0].segments)
     nothing = np.zeros(count, np.int64)
@@ -179,12 +173,10 @@ def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
         tables: of such texts; byte spans are those of the first.
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
         >>> ranges_by_event([table]).ends.tolist()
-        [1, 2]
+        [3, 3, 7]
     """
     first = tables[0]
     segment = np.repeat(np.arange(len(first.segments), dtype=np.int64), first.segment_events)
@@ -205,12 +197,10 @@ def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
         InputError: a log-probability is not that of an event.
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
-        >>> exact_sums(table, np.array([1, 1])).nats().tolist()
-        [-1.0, -2.0]
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
+        >>> exact_sums(table, np.array([1, 2])).nats().round(4).tolist()
+        [-0.6931, -1.3863]
     """
     count = len(events)
     sums = ExactSums.room(count)
@@ -237,12 +227,10 @@ def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
         int64 [n].
 
     Example:
-        >>> from lmgauge.scores import ScoreBatch, Strings
-        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
-        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
-        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
-        >>> kinds_within(table, np.array([2]), 0).tolist()
-        [2]
+        >>> from lmgauge.scores import example_batch
+        >>> table = example_batch()
+        >>> kinds_within(table, np.array([1, 2]), 0).tolist()
+        [1, 2]
     """
     of_kind = np.concatenate(([0], np.cumsum(table.kind == kind)))
     bounds = np.concatenate(([0], np.cumsum(events)))
