@@ -22,10 +22,10 @@ from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
+from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.runs import remembered
-from lmgauge.evaluation.tables import evaluate_scores as _evaluate_scores
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch

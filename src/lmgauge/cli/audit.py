@@ -22,7 +22,7 @@ from lmgauge.cli.options import (
     training_text,
 )
 from lmgauge.cli.say import answer, showing_progress
-from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.evaluation.audit.results import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 

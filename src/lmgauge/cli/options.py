@@ -31,7 +31,7 @@ unit_option = click.option(
 )
 _TEXT = (
     unit_option,
-    click.option("--field", default="text", metavar="NAME", help="Field of JSONL, column of TSV or Parquet."),
+    click.option("--field", default="text", metavar="NAME", help="Field or column that holds the text of a record."),
     click.option(
         "--group",
         default="file",
@@ -93,7 +93,7 @@ def refuse_field(*corpora: Corpus | None) -> None:
     sources = [source for corpus in corpora if corpus is not None for source in corpus.sources]
     if all(source.format == "text" for source in sources):
         refuse_given(
-            ("field",), "names a field of JSONL, TSV or Parquet, and the text is plain; leave it out, or add --format"
+            ("field",), "names a field of records, and the text is plain; leave it out, or add --format"
         )
 
 

@@ -41,8 +41,8 @@ def split(
 ) -> None:
     """Split text into train, validation and test, the same for the same seed on every machine.
 
-    TEXT are files or globs: plain text, .gz, .bz2, .xz, .zst, .jsonl, .tsv or .parquet. Lines are written to
-    train.txt, validation.txt and test.txt in their order; records and documents to train.jsonl and so on.
+    TEXT are files or globs: plain or compressed text, or records (--format). Lines are written to train.txt,
+    validation.txt and test.txt in their order; records and documents to train.jsonl and so on.
 
     \b
     lmgauge split corpus.txt -o parts/

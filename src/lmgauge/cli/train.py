@@ -144,7 +144,7 @@ def train(
     """Train a language model on text.
 
     KIND is the smoothing of an n-gram model, or a neural model: ffnn, rnn, lstm, gru or transformer. TEXTS are files, globs
-    or - (standard input, also without TEXTS): one sentence per line, plain or compressed, JSONL or Parquet.
+    or - (standard input, also without TEXTS): one sentence per line, plain or compressed, or records (--format).
 
     \b
     lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/

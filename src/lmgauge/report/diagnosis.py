@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
+from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
-from lmgauge.evaluation.diagnosis.ranks import RankStatistics
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations

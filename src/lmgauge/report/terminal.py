@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from lmgauge.readable import readable, visible
 from lmgauge.report import blocks as doc
@@ -108,8 +108,13 @@ class _Renderer:
             case doc.Aligned(alignment):
                 for row in alignment.lines(self._width if self._wraps else None):
                     yield from map(_line, row)
-            case doc.Table() if block.rows:
-                yield from self._table(block)
+            case doc.Table():
+                if block.rows:
+                    yield from self._table(block)
+            case doc.ChartData():
+                pass
+            case _:
+                assert_never(block)
 
     def _broken(self, text: str, style: str = "", width: int | None = None) -> Sequence[Line]:
         """Return a paragraph as lines that fit; as one where lines are for programs."""
