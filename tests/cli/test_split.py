@@ -58,7 +58,7 @@ def test_groups_of_a_field(tmp_path: Path) -> None:
 def test_mistakes() -> None:
     result = CliRunner().invoke(split, [str(NOVEL), "--fractions", "most,some,few", "-o", "parts"])
     assert result.exit_code == 2
-    assert "not three numbers" in result.stderr
+    assert "not a list of numbers like 0.8,0.1,0.1" in result.stderr
     with pytest.raises(UsageError, match="their sum 1"):
         CliRunner().invoke(split, [str(NOVEL), "--fractions", "0.8,0.1,0.2", "-o", "p"], catch_exceptions=False)
 

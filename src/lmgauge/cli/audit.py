@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS, OverlapUnit
-from lmgauge.cli.command import Command, names_of, refuse_given, settings, under, whole_number
+from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import (
     json_option,
     read_texts,
@@ -27,10 +27,6 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 _OF_MODEL = ("contexts", "sum_tolerance", "compression_bytes", "exhaustive")
-
-
-def _levels(ctx: click.Context, param: click.Parameter, value: str) -> list[str]:
-    return [name.strip() for name in value.split(",") if name.strip()]
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class _Named:
         "--levels",
         default=",".join(AUDIT_LEVELS),
         metavar="NAMES",
-        callback=_levels,
+        type=CommaList(str, "coverage"),
         show_default=False,
         help="Which levels, e.g. coverage,causality; all if not given.",
     ),

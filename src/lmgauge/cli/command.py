@@ -58,6 +58,37 @@ def under(heading: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
+class CommaList(click.ParamType[Any]):
+    """Values with commas between them; the command gets a tuple of them.
+
+    Args:
+        kind: of each value: int, float or str.
+        example: for the message about what is not such a list.
+    """
+
+    name = "N[,N...]"
+
+    def __init__(self, kind: type[int | float | str], example: str) -> None:
+        self._kind, self._example = kind, example
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the values.
+
+        Raises:
+            click.BadParameter: one of them is not a number.
+
+        >>> CommaList(int, "1,5")("0,1")
+        (0, 1)
+        """
+        if not isinstance(value, str):
+            return value
+        try:
+            return tuple(self._kind(part.strip()) for part in value.split(",") if part.strip() or self._kind is not str)
+        except ValueError:
+            numbers = "whole numbers" if self._kind is int else "numbers"
+            self.fail(f"{value!r} is not a list of {numbers} like {self._example}", param, ctx)
+
+
 def whole_number(
     *names: str, help: str, least: int = 1, default: int | None = None, metavar: str = "N"
 ) -> Callable[[Any], Any]:

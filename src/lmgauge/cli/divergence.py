@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lmgauge.cli.command import Command, settings, under, whole_number
+from lmgauge.cli.command import CommaList, Command, settings, under, whole_number
 from lmgauge.cli.options import (
     document_option,
     json_option,
@@ -34,16 +34,6 @@ class _Choices:
     threads: int | None
 
 
-def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, ...]:
-    try:
-        ranks = tuple(int(part) for part in value.split(","))
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a list of whole numbers like 1,5,10") from error
-    if min(ranks) < 1:
-        raise click.BadParameter(f"{value!r}: give whole numbers from 1")
-    return ranks
-
-
 @click.command(cls=Command)
 @click.argument("a", type=click.Path())
 @click.argument("b", type=click.Path())
@@ -58,7 +48,7 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
         "--top-k",
         default="1,5,10",
         metavar="K[,K...]",
-        callback=_ranks,
+        type=CommaList(int, "1,5,10"),
         help="Which share of A's K most probable tokens is among B's.",
     ),
     seed_option,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.api.outputs import Outputs
-from lmgauge.cli.command import Command, names_of, refuse_given, settings, under
+from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     document_option,
     json_option,
@@ -32,10 +32,6 @@ class _Choices:
 
     by: str | None
     threads: int | None
-
-
-def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
-    return tuple(name for name in value.split(",") if name)
 
 
 @click.command("eval", cls=Command)
@@ -92,7 +88,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str,
         default="",
         show_default=False,
         metavar="NAMES",
-        callback=_names,
+        type=CommaList(str, "entropy"),
         help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",
     ),
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.cli.command import Command, under
+from lmgauge.cli.command import CommaList, Command, under
 from lmgauge.cli.options import (
     json_option,
     read_texts,
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from lmgauge.models.mixture.model import MixtureModel
 
 
-def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
-    try:
-        return None if value is None else tuple(float(part) for part in value.split(","))
-    except ValueError as error:
-        raise click.UsageError(f"--weights: {value!r} is not a list of numbers like 0.7,0.3") from error
-
-
 @click.command(cls=Command)
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @click.option(
@@ -46,7 +39,7 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @click.option(
     "--weights",
     metavar="W,W...",
-    callback=_weights,
+    type=CommaList(float, "0.7,0.3"),
     help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
 )
 @threads_option

@@ -5,17 +5,10 @@ from __future__ import annotations
 import click
 
 from lmgauge.choices import SPLIT_BY, SplitBy
-from lmgauge.cli.command import Command, options_given, under
+from lmgauge.cli.command import CommaList, Command, options_given, under
 from lmgauge.cli.options import document_option, json_option, read_texts, reading_settings, seed_option
 from lmgauge.cli.say import answer, say
 from lmgauge.text.reading_options import ReadingOptions
-
-
-def _shares(ctx: click.Context, param: click.Parameter, value: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(share) for share in value.split(","))
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not three numbers such as 0.8,0.1,0.1") from error
 
 
 @click.command("split", cls=Command)
@@ -25,7 +18,7 @@ def _shares(ctx: click.Context, param: click.Parameter, value: str) -> tuple[flo
     "--fractions",
     default="0.8,0.1,0.1",
     metavar="A,B,C",
-    callback=_shares,
+    type=CommaList(float, "0.8,0.1,0.1"),
     help="Shares of train, validation and test; their sum is 1. A part with share 0 is not written.",
 )
 @click.option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import click
 
@@ -15,7 +15,7 @@ from lmgauge.choices import (
     VOCABULARY_KINDS,
     VocabularyKind,
 )
-from lmgauge.cli.command import Command, refuse_given, settings, under
+from lmgauge.cli.command import CommaList, Command, refuse_given, settings, under
 from lmgauge.cli.options import json_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, RECIPE, RUN, SIZES, TrainingFiles, refuse_other_kinds, train_network
@@ -34,22 +34,6 @@ class _Smoothing(TypedDict):
     k: float | None
     cutoffs: tuple[int, ...]
     prune: float | None
-
-
-class _Numbers(click.ParamType[Any]):
-    """Comma-separated numbers."""
-
-    def __init__(self, kind: type[int] | type[float]) -> None:
-        self.kind = kind
-        self.name = "N[,N...]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            return tuple(self.kind(part) for part in value.split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers like 0,0,1", param, ctx)
 
 
 _KINDS = "\n".join(["\b", "Smoothings:", *(f"  {kind:22}{what}" for kind, (_, what) in SMOOTHINGS.items())])
@@ -107,7 +91,7 @@ _SMOOTHING = (
     ),
     click.option(
         "--discount",
-        type=_Numbers(float),
+        type=CommaList(float, "0.5,0.7"),
         help="absolute-discounting: one for all orders, or one for each.  [default: estimated]",
     ),
     click.option("--k", type=float, help="lidstone: the amount added to each count."),
@@ -129,7 +113,7 @@ _SIZE = (
     ),
     click.option(
         "--cutoffs",
-        type=_Numbers(int),
+        type=CommaList(int, "0,0,1"),
         default=(),
         help="Drop n-grams of order 1, 2, ... that occur at most this often, e.g. 0,0,1; the last is for all higher orders.",
     ),

@@ -5,16 +5,9 @@ from __future__ import annotations
 import click
 
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, BLEU_TOKENIZERS, REFERENCE_LENGTHS
-from lmgauge.cli.command import Command, settings
+from lmgauge.cli.command import CommaList, Command, settings
 from lmgauge.cli.task_options import TaskOptions, run_metric, task_options
 from lmgauge.tasks.settings import BleuOptions, ChrfOptions, TerOptions
-
-
-def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
-    try:
-        return None if value is None else tuple(float(part) for part in value.split(","))
-    except ValueError as error:
-        raise click.UsageError(f"--weights {value}: numbers with commas between them are needed, such as 0.5,0.5") from error
 
 
 @click.command(name="bleu", cls=Command)
@@ -23,7 +16,12 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> t
     BleuOptions,
     "Options",
     click.option("--order", type=click.IntRange(1, 64), default=4, show_default=True, help="Longest n-grams that count."),
-    click.option("--weights", metavar="W,W,...", callback=_numbers, help="Weight of each order; all the same if not given."),
+    click.option(
+        "--weights",
+        metavar="W,W,...",
+        type=CommaList(float, "0.5,0.5"),
+        help="Weight of each order; all the same if not given.",
+    ),
     click.option(
         "--smoothing",
         type=click.Choice(list(BLEU_SMOOTHING_VALUES)),
