@@ -298,7 +298,7 @@ def score_labels(
     documents: Sequence[str] | None = None,
     settings: ComparisonSettings | None = None,
 ) -> Systems:
-    """Return precision, recall and F1 of labelled outputs through scikit-learn, with intervals, each against the first.
+    """Return precision, recall and F1 of labeled outputs through scikit-learn, with intervals, each against the first.
 
     Args:
         gold: the right label of each segment.

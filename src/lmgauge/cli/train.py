@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
 import click
@@ -50,6 +51,16 @@ class _Numbers(click.ParamType[Any]):
             return tuple(self.kind(part) for part in value.split(","))
         except ValueError:
             self.fail(f"{value!r} is not a list of numbers like 0,0,1", param, ctx)
+
+
+class _Kind(click.Choice[str]):
+    """A kind of model; a word that is none is answered by the kinds spelled like it."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what is wrong with `value`, and which kind may be meant."""
+        meant = " or ".join(get_close_matches(str(value).lower(), self.choices, 2))
+        hint = f"; did you mean {meant}?" if meant else ""
+        return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
 
 
 _KINDS = "\n".join(["\b", "Smoothings:", *(f"  {kind:22}{what}" for kind, (_, what) in SMOOTHINGS.items())])
@@ -138,7 +149,7 @@ _SIZE = (
 
 
 @click.command(cls=Command, epilog=_KINDS)
-@click.argument("kind", type=click.Choice([*SMOOTHING_KINDS, *NEURAL_KINDS]))
+@click.argument("kind", type=_Kind([*SMOOTHING_KINDS, *NEURAL_KINDS]), metavar="KIND")
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @settings("files", TrainingFiles, "Output", *_OUTPUT)
 @reading_settings()

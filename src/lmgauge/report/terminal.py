@@ -59,7 +59,7 @@ def show(document: Iterable[doc.Block]) -> None:
 
 
 def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
-    """Return a document as plain text without colours, as `str(result)` shows it; no line end at its end.
+    """Return a document as plain text without colors, as `str(result)` shows it; no line end at its end.
 
     Args:
         document: blocks, in the order of reading.

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of labelled outputs: the figures through scikit-learn, and counts per segment for resampling.
+"""Precision, recall and F1 of labeled outputs: the figures through scikit-learn, and counts per segment for resampling.
 
 Source: van Rijsbergen (1979), "Information Retrieval", 2nd ed., chapter 7; the digits, and what stands for a quotient
 without a denominator, are scikit-learn's `precision_recall_fscore_support`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
@@ -192,7 +192,7 @@ class F1Score:
 
 @dataclass(frozen=True)
 class F1(ScoredSums):
-    """F1 of labelled outputs as counts that add up, for intervals and tests of several systems from the same resamples.
+    """F1 of labeled outputs as counts that add up, for intervals and tests of several systems from the same resamples.
 
     Attributes:
         labels: that count.
@@ -301,6 +301,8 @@ def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
     for name, labels in (("gold", gold), ("predicted", predicted)):
         if isinstance(labels, str):
             raise InputError(f"{name} is one string: give a list with a label for each segment")
+        if not isinstance(labels, Sized):
+            raise InputError(f"{name} is {type(labels).__name__}, not a list with a label for each segment")
         odd = next((i for i, label in enumerate(labels) if not isinstance(label, str)), None)
         if odd is not None:
             kind = type(labels[odd]).__name__
