@@ -77,7 +77,7 @@ def test_both_doors_split_the_same(folder: Path, tmp_path: Path) -> None:
     )
     for name in ("train", "validation", "test"):
         assert (tmp_path / "shell" / f"{name}.txt").read_bytes() == (tmp_path / "python" / f"{name}.txt").read_bytes()
-    assert "32 segments (80.00%)" in str(done)
+    assert "32 segments (80.00 %)" in str(done)
     assert done.segments == 40
 
 

@@ -160,6 +160,12 @@ def test_systems_that_cannot_be_scored(options: dict[str, Any], error: type[Exce
         score_systems(BLEU(), **({"hypotheses": {"a": GOOD, "b": BAD}, "references": REFERENCES} | options))
 
 
+@pytest.mark.parametrize("metric", ["bleu", BLEU, None])
+def test_what_is_not_a_metric_is_refused(metric: Any) -> None:
+    with pytest.raises(UsageError, match=r"is not a metric: write lmgauge\.tasks\.BLEU\(\)"):
+        score_systems(metric, hypotheses={"a": GOOD}, references=REFERENCES)
+
+
 # -- files --------------------------------------------------------------------------------------------------------------
 
 

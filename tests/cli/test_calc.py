@@ -129,7 +129,7 @@ class TestPerplexity:
     def test_alone(self, arguments: list[str]) -> None:
         result = run(*arguments)
         assert result.exit_code == 2
-        assert "--perplexity goes without other numbers" in result.output
+        assert "--perplexity stands alone" in result.output
 
     def test_not_a_number(self) -> None:
         assert isinstance(run("--perplexity", "many").exception, InputError)
@@ -146,8 +146,8 @@ class TestPerplexity:
     def test_one_thing_at_a_time(self) -> None:
         for arguments in (["--perplexity", "2", "--cross-entropy", "1"], ["--p", "1", "--perplexity", "2"]):
             assert "one thing to compute from" in str(run(*arguments).exception)
-        assert "--cross-entropy goes without other numbers" in run("--cross-entropy", "2", "0.5").output
-        assert "--p goes without other numbers, their units and tokens" in run("--p", "1", "--tokens", "a").output
+        assert "--cross-entropy stands alone" in run("--cross-entropy", "2", "0.5").output
+        assert "commas part a list: 1/2,1/4,1/4" in run("--p", "1", "--tokens", "a").output
         assert "--q needs --p" in run("--q", "1").output
 
 

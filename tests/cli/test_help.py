@@ -43,6 +43,23 @@ def test_a_command_is_found_by_the_word_of_the_field(word: str, command: str, ca
     assert words.startswith(f"lmgauge: error: no command {word!r}; did you mean `lmgauge {command}`")
 
 
+def test_a_kind_that_is_misspelled_is_answered_by_those_like_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "kneser-nay", "text.txt", "-o", "model"])
+    words = capsys.readouterr().err
+    assert words.startswith("lmgauge: error: Invalid value for 'KIND': 'kneser-nay' is not one of 'mle', ")
+    assert "; did you mean kneser-ney" in words
+
+
+def test_a_path_that_is_too_long_is_named_and_nothing_is_said_of_writing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["info", "x" * 5000])
+    assert end.value.code == 2
+    words = capsys.readouterr().err
+    assert words.startswith("lmgauge: error: " + "x" * 100 + ": ")
+    assert "write" not in words
+
+
 def test_a_word_like_nothing_is_only_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["xyzzy"])

@@ -21,7 +21,7 @@ def test_split_into_parts(tmp_path: Path) -> None:
     result = CliRunner().invoke(split, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     assert "train" in result.stdout
-    assert "824 segments (80.00%)" in result.stdout
+    assert "824 segments (80.00 %)" in result.stdout
     assert "seed 1, text " in result.stdout
     assert result.stderr == ""
     first = {path.name: path.read_bytes() for path in (tmp_path / "parts").iterdir()}

@@ -112,6 +112,7 @@ def test_max_tokens_ends_a_segment(model: NgramModel) -> None:
         {"temperature": float("nan")},
         {"temperature": float("inf")},
         {"top_k": 0},
+        {"seed": -1},
     ],
     ids=repr,
 )

@@ -76,3 +76,12 @@ def test_the_reasons_of_bounds_are_said_once(result: Evaluation) -> None:
     bound = replace(result, bits_per_byte_is_bound=True, bound_reasons=["one thing", "another"])
     notes = list(footnotes([result, bound, replace(bound, group="g")]))
     assert notes[0] == "≥: lower bound, as one thing and another."
+
+
+def test_where_two_models_differ_in_their_intervals_each_sentence_names_its_model(result: Evaluation) -> None:
+    assert result.interval is not None
+    independent = replace(result, model="a", independence="as they come")
+    alike = replace(result, model="b", independence="alike", interval=replace(result.interval, alike=1.5))
+    both = [note for note in footnotes([independent, alike]) if note.startswith("95 %")]
+    assert both == ["95 % interval of a: as they come.", "95 % interval of b: alike."]
+    assert [note for note in footnotes([alike, alike]) if note.startswith("95 %")] == ["95 % interval: alike."]

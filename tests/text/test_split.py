@@ -127,7 +127,7 @@ def test_a_text_that_changes_is_noticed(tmp_path: Path) -> None:
 
 def test_errors(tmp_path: Path) -> None:
     corpus = Corpus.from_files(NOVEL)
-    for fractions in [(0.5, 0.5), (0.5, 0.2, 0.2), (1.5, -0.5, 0.0), (float("nan"), 0.5, 0.5)]:
+    for fractions in [(0.5, 0.5), (0.5, 0.2, 0.2), (1.5, -0.5, 0.0), (float("nan"), 0.5, 0.5), ("a", "b", "c")]:
         with pytest.raises(UsageError, match="fractions"):
             split_corpus(corpus, fractions)
     with pytest.raises(UsageError, match="seed -1"):

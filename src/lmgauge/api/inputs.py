@@ -167,14 +167,17 @@ def one_text(text: Text | None, texts: Iterable[str] | str | None, document: str
 
 @contextmanager
 def _sentences_explained(paths: Sequence[object]) -> Iterator[None]:
-    """Say how to score strings where a missing file looks like a sentence."""
+    """Say how to use strings where a missing file looks like a sentence."""
     try:
         yield
     except InputError as error:
         spaced = [path for path in paths if isinstance(path, str) and len(path.split()) > 1]
         if not any(repr(path) in str(error) for path in spaced):
             raise
-        raise InputError(f"{error}; to score strings: lmgauge.evaluate(model, texts=[...])") from error
+        raise InputError(
+            f"{error}; to score strings: lmgauge.evaluate(model, texts=[...]), "
+            "to train on them: lmgauge.Corpus.from_strings([...])"
+        ) from error
 
 
 # -- runs ---------------------------------------------------------------------------------------------------------------

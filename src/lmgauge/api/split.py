@@ -47,7 +47,8 @@ class SplitText:
 
     def __str__(self) -> str:
         rows = [
-            f"{p.name:<10}  {p.segments:>12,} segments ({p.segments / self.segments:6.2%})  {p.bytes:>15,} bytes  {p.path}"
+            f"{p.name:<10}  {p.segments:>12,} segments ({100 * p.segments / self.segments:5.2f} %)  "
+            f"{p.bytes:>15,} bytes  {p.path}"
             for p in self.parts
         ]
         return "\n".join([*rows, f"seed {self.seed}, text {self.text_sha256[:6]}"])

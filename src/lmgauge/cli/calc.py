@@ -90,7 +90,10 @@ def calc(
     if chosen == ["--q"]:
         raise click.UsageError("--q needs --p, the distribution that it is compared with", context)
     if chosen and (numbers or unit != "probability" or events.tokens is not None):
-        raise click.UsageError(f"{chosen[0]} goes without other numbers, their units and tokens", context)
+        raise click.UsageError(
+            f"{chosen[0]} stands alone, without NUMBERS, their units and --tokens; commas part a list: 1/2,1/4,1/4",
+            context,
+        )
     if chosen:
         figures = {name: value for name, value in asdict(instead).items() if name not in ("p", "q")}
         p, q = (None if words is None else words.split(",") for words in (instead.p, instead.q))

@@ -246,6 +246,9 @@ def _prepare_streams() -> None:
 
 def _output_failed(error: OSError) -> int:
     """Return the exit code for a standard output that is gone (`| head` has what it wanted: not an error) or full."""
+    if error.filename is not None:  # not standard output: a path that the system does not take, such as one too long
+        _complain(f"{os.fsdecode(error.filename)[:100]}: {error.strerror or error}")
+        return 2
     quiet = error.errno in (errno.EPIPE, errno.EINVAL) or isinstance(error, BrokenPipeError)
     # Python would complain once more while it closes standard output.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TypedDict
+from difflib import get_close_matches
+from typing import Any, TypedDict
 
 import click
 
@@ -34,6 +35,16 @@ class _Smoothing(TypedDict):
     k: float | None
     cutoffs: tuple[int, ...]
     prune: float | None
+
+
+class _Kind(click.Choice[str]):
+    """A kind of model; an unknown word is answered with the kinds spelled like it."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """Return what is wrong with `value`, and which kind may be meant."""
+        meant = " or ".join(get_close_matches(str(value).lower(), self.choices, 2))
+        hint = f"; did you mean {meant}?" if meant else ""
+        return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
 
 
 _KINDS = "\n".join(["\b", "Smoothings:", *(f"  {kind:22}{what}" for kind, (_, what) in SMOOTHINGS.items())])
@@ -122,7 +133,7 @@ _SIZE = (
 
 
 @click.command(cls=Command, epilog=_KINDS)
-@click.argument("kind", type=click.Choice([*SMOOTHING_KINDS, *NEURAL_KINDS]))
+@click.argument("kind", type=_Kind([*SMOOTHING_KINDS, *NEURAL_KINDS]), metavar="KIND")
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @settings("files", TrainingFiles, "Output", *_OUTPUT)
 @reading_settings()

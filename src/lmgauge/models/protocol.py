@@ -106,13 +106,16 @@ def check_context(context_ids: NDArray[np.uint32] | Sequence[int], size: int) ->
         uint32 [n].
 
     Raises:
-        UsageError: an id is outside a vocabulary of `size` tokens.
+        UsageError: an id is not a whole number, or outside a vocabulary of `size` tokens.
 
     Example:
         >>> check_context([1, 5], 6)
         array([1, 5], dtype=uint32)
     """
-    context = np.asarray(context_ids, np.int64)
+    try:
+        context = np.asarray(context_ids, np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UsageError(f"context ids are whole numbers from 0 to {size - 1}, the vocabulary's last: {error}") from error
     if len(context) and not (context.min() >= 0 and context.max() < size):
         raise UsageError(f"context ids must lie between 0 and {size - 1}, the vocabulary's last")
     return context.astype(np.uint32)

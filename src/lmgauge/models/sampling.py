@@ -53,8 +53,9 @@ def sample(
         or not temperature >= 0
         or not np.isfinite(temperature)
         or (top_k is not None and top_k < 1)
+        or seed < 0
     ):
-        raise UsageError("sampling needs count >= 0, max-tokens >= 1, temperature >= 0 and top-k >= 1")
+        raise UsageError("sampling needs count >= 0, max-tokens >= 1, temperature >= 0, top-k >= 1 and a seed >= 0")
     generator = np.random.default_rng(seed)
     start = _prompt_ids(model, prompt)
     for _ in range(count):

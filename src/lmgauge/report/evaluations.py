@@ -63,7 +63,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
                 f"first {first.token!r}, event {first.position + 1} of segment {first.segment + 1}; "
                 "'ppl without' leaves them out."
             )
-    yield from (f"95 % interval: {result.independence}." for result in _of_each_kind(results))
+    yield from _independence(results)
     groups = [result for result in results if result.group is not None and result.interval is not None]
     if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):
         yield "95 % interval of a group that is one document: about text like this document."
@@ -73,13 +73,14 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     yield from comparison_notes(results)
 
 
-def _of_each_kind(results: Sequence[Evaluation]) -> list[Evaluation]:
-    """Return of all intervals of one kind the result whose segments are most alike: one sentence says it for all."""
-    widest: dict[tuple[str, int, bool], tuple[float, Evaluation]] = {}
+def _independence(results: Sequence[Evaluation]) -> Iterator[str]:
+    """Say what the intervals take as independent, once for each kind: for the result whose segments are most alike."""
+    kinds: dict[tuple[str, int, bool], list[Evaluation]] = {}
     for result in results:
-        interval = result.interval
-        if interval is not None and result.group is None:
-            kind = interval.unit, interval.units, interval.alike > 1.0
-            if kind not in widest or interval.alike > widest[kind][0]:
-                widest[kind] = interval.alike, result
-    return [result for _, result in widest.values()]
+        if result.interval is not None and result.group is None:
+            kind = result.interval.unit, result.interval.units, result.interval.alike > 1.0
+            kinds.setdefault(kind, []).append(result)
+    for same in kinds.values():
+        widest = max(same, key=lambda result: result.interval.alike if result.interval else 0.0)
+        of = f" of {', '.join(result.model for result in same)}" if len(kinds) > 1 else ""
+        yield f"95 % interval{of}: {widest.independence}."

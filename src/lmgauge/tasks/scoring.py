@@ -51,8 +51,10 @@ def check_sources(metric: TaskMetric, present: bool) -> None:
         present: there is a source text for each segment.
 
     Raises:
-        UsageError: one of the two.
+        UsageError: one of the two, or the metric is a class or a name.
     """
+    if isinstance(metric, type) or not hasattr(metric, "needs_sources"):
+        raise UsageError(f"metric {metric!r} is not a metric: write lmgauge.tasks.BLEU(), for example")
     if metric.needs_sources and not present:
         raise UsageError(f"{metric.name} needs the source texts: give sources, one for each segment")
     if present and not metric.needs_sources:

@@ -108,7 +108,10 @@ def split_corpus(
 
 
 def _check(fractions: Sequence[float], seed: int) -> tuple[float, float, float]:
-    shares = tuple(float(share) for share in fractions)
+    try:
+        shares = tuple(float(share) for share in fractions)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"fractions must be three numbers, such as (0.8, 0.1, 0.1): {error}") from error
     if len(shares) != len(PARTS):
         raise UsageError(f"three fractions are needed ({', '.join(PARTS)}), not {len(shares)}")
     if not all(0 <= share <= 1 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):

@@ -217,6 +217,8 @@ def test_a_tolerance_has_its_limits() -> None:
     [
         ({"levels": ["coverage", "truth"]}, "'truth' is not a level"),
         ({"contexts": 0}, "contexts must be 1 or more; got 0"),
+        ({"contexts": float("nan")}, "contexts must be 1 or more; got nan"),
+        ({"seed": -1}, "seed must be 0 or more; got -1"),
         ({"compression_bytes": 0}, "compression_bytes must be 1 or more"),
         ({"max_overlap": 2}, "between 0 and 1"),
         ({"sum_tolerance": 0.5}, "not rounding"),

@@ -332,3 +332,15 @@ def test_a_link_out_of_the_folder_is_not_followed(saved: Path, tmp_path: Path) -
     (saved / "component-1").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ModelFileError, match="not a folder in it"):
         lmgauge.load_model(saved)
+
+
+@pytest.mark.parametrize("weights", [["a", "b"], [None, 1.0], [1e308, 1e308], [-1.0, 2.0], [float("nan"), 1.0]])
+def test_what_is_not_a_share_is_refused(components: tuple[NgramModel, NgramModel], weights: Any) -> None:
+    with pytest.raises(UsageError, match="weight"):
+        lmgauge.mix(components, weights=weights)
+
+
+@pytest.mark.parametrize("ids", [["a"], [10**30], [-1], [10**9], [None]])
+def test_a_context_of_anything_but_ids_is_refused(components: tuple[NgramModel, NgramModel], ids: Any) -> None:
+    with pytest.raises(UsageError, match="the vocabulary's last"):
+        components[0].log_distribution(ids)

@@ -128,6 +128,7 @@ def test_what_it_is_called() -> None:
         ([], [], "no labels"),
         (["a"], [1], "predicted label 1 is 1"),
         ("ab", ["a", "b"], "gold is one string"),
+        (iter("ab"), ["a", "b"], "gold is str_ascii_iterator, not a list"),
         (["a", None], ["a", "b"], "gold label 2 is None"),
     ],
 )

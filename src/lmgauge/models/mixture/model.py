@@ -339,12 +339,16 @@ def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:
     """
     if len(weights) != count:
         raise UsageError(f"{len(weights)} weights for {count} models; give one each")
-    values = tuple(float(weight) for weight in weights)
+    try:
+        values = tuple(float(weight) for weight in weights)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"weights must be numbers, such as [0.7, 0.3]: {error}") from error
     for value in values:
         if not (math.isfinite(value) and value >= 0):
             raise UsageError(f"weight {value!r}: a weight is a share, from 0 to 1")
-    if abs(math.fsum(values) - 1.0) > WEIGHT_TOLERANCE:
-        raise UsageError(f"the weights sum to {math.fsum(values):.12g}; they must sum to 1")
+    total = sum(values)  # not math.fsum, which large numbers overflow
+    if abs(total - 1.0) > WEIGHT_TOLERANCE:
+        raise UsageError(f"the weights sum to {total:.12g}; they must sum to 1")
     return values
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, get_args
@@ -291,6 +291,8 @@ def check_labels(gold: Sequence[str], predicted: Sequence[str]) -> None:
     for name, labels in (("gold", gold), ("predicted", predicted)):
         if isinstance(labels, str):
             raise InputError(f"{name} is one string: give a list with a label for each segment")
+        if not isinstance(labels, Sized):
+            raise InputError(f"{name} is {type(labels).__name__}, not a list with a label for each segment")
         odd = next((i for i, label in enumerate(labels) if not isinstance(label, str)), None)
         if odd is not None:
             kind = type(labels[odd]).__name__

@@ -208,6 +208,12 @@ def test_bfloat16_is_close(checkpoint: Folder, text_file: Path) -> None:
     assert coarse.fingerprints["model"] != exact.fingerprints["model"]
 
 
+@pytest.mark.parametrize("network", [None, "gpt2"])
+def test_what_is_not_a_network_cannot_be_wrapped(network: Any) -> None:
+    with pytest.raises(UsageError, match="not a network of the transformers library"):
+        NeuralModel.wrap(network, None)
+
+
 def test_a_wrapped_network_scores_as_its_checkpoint(checkpoint: Folder) -> None:
     folder = checkpoint("llama")
     network = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()

@@ -92,8 +92,13 @@ class NeuralModel(NetworkModel):
 
         Raises:
             ModelFileError: tokenizer and network do not belong together.
-            UsageError: the network is in training mode, or the options do not fit it.
+            UsageError: what is given is not a network, it is in training mode, or the options do not fit it.
         """
+        if not hasattr(network, "training"):
+            kind = type(network).__name__
+            raise UsageError(
+                f"network is {kind}, not a network of the transformers library: lmgauge.load_model opens a path"
+            )
         if network.training:
             raise UsageError("the network is in training mode, where dropout makes its numbers random: call network.eval()")
         name = label or described(network)
