@@ -92,8 +92,8 @@ def test_infinities_and_what_stands_for_them() -> None:
         (reply({"tokens": ["a"], "token_logprobs": [math.nan]}), "NaN"),
         (reply({"tokens": ["a"], "token_logprobs": [0.5]}), "cannot be above 0"),
         (reply({"content": ["?"]}), "is not an object"),
-        (reply({"content": [{"bytes": [999], "logprob": -1}]}), "bytes that are none"),
-        (reply({"content": [{"bytes": ["x"], "logprob": -1}]}), "bytes that are none"),
+        (reply({"content": [{"bytes": [999], "logprob": -1}]}), "bytes that are not numbers from 0 to 255"),
+        (reply({"content": [{"bytes": ["x"], "logprob": -1}]}), "bytes that are not numbers from 0 to 255"),
     ],
 )
 def test_replies_in_no_known_form(content: dict[str, Any], words: str) -> None:
