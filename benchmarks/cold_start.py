@@ -44,16 +44,16 @@ def _write_head(text: str, size: str, target: str) -> None:
 def main() -> int:
     options = harness.parser(__doc__ or "", runs=11)
     options.add_argument("--order", type=int, default=3, metavar="N", help="order of the model (3)")
-    given = options.parse_args()
+    arguments = options.parse_args()
 
-    lmgauge, kenlm = harness.lmgauge_program(given.lmgauge), harness.kenlm_programs(given.kenlm)
+    lmgauge, kenlm = harness.lmgauge_program(arguments.lmgauge), harness.kenlm_programs(arguments.kenlm)
     train = _head_bytes(harness.book_text("train.txt"), TRAIN_BYTES, "train-4MB.txt")
     test = _head_bytes(harness.book_text("test.txt"), TEST_BYTES, "test-1MB.txt")
     harness.print_machine(lmgauge)
-    ours = models.lmgauge_model(lmgauge, train, given.order, given.work)
-    theirs = models.kenlm_model(kenlm, train, given.order, given.work)
+    ours = models.lmgauge_model(lmgauge, train, arguments.order, arguments.work)
+    theirs = models.kenlm_model(kenlm, train, arguments.order, arguments.work)
     ngrams = models.ngram_count(ours)
-    print(f"model: order {given.order}, {ngrams:,} n-grams; text: {test.stat().st_size:,} bytes\n")
+    print(f"model: order {arguments.order}, {ngrams:,} n-grams; text: {test.stat().st_size:,} bytes\n")
 
     commands = {
         BARE: [sys.executable, "-c", "pass"],
@@ -71,7 +71,7 @@ def main() -> int:
 
     for name in commands:  # once unmeasured: files into the page cache, bytecode written
         harness.run_child(commands[name], stdin=test if name == QUERY else None)
-    harness.interleave(list(commands), given.runs, run)
+    harness.interleave(list(commands), arguments.runs, run)
 
     walls = {name: median([one.wall for one in runs]) for name, runs in measured.items()}
     rows = []

@@ -1,6 +1,6 @@
-"""The same text in other shapes: lines of so many words, less of it to train on, fewer different words.
+"""The same text in other shapes: lines of another length, less text to train on, fewer different words.
 
-Rates depend on all three, so one text says little. Words stay in their order. Made once, kept in the cache folder.
+Rates depend on all three, so one text says little. Words stay in order. Made once, stored in the cache folder.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Shape:
         """Paths of both texts in this shape."""
         if not self.line_words and not self.train_words and self.min_count <= 1:
             return train, test
-        given = [f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in (train, test)]
-        key = hashlib.sha256(" ".join(given).encode()).hexdigest()[:12]
+        sources = [f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in (train, test)]
+        key = hashlib.sha256(" ".join(sources).encode()).hexdigest()[:12]
         name = f"cut-{key}-{self.line_words}-{self.train_words}-{self.min_count}"
         paths = [harness.cache_folder() / f"{name}.{part}.txt" for part in ("train", "test")]
         if not all(path.exists() for path in paths):
@@ -69,12 +69,12 @@ def _write(shape: Shape, train: str, test: str, train_to: str, test_to: str) -> 
     if shape.min_count > 1:
         for words in _lines(train, most):
             counts.update(words)
-    kept = {word for word, count in counts.items() if count >= shape.min_count}
+    frequent = {word for word, count in counts.items() if count >= shape.min_count}
     for source, limit, target in ((train, most, train_to), (test, float("inf"), test_to)):
         part = Path(target + ".part")
         with part.open("wb") as out:
             for line in _cut(_lines(source, limit), shape.line_words):
-                words = [word if word in kept else RARE for word in line] if kept else line
+                words = [word if word in frequent else RARE for word in line] if frequent else line
                 out.write(b" ".join(words) + b"\n")
         part.rename(target)
 

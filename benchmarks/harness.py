@@ -87,27 +87,29 @@ def book_text(name: str) -> Path:
 
 def kenlm_programs(folder: Path | None) -> dict[str, str]:
     """The paths of lmplz, build_binary and query: from `folder`, else from PATH."""
-    found = {name: shutil.which(name, path=str(folder) if folder else None) for name in KENLM_PROGRAMS}
-    missing = [name for name, path in found.items() if path is None]
+    programs = {name: shutil.which(name, path=str(folder) if folder else None) for name in KENLM_PROGRAMS}
+    missing = [name for name, path in programs.items() if path is None]
     if missing:
         where = folder or "PATH"
-        give_up(f"KenLM's {', '.join(missing)} not found in {where}: README.md here says how to build them; --kenlm FOLDER")
-    return {name: path for name, path in found.items() if path is not None}
+        give_up(
+            f"KenLM's {', '.join(missing)} not programs in {where}: README.md here says how to build them; --kenlm FOLDER"
+        )
+    return {name: path for name, path in programs.items() if path is not None}
 
 
-def lmgauge_program(given: Path | None) -> str:
-    """The `lmgauge` command: the one given, else the one beside this Python, else the one on PATH."""
+def lmgauge_program(chosen: Path | None) -> str:
+    """The `lmgauge` command: the one chosen, else the one next to this Python, else the one on PATH."""
     beside = Path(sys.executable).with_name("lmgauge")
-    found = str(given or "") or (str(beside) if beside.exists() else shutil.which("lmgauge"))
-    if not found:
-        give_up("no lmgauge command: pip install . in the repository first, or --lmgauge PROGRAM")
-    return found
+    program = str(chosen or "") or (str(beside) if beside.exists() else shutil.which("lmgauge"))
+    if not program:
+        give_up("lmgauge is not installed: run pip install . in the repository, or name the program with --lmgauge PROGRAM")
+    return program
 
 
 @contextlib.contextmanager
-def work_folder(given: Path | None) -> Iterator[Path]:
+def work_folder(chosen: Path | None) -> Iterator[Path]:
     """A folder for this run's models, removed at the end."""
-    parent = given or cache_folder()
+    parent = chosen or cache_folder()
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=parent) as folder:
         yield Path(folder)
@@ -278,9 +280,9 @@ def _instructions() -> str:
     """The vector instructions, as far as the system tells, and the environment's limits on them."""
     named = _cpuinfo()
     flags = set(f"{named.get('flags', '')} {named.get('Features', '')}".split())
-    found = [name for flag, name in VECTOR_INSTRUCTIONS.items() if flag in flags] or ["vector instructions not known"]
+    instructions = [name for flag, name in VECTOR_INSTRUCTIONS.items() if flag in flags] or ["vector instructions not known"]
     limits = [f"{name}={os.environ[name]}" for name in INSTRUCTION_LIMITS if name in os.environ]
-    return " ".join([platform.machine(), *found, *limits])
+    return " ".join([platform.machine(), *instructions, *limits])
 
 
 def _cpuinfo() -> dict[str, str]:

@@ -74,16 +74,16 @@ def main() -> int:
     options = harness.parser(__doc__ or "", runs=5)
     options.add_argument("--order", type=int, action="append", metavar="N", help="may be repeated (3 and 5)")
     options.add_argument("--train", type=Path, metavar="FILE", help="training text (classic-books)")
-    given = options.parse_args()
+    arguments = options.parse_args()
 
-    train = given.train or harness.book_text("train.txt")
-    lmgauge, kenlm = harness.lmgauge_program(given.lmgauge), harness.kenlm_programs(given.kenlm)
+    train = arguments.train or harness.book_text("train.txt")
+    lmgauge, kenlm = harness.lmgauge_program(arguments.lmgauge), harness.kenlm_programs(arguments.kenlm)
     harness.print_machine(lmgauge)
     rows, goals = [], []
-    for order in given.order or [3, 5]:
-        ours = models.lmgauge_model(lmgauge, train, order, given.work)
-        paths = {OURS: ours, THEIRS: models.kenlm_model(kenlm, train, order, given.work)}
-        answers = _measure(order, paths, given.runs)
+    for order in arguments.order or [3, 5]:
+        ours = models.lmgauge_model(lmgauge, train, order, arguments.work)
+        paths = {OURS: ours, THEIRS: models.kenlm_model(kenlm, train, order, arguments.work)}
+        answers = _measure(order, paths, arguments.runs)
         ngrams = models.ngram_count(ours)
         rows += [_row(order, name, answers[name], ngrams, paths[name]) for name in paths]
         loaded = median([answer["loaded"] for answer in answers[OURS]])

@@ -51,10 +51,10 @@ def main() -> int:
     options = harness.parser(__doc__ or "", runs=3)
     options.add_argument("--train", type=Path, metavar="FILE", help="training text (classic-books)")
     options.add_argument("--test", type=Path, metavar="FILE", help="test text (classic-books)")
-    given = options.parse_args()
+    arguments = options.parse_args()
 
-    train, test = given.train or harness.book_text("train.txt"), given.test or harness.book_text("test.txt")
-    lmgauge = harness.lmgauge_program(given.lmgauge)
+    train, test = arguments.train or harness.book_text("train.txt"), arguments.test or harness.book_text("test.txt")
+    lmgauge = harness.lmgauge_program(arguments.lmgauge)
     harness.print_machine(lmgauge)
     ours = [lmgauge, "overlap", str(train), str(test), "--json", "--threads", str(THREADS)]
     commands = {
@@ -66,7 +66,7 @@ def main() -> int:
     measured: dict[str, list[Measurement]] = {name: [] for name in commands}
     for path in (train, test):
         harness.warm(path)
-    harness.interleave(list(commands), given.runs, lambda name: measured[name].append(harness.run_child(commands[name])))
+    harness.interleave(list(commands), arguments.runs, lambda name: measured[name].append(harness.run_child(commands[name])))
 
     answers = {name: json.loads(runs[0].out) for name, runs in measured.items()}
     for count in ("seen_ngrams", "seen_distinct_ngrams"):

@@ -104,9 +104,9 @@ def _score(folder: str, texts: list[str], dtype: str, batch: int) -> tuple[int, 
     model = load_neural(folder, ScoringOptions(dtype=dtype, end="none"))  # type: ignore[arg-type]
     list(model.score(Corpus.from_strings(["warm up"]), threads=1))
     start = time.process_time()
-    found = list(model.score(Corpus.from_strings(texts), threads=1))
+    batches = list(model.score(Corpus.from_strings(texts), threads=1))
     seconds = time.process_time() - start
-    return sum(map(len, found)), float(sum(part.logprob.sum() for part in found)), seconds
+    return sum(map(len, batches)), float(sum(part.logprob.sum() for part in batches)), seconds
 
 
 def _harness(folder: str, texts: list[str], dtype: str, batch: int) -> tuple[int, float, float]:
@@ -217,20 +217,20 @@ def _label(contestant: Sequence[Any]) -> str:
 
 def _measure(folder: Path, case: str, runs: int, dtypes: set[str]) -> dict[str, list[dict[str, Any]]]:
     by_label = {_label(contestant): contestant for contestant in CONTESTANTS[case] if contestant[1] in dtypes}
-    found: dict[str, list[dict[str, Any]]] = {label: [] for label in by_label}
+    measured: dict[str, list[dict[str, Any]]] = {label: [] for label in by_label}
 
     def run(label: str) -> None:
         name, dtype, batch = by_label[label]
         command = [sys.executable, __file__, "child", str(folder), case, name, dtype, str(batch)]
-        found[label].append(json.loads(harness.run_child(command).out.strip().splitlines()[-1]))
+        measured[label].append(json.loads(harness.run_child(command).out.strip().splitlines()[-1]))
 
-    harness.interleave(list(found), runs, run)
-    ours = found["lmgauge, float32"][0]
-    for label, answers in found.items():
+    harness.interleave(list(measured), runs, run)
+    ours = measured["lmgauge, float32"][0]
+    for label, answers in measured.items():
         loose = SAME_NATS[case] if "float32" in label else 1e-2  # bfloat16 rounds
         if answers[0]["nats"] == answers[0]["nats"] and abs(answers[0]["nats"] / ours["nats"] - 1) > loose:
             harness.give_up(f"{case}: {label} finds {answers[0]['nats']} nats, lmgauge {ours['nats']}")
-    return found
+    return measured
 
 
 def _rate(answers: list[dict[str, Any]]) -> float:
@@ -241,8 +241,8 @@ def _peak(answers: list[dict[str, Any]]) -> float:
     return median([answer["peak"] for answer in answers])
 
 
-def _print(case: str, found: dict[str, list[dict[str, Any]]]) -> None:
-    base = _rate(found["harness, float32, batch 8"])
+def _print(case: str, measured: dict[str, list[dict[str, Any]]]) -> None:
+    base = _rate(measured["harness, float32, batch 8"])
     rows = [
         [
             label,
@@ -251,7 +251,7 @@ def _print(case: str, found: dict[str, list[dict[str, Any]]]) -> None:
             harness.megabytes(_peak(answers)),
             f"{answers[0]['nats'] / answers[0]['tokens']:.6f}" if answers[0]["nats"] == answers[0]["nats"] else "",
         ]
-        for label, answers in found.items()
+        for label, answers in measured.items()
     ]
     print(f"\n{case}\n")
     harness.print_table(["program", "tokens/s", "x harness, batch 8", "peak, MB", "nats/token"], rows)
@@ -259,8 +259,8 @@ def _print(case: str, found: dict[str, list[dict[str, Any]]]) -> None:
 
 def main() -> int:
     os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
-    given = harness.parser(__doc__ or "", runs=3).parse_args()
-    harness.print_machine(harness.lmgauge_program(given.lmgauge))
+    arguments = harness.parser(__doc__ or "", runs=3).parse_args()
+    harness.print_machine(harness.lmgauge_program(arguments.lmgauge))
     folder = harness.cache_folder() / f"transformer-{LAYERS}-{WIDTH}-{VOCABULARY}"
     if not (folder / "texts.json").exists():
         harness.note("making a network and its tokenizer")
@@ -270,12 +270,12 @@ def main() -> int:
     if not has_bfloat16:
         harness.note("no bfloat16: torch has no products for it on this processor")
     dtypes = {"float32", "bfloat16"} if has_bfloat16 else {"float32"}
-    long, short = (_measure(folder, case, given.runs, dtypes) for case in (LONG, SHORT))
+    long, short = (_measure(folder, case, arguments.runs, dtypes) for case in (LONG, SHORT))
     _print(LONG, long)
     _print(SHORT, short)
 
-    def ratio(found: dict[str, list[dict[str, Any]]], a: str, b: str) -> float:
-        return _rate(found[a]) / _rate(found[b])
+    def ratio(measured: dict[str, list[dict[str, Any]]], a: str, b: str) -> float:
+        return _rate(measured[a]) / _rate(measured[b])
 
     sentences = max(_rate(short[label]) for label in short if label.startswith("harness"))
     in_bfloat16 = []

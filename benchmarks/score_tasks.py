@@ -1,6 +1,6 @@
 """BLEU, chrF, TER and WER beside sacreBLEU and jiwer, on real translations and transcripts, with identical results.
 
-Each measurement has a process of its own, which reads the texts first; what is timed is the call: tokenisation, counting,
+Each measurement has a process of its own, which reads the texts first; what is timed is the call: tokenization, counting,
 score. Both programs get lists of strings and one thread; seconds are the processor's. Every score, interval and count of
 errors must agree before anything is printed (a resampled mean within sacreBLEU's float32). Commands are measured whole.
 
@@ -86,12 +86,12 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
         settings = lmgauge.tasks.ComparisonSettings(test=test, threads=1)  # type: ignore[arg-type]
 
         def compare() -> list[float]:
-            found = lmgauge.tasks.score_systems(
+            result = lmgauge.tasks.score_systems(
                 metrics["BLEU"], hypotheses=systems, references=references, settings=settings
             )
-            means = [item.mean for item in found if test == "bootstrap" and item.mean is not None]
+            means = [item.mean for item in result if test == "bootstrap" and item.mean is not None]
             return (
-                [item.score.score for item in found] + means + [item.p_value for item in found if item.p_value is not None]
+                [item.score.score for item in result] + means + [item.p_value for item in result if item.p_value is not None]
             )
 
         return _timed(compare)
@@ -99,16 +99,16 @@ def _ours(name: str, texts: dict[str, list[str]]) -> Answer:
         measure = lmgauge.tasks.wer if name.startswith("WER") else lmgauge.tasks.cer
 
         def rates() -> list[float]:
-            found = measure(hypotheses=texts["first"], references=references, threads=1)
-            return [found.score, found.hits, found.substitutions, found.deletions, found.insertions]
+            result = measure(hypotheses=texts["first"], references=references, threads=1)
+            return [result.score, result.hits, result.substitutions, result.deletions, result.insertions]
 
         return _timed(rates)
     metric = metrics[kind]
     if "second" in name:
-        kept = References.single(metric.prepared_references(Texts.of_strings(references)))
+        prepared = References.single(metric.prepared_references(Texts.of_strings(references)))
 
         def second() -> list[float]:
-            rows = metric.statistics(metric.prepared(Texts.of_strings(texts["second"])), kept, 1)
+            rows = metric.statistics(metric.prepared(Texts.of_strings(texts["second"])), prepared, 1)
             return [metric.score(rows.sum(axis=0), 1).score]
 
         return _timed(second)
@@ -128,15 +128,15 @@ def _peer(name: str, texts: dict[str, list[str]]) -> Answer:
         process = jiwer.process_words if name.startswith("WER") else jiwer.process_characters
 
         def rates() -> list[float]:
-            found = process(texts["reference"], texts["first"])
-            rate = found.wer if name.startswith("WER") else found.cer
-            return [rate, found.hits, found.substitutions, found.deletions, found.insertions]
+            result = process(texts["reference"], texts["first"])
+            rate = result.wer if name.startswith("WER") else result.cer
+            return [rate, result.hits, result.substitutions, result.deletions, result.insertions]
 
         return _timed(rates)
     from sacrebleu.metrics import BLEU, CHRF, TER
 
     kind, references = name.split(",")[0], [texts["reference"]]
-    kinds = {"BLEU": BLEU, "chrF": CHRF, "chrF++": lambda **given: CHRF(word_order=2, **given), "TER": TER}
+    kinds = {"BLEU": BLEU, "chrF": CHRF, "chrF++": lambda **settings: CHRF(word_order=2, **settings), "TER": TER}
     if kind.startswith("paired"):
         from sacrebleu.significance import PairedTest
 
@@ -144,8 +144,8 @@ def _peer(name: str, texts: dict[str, list[str]]) -> Answer:
         test = "bs" if kind.split()[1] == "bootstrap" else "ar"
 
         def compare() -> list[float]:
-            _, found = PairedTest(named, {"BLEU": BLEU(references=references)}, None, test_type=test)()
-            results: list[Any] = found["BLEU"]
+            _, by_metric = PairedTest(named, {"BLEU": BLEU(references=references)}, None, test_type=test)()
+            results: list[Any] = by_metric["BLEU"]
             means = [result.mean for result in results if result.mean is not None]
             return [result.score for result in results] + means + [r.p_value for r in results if r.p_value is not None]
 
@@ -175,7 +175,7 @@ def _row(name: str, runs: int) -> tuple[list[str], float]:
     ours, theirs = answers[OURS][0]["answer"], answers[PEER][0]["answer"]
     if len(ours) != len(theirs) or any(abs(a - b) > WORK[name][2] for a, b in zip(ours, theirs, strict=True)):
         harness.give_up(f"{name}: lmgauge finds {ours}, the peer {theirs}")
-    taken = {program: [answer["seconds"] for answer in found] for program, found in answers.items()}
+    taken = {program: [answer["seconds"] for answer in runs_of] for program, runs_of in answers.items()}
     ratio = median(taken[PEER]) / median(taken[OURS])
     return [name, harness.seconds(taken[OURS]), harness.seconds(taken[PEER]), f"{ratio:.1f}"], ratio
 
@@ -194,15 +194,15 @@ def _commands(program: str, runs: int) -> tuple[list[list[str]], list[Goal]]:
         "`lmgauge bleu`, 200,000 segments": [program, "bleu", str(large["reference"]), str(large["first"])],
         "`lmgauge bleu`, 200,000 segments, 3 systems": [program, "bleu", *map(str, large.values())],
     }
-    found: dict[str, list[harness.Measurement]] = {name: [] for name in commands}
-    harness.interleave(list(commands), runs, lambda name: found[name].append(harness.run_child(commands[name])))
+    measured: dict[str, list[harness.Measurement]] = {name: [] for name in commands}
+    harness.interleave(list(commands), runs, lambda name: measured[name].append(harness.run_child(commands[name])))
     with tempfile.TemporaryDirectory() as folder:
         streamed = [_repeated(large[name], Path(folder, name)) for name in ("reference", "first")]
         name = f"`lmgauge bleu`, {STREAMED:,} segments"
-        found[name] = [harness.run_child([program, "bleu", *map(str, streamed)])]
-    wall = {name: median([m.wall for m in runs_of]) for name, runs_of in found.items()}
-    peak = {name: max(m.peak for m in runs_of) for name, runs_of in found.items()}
-    rows = [[name, f"{wall[name]:.2f}", harness.megabytes(peak[name])] for name in found]
+        measured[name] = [harness.run_child([program, "bleu", *map(str, streamed)])]
+    wall = {name: median([m.wall for m in runs_of]) for name, runs_of in measured.items()}
+    peak = {name: max(m.peak for m in runs_of) for name, runs_of in measured.items()}
+    rows = [[name, f"{wall[name]:.2f}", harness.megabytes(peak[name])] for name in measured]
     cold, peer, *_ = (wall[name] for name in ("`lmgauge bleu`, 2,000 segments", "`sacrebleu`, 2,000 segments"))
     held = max(peak[name] for name in commands if "200,000" in name)
     return rows, [
@@ -222,8 +222,8 @@ def _repeated(path: Path, target: Path) -> Path:
 def main() -> int:
     options = harness.parser(__doc__ or "", runs=3)
     options.add_argument("--only", metavar="TEXT", help="measure only what has this in its name")
-    given = options.parse_args()
-    program = harness.lmgauge_program(given.lmgauge)
+    arguments = options.parse_args()
+    program = harness.lmgauge_program(arguments.lmgauge)
     harness.print_machine(program)
     for segments in (100, 2_000, 20_000, 200_000):
         task_texts.task_texts(segments)
@@ -231,13 +231,13 @@ def main() -> int:
     task_texts.whole_calls()
     rows, goals = [], []
     for name, (goal, _, _) in WORK.items():
-        if given.only is None or given.only in name:
-            row, ratio = _row(name, given.runs)
+        if arguments.only is None or arguments.only in name:
+            row, ratio = _row(name, arguments.runs)
             rows.append(row)
             goals += [] if goal is None else [Goal(name, ratio, goal, at_least=True)]
     harness.print_table(["work", "lmgauge, s", "sacreBLEU or jiwer, s", "times faster"], rows)
-    if given.only is None:
-        whole, more = _commands(program, given.runs)
+    if arguments.only is None:
+        whole, more = _commands(program, arguments.runs)
         print()
         harness.print_table(["command", "wall, s", "peak, MB"], whole)
         goals += more

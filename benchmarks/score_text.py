@@ -160,17 +160,17 @@ class Scorer:
 
     def goals(self) -> list[Goal]:
         rates = {name: median(contestant.rates()) for name, contestant in self.contestants.items()}
-        found = []
+        rows = []
         for way in ("eval", "API"):
             one, two = rates[f"lmgauge {way}, 1 thread"], rates[f"lmgauge {way}, 2 threads"]
             name = f"order {self.order}: {way}"
-            found += [
+            rows += [
                 Goal(f"{name}, 1 thread, over query", one / rates[QUERY], ONE_THREAD_GOAL, at_least=True),
                 Goal(f"{name}, 2 threads, over query", two / rates[QUERY], TWO_THREADS_GOAL, at_least=True),
                 Goal(f"{name}, 1 thread, over the package", one / rates[PACKAGE], PACKAGE_GOAL, at_least=True),
                 Goal(f"{name}, 2 threads, over the package", two / rates[PACKAGE], PACKAGE_GOAL, at_least=True),
             ]
-        return found
+        return rows
 
 
 def _threads(name: str) -> int:
@@ -265,35 +265,35 @@ def main() -> int:
     options.add_argument(
         "--min-count", type=int, nargs="+", metavar="N", help="rarer words of the training text become one, in both"
     )
-    given = options.parse_args()
-    if given.copies < 2:
-        harness.give_up(f"--copies {given.copies}: a slope needs 2 or more")
+    arguments = options.parse_args()
+    if arguments.copies < 2:
+        harness.give_up(f"--copies {arguments.copies}: a slope needs 2 or more")
 
-    shaping = (given.line_words, given.train_words, given.min_count)
+    shaping = (arguments.line_words, arguments.train_words, arguments.min_count)
     if min(itertools.chain.from_iterable(values or [1] for values in shaping)) < 1:
         harness.give_up("--line-words, --train-words and --min-count: numbers of at least 1")
     shapes = [Shape(*values) for values in itertools.product(*(values or [0] for values in shaping))]
     names = COMMANDS if any(shaping) else ALL
-    train, test = given.train or harness.book_text("train.txt"), given.test or harness.book_text("test.txt")
-    lmgauge, kenlm = harness.lmgauge_program(given.lmgauge), harness.kenlm_programs(given.kenlm)
+    train, test = arguments.train or harness.book_text("train.txt"), arguments.test or harness.book_text("test.txt")
+    lmgauge, kenlm = harness.lmgauge_program(arguments.lmgauge), harness.kenlm_programs(arguments.kenlm)
     harness.print_machine(lmgauge)
     scorers = []
-    with harness.work_folder(given.work) as work:
-        for order, shape in itertools.product(given.order or [3, 5], shapes):
+    with harness.work_folder(arguments.work) as work:
+        for order, shape in itertools.product(arguments.order or [3, 5], shapes):
             text, held_out = shape.texts(train, test)
-            copies = _copy(held_out, given.copies, work / "copies.txt")
+            copies = _copy(held_out, arguments.copies, work / "copies.txt")
             harness.warm(held_out)
-            ours = models.lmgauge_model(lmgauge, text, order, given.work)
-            theirs = models.kenlm_model(kenlm, text, order, given.work)
-            scorer = Scorer(order, held_out, copies, given.copies, lmgauge, kenlm, ours, theirs, names, shape)
+            ours = models.lmgauge_model(lmgauge, text, order, arguments.work)
+            theirs = models.kenlm_model(kenlm, text, order, arguments.work)
+            scorer = Scorer(order, held_out, copies, arguments.copies, lmgauge, kenlm, ours, theirs, names, shape)
             scorer.prepare(work)
-            harness.interleave(scorer.names, given.runs, scorer.score)
+            harness.interleave(scorer.names, arguments.runs, scorer.score)
             scorers.append(scorer)
     print()
     if any(shaping):
         harness.print_table(SHAPE_HEAD, [scorer.shape_row() for scorer in scorers])
         return 0
-    head = ["order", "program", "M tokens/s", "x query", "text, s", f"{given.copies} texts, s", "peak, MB"]
+    head = ["order", "program", "M tokens/s", "x query", "text, s", f"{arguments.copies} texts, s", "peak, MB"]
     harness.print_table(head, [row for scorer in scorers for row in scorer.rows()])
     return harness.report_goals([goal for scorer in scorers for goal in scorer.goals()])
 

@@ -21,7 +21,7 @@ from harness import Goal, median
 SEGMENTS, RESAMPLES, SCIPY_RESAMPLES = 100_000, 10_000, 500
 OURS, OURS_ONE, NUMPY, SCIPY = "lmgauge", "lmgauge, 1 thread", "NumPy", "SciPy"
 GOAL_SECONDS = 5.0
-# Of the two models: the second is worse by so many standard errors of the mean, which a test finds in most cases.
+# How much worse the second of the two models is, in standard errors of the mean; a test finds this in most cases.
 EFFECT = 2.2
 
 
@@ -41,11 +41,11 @@ def _child_lmgauge(threads: int | None) -> tuple[float, float, float, int]:
     differences, events = _data()
     start = time.perf_counter()
     p_value = sign_flip_p_value(differences, resamples=RESAMPLES, threads=threads)
-    found = spread(differences, events)  # documents unknown: independent segments beside slow waves
+    uncertainty = spread(differences, events)  # documents unknown: independent segments and slow waves
     seconds = time.perf_counter() - start
-    if p_value is None or found is None:
+    if p_value is None or uncertainty is None:
         harness.give_up("lmgauge tested nothing")
-    return seconds, p_value, found.interval().low, RESAMPLES
+    return seconds, p_value, uncertainty.interval().low, RESAMPLES
 
 
 def _child_numpy() -> tuple[float, float, float, int]:
@@ -75,11 +75,11 @@ def _child_scipy() -> tuple[float, float, float, int]:
         (differences,), lambda d, axis: d.sum(axis=axis), permutation_type="samples", vectorized=True,
         n_resamples=SCIPY_RESAMPLES, batch=50, rng=np.random.default_rng(2),
     )  # fmt: skip
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         (differences, events), lambda d, n, axis: d.sum(axis=axis) / n.sum(axis=axis), paired=True, vectorized=True,
         n_resamples=SCIPY_RESAMPLES, batch=50, method="percentile", rng=np.random.default_rng(2),
     )  # fmt: skip
-    return time.perf_counter() - start, float(test.pvalue), float(found.confidence_interval.low), SCIPY_RESAMPLES
+    return time.perf_counter() - start, float(test.pvalue), float(interval.confidence_interval.low), SCIPY_RESAMPLES
 
 
 CHILDREN = {
@@ -98,31 +98,31 @@ def _child(name: str) -> None:
 
 
 def main() -> int:
-    given = harness.parser(__doc__ or "", runs=3).parse_args()
-    harness.print_machine(harness.lmgauge_program(given.lmgauge))
+    arguments = harness.parser(__doc__ or "", runs=3).parse_args()
+    harness.print_machine(harness.lmgauge_program(arguments.lmgauge))
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in CHILDREN}
 
     def run(name: str) -> None:
         answers[name].append(json.loads(harness.run_child([sys.executable, __file__, "child", name]).out))
 
-    harness.interleave(list(CHILDREN), given.runs, run)
-    for name, found in answers.items():
-        ours, theirs = answers[OURS][0], found[0]
+    harness.interleave(list(CHILDREN), arguments.runs, run)
+    for name, of_program in answers.items():
+        ours, theirs = answers[OURS][0], of_program[0]
         if (
             abs(ours["p_value"] - theirs["p_value"]) > 0.03
             or abs(ours["low"] - theirs["low"]) > 0.1 * abs(ours["low"]) + 1e-3
         ):
             harness.give_up(f"{name} finds p = {theirs['p_value']:.4f}, low = {theirs['low']:.4g}; lmgauge {ours}")
-    taken = {name: median([answer["seconds"] for answer in found]) for name, found in answers.items()}
+    taken = {name: median([answer["seconds"] for answer in of_program]) for name, of_program in answers.items()}
     rows = [
         [
             name,
-            harness.seconds([answer["seconds"] for answer in found]),
+            harness.seconds([answer["seconds"] for answer in of_program]),
             f"{taken[name] / taken[OURS]:.1f}",
-            harness.megabytes(median([answer["peak"] for answer in found])),
-            f"{found[0]['p_value']:.4f}",
+            harness.megabytes(median([answer["peak"] for answer in of_program])),
+            f"{of_program[0]['p_value']:.4f}",
         ]
-        for name, found in answers.items()
+        for name, of_program in answers.items()
     ]
     print(f"{RESAMPLES:,} resamples of {SEGMENTS:,} segments, test and interval; SciPy counted up from {SCIPY_RESAMPLES}\n")
     harness.print_table(["program", "seconds", "x lmgauge", "peak, MB", "p"], rows)

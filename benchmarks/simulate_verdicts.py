@@ -52,7 +52,7 @@ SIGNS = 999
 KNOWN, UNKNOWN, AS_LINES = "documents known", "documents unknown", "lines as independent"
 BOOTSTRAP, BLOCKS, AUTOMATIC = "percentile bootstrap of documents", "16 blocks, Student's t", "blocks of automatic length"
 OURS, OTHERS = (KNOWN, UNKNOWN, AS_LINES), (BOOTSTRAP, BLOCKS, AUTOMATIC)
-# A test with the normal curve finds what is so many standard errors from 0 with a power of 80 %.
+# A test with the normal curve finds a difference of this many standard errors with a power of 80 %.
 EFFECT = 1.959964 + 0.841621
 
 
@@ -100,13 +100,13 @@ def shuffled(documents: Documents) -> Documents:
 
 def articles(data: Path) -> Documents:
     """WikiText's articles: each begins with " = Title = "."""
-    found: Documents = []
+    documents: Documents = []
     for line in unpacked(data / "wikitext-2" / "train.txt.gz"):
         if re.fullmatch(r" = [^=].* = ?", line):
-            found.append([])
-        if found:
-            found[-1].append(line)
-    return found
+            documents.append([])
+        if documents:
+            documents[-1].append(line)
+    return documents
 
 
 def books(data: Path) -> list[Population]:
@@ -128,15 +128,15 @@ def books(data: Path) -> list[Population]:
 
 
 def opening(book: list[str], words: int) -> int:
-    """Return how many lines reach so many words."""
+    """Return how many lines reach a number of words."""
     so_far = np.cumsum([len(line.split()) for line in book])
     return int(np.searchsorted(so_far, words)) + 1
 
 
 def wiki(data: Path) -> list[Population]:
     """WikiText articles, whole."""
-    found = shuffled(articles(data))
-    return [scored("WikiText articles", found[300:], found[:150], found[150:300], DOCUMENTS)]
+    documents = shuffled(articles(data))
+    return [scored("WikiText articles", documents[300:], documents[:150], documents[150:300], DOCUMENTS)]
 
 
 def calls(data: Path) -> list[Population]:
@@ -149,9 +149,9 @@ def calls(data: Path) -> list[Population]:
 
 def reviews(data: Path) -> list[Population]:
     """Korean reviews of films: each line is one review by one writer, a document of its own."""
-    found = unpacked(data / "multilingual" / "ko-reviews" / "train.txt.gz")
-    texts = [[line] for line in found[100_000:]]
-    return [scored("Korean reviews (lines)", texts, [found[:50_000]], [found[50_000:100_000]], LINES)]
+    lines = unpacked(data / "multilingual" / "ko-reviews" / "train.txt.gz")
+    texts = [[line] for line in lines[100_000:]]
+    return [scored("Korean reviews (lines)", texts, [lines[:50_000]], [lines[50_000:100_000]], LINES)]
 
 
 POPULATIONS: dict[str, Callable[[Path], list[Population]]] = {
@@ -250,10 +250,10 @@ def simulate(population: Population, count: int, draws: int, seed: int) -> Measu
     influence = (by_document[0] - by_document[1] - gap * by_document[2]) / by_document[2].mean()
     effect = EFFECT * float(influence.std()) / math.sqrt(count)
     alone = bool((np.diff(population.starts) == 1).all())
-    found: Measured = {}
+    rates: Measured = {}
 
     def note(name: str, way: str, value: float) -> None:
-        found.setdefault(f"{name} {way}", []).append(value)
+        rates.setdefault(f"{name} {way}", []).append(value)
 
     for _ in range(draws):
         draw = drawn(population, count, generator)
@@ -275,7 +275,7 @@ def simulate(population: Population, count: int, draws: int, seed: int) -> Measu
             for name, values, wanted in figures:
                 low, high = other(draw, values, way, generator)
                 note(name, way, not low <= wanted <= high)
-    return found
+    return rates
 
 
 # --- tables -----------------------------------------------------------------------------------------------
@@ -292,19 +292,24 @@ def tables(rows: Sequence[tuple[Population, int, Measured]]) -> None:
         print("\nPercent: false alarms, centered / swapped / intervals missed\n")
         body = [
             [population.name, f"{count:,}"]
-            + [" / ".join(percent(found.get(f"{error} {way}")) for error in errors) for way in ways]
-            for population, count, found in rows
+            + [" / ".join(percent(rates.get(f"{error} {way}")) for error in errors) for way in ways]
+            for population, count, rates in rows
         ]
         harness.print_table(["population", "documents", *ways], body)
     print("\nMean width of the interval, and power, percent, where the normal curve promises 80 %\n")
 
-    def width(found: Measured, way: str) -> str:
-        return f"{np.mean(found[f'width {way}']) / np.mean(found[f'width {KNOWN}']):.2f}" if f"width {way}" in found else ""
+    def width(rates: Measured, way: str) -> str:
+        return f"{np.mean(rates[f'width {way}']) / np.mean(rates[f'width {KNOWN}']):.2f}" if f"width {way}" in rates else ""
 
     head = [f"width: {UNKNOWN} / known", f"width: {AS_LINES} / known", f"power: {KNOWN}", f"power: {UNKNOWN}"]
     cells = [
-        [width(found, UNKNOWN), width(found, AS_LINES), percent(found[f"power {KNOWN}"]), percent(found[f"power {UNKNOWN}"])]
-        for _, _, found in rows
+        [
+            width(rates, UNKNOWN),
+            width(rates, AS_LINES),
+            percent(rates[f"power {KNOWN}"]),
+            percent(rates[f"power {UNKNOWN}"]),
+        ]
+        for _, _, rates in rows
     ]
     harness.print_table(
         ["population", "documents", *head],
@@ -317,19 +322,19 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=1000, help="draws per population and number of documents (1000)")
     parser.add_argument("--population", action="append", choices=list(POPULATIONS), help="only this one; repeatable (all)")
     parser.add_argument("--seed", type=int, default=1, help="of the draws (1)")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     data = Path(os.environ.get("LMGAUGE_DATA") or harness.DATA, "open")
     if not data.is_dir():
         harness.give_up(f"{data} is not there: set LMGAUGE_DATA to the folder that holds open/")
     rows: list[tuple[Population, int, Measured]] = []
-    for name in given.population or POPULATIONS:
+    for name in arguments.population or POPULATIONS:
         for population in POPULATIONS[name](data):
             for count in population.sizes:
                 start = time.perf_counter()
-                rows.append((population, count, simulate(population, count, given.draws, given.seed)))
+                rows.append((population, count, simulate(population, count, arguments.draws, arguments.seed)))
                 harness.note(f"{population.name}: {count:,} documents, {time.perf_counter() - start:.0f} s")
-    error = 100 * math.sqrt(LEVEL * (1 - LEVEL) / given.draws)
-    print(f"{given.draws:,} draws each: a rate of 5 % has a standard error of {error:.1f} %")
+    error = 100 * math.sqrt(LEVEL * (1 - LEVEL) / arguments.draws)
+    print(f"{arguments.draws:,} draws each: a rate of 5 % has a standard error of {error:.1f} %")
     tables(rows)
     return 0
 

@@ -1,4 +1,4 @@
-"""Texts of the task benchmarks, built once into the cache folder: real translations, real transcripts of recognisers."""
+"""Texts of the task benchmarks, built once into the cache folder: real translations, real transcripts of recognizers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import harness
 WMT, CALLS = "restricted/wmt22", "open/asr-earnings21"
 PAIRS = ("en-de", "de-en", "en-cs", "cs-en", "zh-en")
 SYSTEMS = ("first", "second", "third")
-RECOGNISERS = ("google", "amazon", "microsoft", "speechmatics", "rev_kaldi", "rev_espnet", "kaldi_librispeech")
+RECOGNIZERS = ("google", "amazon", "microsoft", "speechmatics", "rev_kaldi", "rev_espnet", "kaldi_librispeech")
 UTTERANCES, UTTERANCE_WORDS = 100_000, 11
 
 
 def task_texts(segments: int) -> dict[str, Path]:
-    """Paths of "reference" and of three systems' outputs, of so many segments."""
+    """Paths of "reference" and the outputs of three systems, of `segments` segments."""
     paths = {name: harness.cache_folder() / f"wmt22.{segments}.{name}.txt" for name in ("reference", *SYSTEMS)}
     if not all(path.exists() for path in paths.values()):
         harness.run_child([sys.executable, __file__, "translations", str(segments), *map(str, paths.values())])
@@ -29,12 +29,12 @@ def task_texts(segments: int) -> dict[str, Path]:
 
 
 def utterances() -> tuple[Path, Path]:
-    """Paths of 100,000 pieces of earnings calls, and of what seven recognisers heard."""
+    """Paths of 100,000 pieces of earnings calls, and of what seven recognizers heard."""
     return _call_texts(f"calls.{UTTERANCES}", "calls")
 
 
 def whole_calls() -> tuple[Path, Path]:
-    """Paths of whole earnings calls, a call a line, and of what seven recognisers heard."""
+    """Paths of whole earnings calls, a call a line, and of what seven recognizers heard."""
     return _call_texts("calls.whole", "whole-calls")
 
 
@@ -54,13 +54,13 @@ def _folder() -> Path:
 
 def _members(archive: Path) -> dict[str, list[str]]:
     with tarfile.open(archive) as packed:
-        found = {}
+        members = {}
         for member in packed.getmembers():
             file = packed.extractfile(member)
             if file is not None:
                 text = io.TextIOWrapper(file, encoding="utf-8", newline="\n").read()
-                found[Path(member.name).name] = text.removesuffix("\n").split("\n")
-    return found
+                members[Path(member.name).name] = text.removesuffix("\n").split("\n")
+    return members
 
 
 def _translations(segments: int, targets: list[str]) -> None:
@@ -80,26 +80,26 @@ def _translations(segments: int, targets: list[str]) -> None:
 
 
 def _calls(pairs: Iterator[tuple[list[str], list[str]]], reference: str, hypothesis: str) -> None:
-    found = [(" ".join(said), " ".join(heard)) for said, heard in itertools.islice(pairs, UTTERANCES)]
-    _write(reference, [pair[0] for pair in found])
-    _write(hypothesis, [pair[1] for pair in found])
+    utterance_pairs = [(" ".join(said), " ".join(heard)) for said, heard in itertools.islice(pairs, UTTERANCES)]
+    _write(reference, [pair[0] for pair in utterance_pairs])
+    _write(hypothesis, [pair[1] for pair in utterance_pairs])
 
 
 def _transcripts() -> Iterator[tuple[list[str], list[str]]]:
-    """The words of each call and what each recogniser made of them."""
+    """The words of each call and what each recognizer made of them."""
 
     def read(name: str) -> dict[str, list[str]]:
         with gzip.open(_folder() / CALLS / f"{name}.tsv.gz", "rt", encoding="utf-8") as file:
             return {line.split("\t")[0]: line.rstrip("\n").split("\t")[1].split() for line in file}
 
     truth = read("ref")
-    for recogniser in RECOGNISERS:
-        for call, heard in read(recogniser).items():
+    for recognizer in RECOGNIZERS:
+        for call, heard in read(recognizer).items():
             yield truth[call], heard
 
 
 def _pieces() -> Iterator[tuple[list[str], list[str]]]:
-    """Calls cut every few words of the reference, and what the recogniser made of those."""
+    """Calls cut every few words of the reference, and what the recognizer made of those."""
     from rapidfuzz.distance import Levenshtein
 
     for said, heard in _transcripts():

@@ -111,20 +111,20 @@ def main() -> int:
     options.add_argument("--train", type=Path, metavar="FILE", help="plain text, a sentence a line (classic-books)")
     options.add_argument("--train-words", type=int, default=0, metavar="M", help="the first M million words of it (all)")
     options.add_argument("--threads", type=int, help="threads of lmgauge (all cores)")
-    given = options.parse_args()
+    arguments = options.parse_args()
 
-    text = given.train or harness.book_text("train.txt")
-    if given.train_words:
-        text, _ = Shape(train_words=given.train_words).texts(text, harness.book_text("test.txt"))
-    lmgauge, kenlm = harness.lmgauge_program(given.lmgauge), harness.kenlm_programs(given.kenlm)
+    text = arguments.train or harness.book_text("train.txt")
+    if arguments.train_words:
+        text, _ = Shape(train_words=arguments.train_words).texts(text, harness.book_text("test.txt"))
+    lmgauge, kenlm = harness.lmgauge_program(arguments.lmgauge), harness.kenlm_programs(arguments.kenlm)
     harness.print_machine(lmgauge)
     trainers = []
-    with harness.work_folder(given.work) as work:
-        for order in given.order or [3, 5]:
-            trainer = Trainer(order, text, work, lmgauge, kenlm, given.threads)
+    with harness.work_folder(arguments.work) as work:
+        for order in arguments.order or [3, 5]:
+            trainer = Trainer(order, text, work, lmgauge, kenlm, arguments.threads)
             harness.note(f"order {order}, {harness.megabytes(text.stat().st_size)} MB of text")
             harness.warm(text)
-            harness.interleave(["lmgauge", "lmplz + build_binary"], given.runs, trainer.train)
+            harness.interleave(["lmgauge", "lmplz + build_binary"], arguments.runs, trainer.train)
             trainers.append(trainer)
     head = ["order", "program", "wall, s", "CPU, s", "peak, MB", "model, MB"]
     harness.print_table(head, [row for trainer in trainers for row in trainer.rows()])

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import pytest
 
+import lmgauge
 from lmgauge import choices
 from lmgauge.cli.main import cli
 from lmgauge.tasks.tokenizers import TOKENIZERS
@@ -84,3 +85,10 @@ def test_the_code_knows_all_of_a_list() -> None:
     assert set(REFERENCE_KINDS) == set(choices.SMOOTHING_KINDS)
     assert set(options_of("train")["kind"].choices) > set(choices.SMOOTHING_KINDS)
     assert set(choices.TASK_ERROR_POLICIES) < set(choices.ERROR_POLICIES)
+
+
+def test_people_are_told_of_every_smoothing() -> None:
+    page = (SOURCE.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert [kind for kind in choices.SMOOTHING_KINDS if f"`{kind}`" not in page] == []
+    assert [kind for kind in choices.SMOOTHING_KINDS if kind not in str(lmgauge.train.__doc__)] == []
+    assert set(choices.SMOOTHINGS) == set(choices.SMOOTHING_KINDS)

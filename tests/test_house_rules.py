@@ -159,6 +159,16 @@ def test_contributing_names_every_dependency() -> None:
     assert sorted(name for name in names if f"`{name}`" not in page) == []
 
 
+def test_contributing_names_files_that_are_there() -> None:
+    """By their path or its end; x.py and test_x.py stand for what a contributor adds."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    others = [path for folder in (".", "docs", "benchmarks") for path in (ROOT / folder).glob("*.*")]
+    known = [f"/{path.relative_to(ROOT).as_posix()}" for path in [*SOURCES, *TESTS, *others]]
+    named = set(re.findall(r"`([\w./]+\.(?:py|md|toml|txt))`", page))
+    new = {name for name in named if name.rpartition("/")[2] in ("x.py", "test_x.py")}
+    assert sorted(name for name in named - new if not any(path.endswith(f"/{name}") for path in known)) == []
+
+
 def is_editable() -> bool:
     """Whether the package is a development install, which runs from the working tree."""
     url = importlib.metadata.distribution("lmgauge").read_text("direct_url.json")

@@ -98,6 +98,10 @@ def policy_of(model: object) -> ContextPolicy:
 
     Args:
         model: any language model.
+
+    Example:
+        >>> str(policy_of(object()))
+        'sentence'
     """
     policy = getattr(model, "context_policy", "sentence")
     return policy if isinstance(policy, ContextPolicy) else ContextPolicy.parse(str(policy))

@@ -16,6 +16,10 @@ def plain(value: Any) -> Any:
 
     Raises:
         ValueError: a number is NaN.
+
+    Example:
+        >>> plain({1: (0.5, float("inf"))})
+        {'1': [0.5, 'inf']}
     """
     if isinstance(value, float):
         if math.isnan(value):
@@ -29,7 +33,19 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any, indent: int | None = 2) -> str:
-    """Return the JSON text of a result; on one line, as a row of JSONL, without an indent."""
+    """Return the JSON text of a result.
+
+    Args:
+        value: the result, of plain values.
+        indent: spaces for each level; None for one line, as a row of JSONL.
+
+    Raises:
+        ValueError: a number is NaN.
+
+    Example:
+        >>> to_json({"nats": float("inf")}, indent=None)
+        '{"nats": "inf"}'
+    """
     return safe(json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 _SHOWN = {"\n": "⏎", "\r": "␍", "\t": "⇥"}
 _PLAIN = {
@@ -45,6 +46,20 @@ def readable(text: str) -> str:
     if text.isascii() or _can_show(text):
         return text
     return "".join(c if _can_show(c) else _PLAIN.get(c, "?") for c in text)
+
+
+def first_few(names: Sequence[str], most: int = 5) -> str:
+    """Return names in quotation marks for a message, and how many more there are.
+
+    Args:
+        names: to list.
+        most: this many are written out.
+
+    >>> first_few(["a", "b", "c"], 2)
+    "'a', 'b' and 1 more"
+    """
+    rest = len(names) - most
+    return ", ".join(map(repr, names[:most])) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def for_output(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from lmgauge.errors import needing
 
@@ -60,8 +60,7 @@ def data_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     Raises:
         MissingExtraError: pandas is not installed.
     """
-    frame: pd.DataFrame = pandas_module().DataFrame(list(rows))
-    return frame
+    return cast("pd.DataFrame", pandas_module().DataFrame(list(rows)))
 
 
 def pandas_module() -> Any:

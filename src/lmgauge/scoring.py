@@ -35,6 +35,9 @@ def score_together(
         work: takes a block and the batch of each model; `with_same_events` where rows are to be laid side by side.
         spans: whether batches carry byte spans.
         threads: how many; the result does not depend on it.
+
+    Raises:
+        LmgaugeError: what a model or `work` raises.
     """
     if all(model.blocks_are_independent for model in models):
 
@@ -75,7 +78,7 @@ def with_same_events(block: Segments, batches: list[ScoreBatch]) -> tuple[Segmen
 
 
 def _first_difference(one: ScoreBatch, other: ScoreBatch) -> int:
-    """The segment of the first row that is not the same."""
+    """Return the segment of the first row that is not the same."""
     size = min(len(one), len(other))
     differs = np.flatnonzero((one.token_ids[:size] != other.token_ids[:size]) | (one.kind[:size] != other.kind[:size]))
     row = int(differs[0]) if len(differs) else size - 1

@@ -52,6 +52,10 @@ class Signature:
 
         Args:
             other: the signature to compare with; its own parts come last.
+
+        Example:
+            >>> Signature({"tok": "13a", "case": "mixed"}).differences(Signature({"tok": "intl", "case": "mixed"}))
+            {'tok': ('13a', 'intl')}
         """
         keys = dict.fromkeys((*self.parts, *other.parts))
         pairs = {key: (self.parts.get(key), other.parts.get(key)) for key in keys}

@@ -16,14 +16,18 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def thread_count(threads: int | None = None) -> int:
-    """Number of threads to use: the one asked for, else as many as this process may run on.
+    """Return the number of threads to use: the one asked for, else as many as this process may run on.
 
     Raises:
-        UsageError: `threads` is not positive.
+        UsageError: `threads` is not 1 or more.
+
+    Example:
+        >>> thread_count(2)
+        2
     """
     if threads is not None:
         if threads < 1:
-            raise UsageError(f"threads: {threads} is not a number of threads; give 1 or more")
+            raise UsageError(f"threads must be 1 or more; got {threads}")
         return threads
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
@@ -31,27 +35,44 @@ def thread_count(threads: int | None = None) -> int:
 
 
 def pool(threads: int) -> ThreadPoolExecutor:
-    """The shared executor with `threads` workers."""
+    """Return the shared executor with `threads` workers."""
     if threads not in _pools:
         _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="lmgauge")
     return _pools[threads]
 
 
 def run_workers(work: Callable[[int], _Out], threads: int) -> list[_Out]:
-    """`[work(0), ..., work(threads - 1)]`, each in a thread of its own."""
+    """Return `[work(0), ..., work(threads - 1)]`, each made in a thread of its own; raises what `work` raises.
+
+    Example:
+        >>> run_workers(lambda i: 10 * i, threads=2)
+        [0, 10]
+    """
     if threads == 1:
         return [work(0)]
     return list(pool(threads).map(work, range(threads)))
 
 
 def run_ranges(work: Callable[[int, int], _Out], size: int, threads: int) -> list[_Out]:
-    """`work(begin, end)` over ranges that tile `0 .. size`; results in order."""
+    """Return `work(begin, end)` of ranges that tile `0 .. size`, in order; raises what `work` raises.
+
+    Example:
+        >>> run_ranges(lambda begin, end: (begin, end), size=5, threads=2)
+        [(0, 2), (2, 5)]
+    """
     bounds = [size * i // threads for i in range(threads + 1)]
     return run_workers(lambda i: work(bounds[i], bounds[i + 1]), threads)
 
 
 def map_in_order(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
-    """Like `map`, with up to `2 * threads` items in flight, so that a long input needs bounded memory."""
+    """Yield `work(item)` of each item in order, with up to `2 * threads` items in flight; raises what `work` raises.
+
+    So a long input needs bounded memory.
+
+    Example:
+        >>> list(map_in_order(abs, [-1, 2, -3], threads=2))
+        [1, 2, 3]
+    """
     if threads == 1:
         yield from map(work, items)
         return

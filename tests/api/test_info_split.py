@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def test_a_run_folder_shows_its_numbers_and_whether_it_was_changed(folder: Path,
     (tmp_path / "evaluation.json").write_text(json.dumps(content))
     assert "was changed" in lmgauge.info(tmp_path)["changed_since"]
     assert "changed since" in ok("info", tmp_path).stdout
+
+
+def test_a_run_is_shown_as_the_table_of_evaluations_shows_it(folder: Path) -> None:
+    result = lmgauge.evaluate(folder / "model", folder / "text.txt")
+    assert result.interval is not None
+    lines = dict(
+        re.split(r"  +", line, maxsplit=1) for line in ok("info", folder / "run").stdout.splitlines() if "  " in line
+    )
+    assert lines["perplexity"] == f"{result.perplexity:.2f}"
+    assert lines["interval"] == f"{result.interval.low:.2f} – {result.interval.high:.2f} (95 %)"
 
 
 def test_a_model_in_memory_has_no_path() -> None:

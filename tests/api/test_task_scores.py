@@ -96,7 +96,7 @@ def test_what_is_no_text_is_refused(function: Any, metric: Any, options: dict[st
         function(hypotheses=["a"], references=["\ud800"])
     with pytest.raises(UsageError, match="one string was given where a list"):
         function(hypotheses="a", references=["a"])
-    with pytest.raises(UsageError, match="references is one string"):
+    with pytest.raises(UsageError, match="one string was given where a list with a reference"):
         function(hypotheses=["a"], references="a")
     with pytest.raises(UsageError, match="hypothesis 1 is int, not a string"):
         function(hypotheses=[1], references=["a"])

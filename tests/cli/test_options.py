@@ -53,7 +53,7 @@ def test_a_score_table_has_no_groups(folder: Path) -> None:
 
 
 def test_plain_text_has_no_fields(folder: Path) -> None:
-    words = "--field names a field of JSONL, TSV or Parquet, and the text is plain"
+    words = "--field names a field of records, and the text is plain"
     assert words in refused("eval", "-m", folder / "model", folder / "text.txt", "--field", "zz")
     assert words in refused("train", "laplace", folder / "text.txt", "--field", "zz", "-o", folder / "x")
     assert words in refused("overlap", folder / "text.txt", folder / "text.txt", "--field", "zz")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,19 @@ import lmgauge
 from lmgauge.report import (
     alignments,
     audit,
+    calc,
     comparison,
     correlation,
     diagnosis,
     divergence,
     evaluations,
+    info,
     mixture,
     overlap,
     recipes,
     tasks,
 )
+from lmgauge.report import blocks as doc
 from lmgauge.report.blocks import Document
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
@@ -75,20 +79,29 @@ def results(runs: list[Path]) -> dict[str, Any]:
     }
 
 
+BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "evaluations": lambda it: evaluations.blocks(it["evaluations"], HOSTILE),
+    "comparison": lambda it: comparison.blocks(it["comparison"]),
+    "recipes": lambda it: recipes.blocks(it["recipes"]),
+    "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
+    "divergence": lambda it: divergence.blocks(it["divergence"]),
+    "overlap": lambda it: overlap.blocks(it["overlap"]),
+    "audit": lambda it: audit.blocks(it["audit"]),
+    "mixture": lambda _: mixture.blocks(HOSTILE, [(HOSTILE, 0.25, 9.5), (LONG, 0.75, float("inf"))], 8.5, [HOSTILE]),
+    "tasks": lambda it: tasks.blocks(it["tasks"]),
+    "alignments": lambda it: alignments.blocks(it["alignments"]),
+    "errors": lambda it: alignments.error_blocks(errors_by_system(it["alignments"]), 3),
+    "correlation": lambda it: correlation.blocks(it["correlation"]),
+    "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
+    "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
+    "info": lambda _: info.blocks(
+        {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
+    ),
+}
+"""A document of each builder in `lmgauge.report`, by what it is of."""
+
+
 @pytest.fixture(scope="session")
 def documents(results: dict[str, Any]) -> dict[str, Document]:
     """The document of each result."""
-    return {
-        "evaluations": evaluations.blocks(results["evaluations"], HOSTILE),
-        "comparison": comparison.blocks(results["comparison"]),
-        "recipes": recipes.blocks(results["recipes"]),
-        "diagnosis": diagnosis.blocks(results["diagnosis"]),
-        "divergence": divergence.blocks(results["divergence"]),
-        "overlap": overlap.blocks(results["overlap"]),
-        "audit": audit.blocks(results["audit"]),
-        "mixture": mixture.blocks(HOSTILE, [(HOSTILE, 0.25, 9.5), (LONG, 0.75, float("inf"))], 8.5, [HOSTILE]),
-        "tasks": tasks.blocks(results["tasks"]),
-        "alignments": tuple(alignments.blocks(results["alignments"])),
-        "errors": alignments.error_blocks(errors_by_system(results["alignments"]), 3),
-        "correlation": correlation.blocks(results["correlation"]),
-    }
+    return {name: tuple(build(results)) for name, build in BUILDERS.items()}

@@ -7,18 +7,16 @@ import io
 import re
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
-from tests.report.conftest import HOSTILE
+from tests.report.conftest import BUILDERS, HOSTILE
 
 import lmgauge.report
-from lmgauge.report.blocks import Column, Document, Lines, Mark, Signature, Table
+from lmgauge.report.blocks import Block, Column, Document, Lines, Mark, Signature, Table
 from lmgauge.report.terminal import as_text, show
 
-KINDS = (
-    "evaluations", "comparison", "recipes", "diagnosis", "divergence", "overlap", "audit", "mixture",
-    "tasks", "alignments", "errors", "correlation",
-)  # fmt: skip
+KINDS = tuple(BUILDERS)
 # The narrowest each table becomes: titles and numbers are never cut.
 LEAST = 72
 
@@ -73,6 +71,19 @@ def test_foreign_names_stay_as_they_are_in_blocks(documents: dict[str, Document]
     table = documents["tasks"][0]
     assert isinstance(table, Table)
     assert table.columns[0].cells[0] == HOSTILE
+
+
+def test_every_report_is_rendered_here() -> None:
+    """A new module of `report` with a function `blocks` needs a row in `BUILDERS` of conftest.py."""
+    modules = [
+        path for path in Path(lmgauge.report.__file__).parent.glob("*.py") if "\ndef blocks(" in path.read_text("utf-8")
+    ]
+    assert sorted(path.stem for path in modules if path.stem not in BUILDERS) == []
+
+
+def test_every_kind_of_block_is_rendered_here(documents: dict[str, Document]) -> None:
+    shown = {type(block) for document in documents.values() for block in document}
+    assert {kind.__name__ for kind in get_args(Block)} - {kind.__name__ for kind in shown} == set()
 
 
 def test_no_builder_knows_the_renderer() -> None:

@@ -58,7 +58,7 @@ def test_infinite_figures_are_signs_and_counted(result: Evaluation) -> None:
         perplexity_without_zeros=3.5,
         first_zero_probability_events=[lmgauge.evaluation.tally.ZeroEvent(1, 2, "x")],
     )
-    shown = as_text(blocks([zeros]))
+    shown = as_text(blocks([zeros]), 240)
     row = shown.splitlines()[2]
     assert row.split()[1:3] == ["∞", "–"]
     assert "≥ ∞" not in row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ HOSTILE = "a\x1b[31m\x07\x9b1m\u202e\nb[/bold]"
 
 def test_short_work_is_quiet_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     with progress() as status:
-        status.update("working hard")
+        status("working hard")
     assert capsys.readouterr().err == ""
 
 
@@ -29,7 +30,7 @@ def test_long_work_says_now_and_then_what_it_does(
     monkeypatch.setattr(terminal, "_FIRST_LINE_SECONDS", 0.05)
     monkeypatch.setattr(terminal, "_NEXT_LINE_SECONDS", 0.1)
     with progress() as status:
-        status.update(f"proof: coding event 1 of 2 (50 %) {HOSTILE}")
+        status(f"proof: coding event 1 of 2 (50 %) {HOSTILE}")
         time.sleep(0.5)
     lines = capsys.readouterr().err.splitlines()
     assert 2 <= len(lines) <= 6
@@ -74,5 +75,8 @@ def test_the_progress_line_of_a_terminal_takes_no_markup(monkeypatch: pytest.Mon
         def update(self, text: Any) -> None:
             shown.append(text)
 
-    terminal._Live(Status()).update(HOSTILE)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("rich.console.Console.status", lambda console, text: nullcontext(Status()))
+    with progress() as listener:
+        listener(HOSTILE)
     assert shown[0].plain == f"{visible(HOSTILE)} …"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.tasks.comparison import Groups, Systems, compare_systems
+from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.protocol import TaskMetric
 from lmgauge.tasks.settings import ComparisonSettings
@@ -85,8 +85,6 @@ def compared(metric: TaskMetric, names: Sequence[str], statistics: Sequence[Any]
     return compare_systems(metric, names, rows, 1, settings=ComparisonSettings(**settings), **own)
 
 
-def grouped(codes: NDArray[Any], names: Sequence[str], statistics: Sequence[NDArray[Any]]) -> Groups:
+def grouped(codes: NDArray[Any], names: Sequence[str], statistics: Sequence[NDArray[Any]]) -> list[dict[str, Any]]:
     """Sums of the segments of each group, whose index into `names` is the code."""
-    return Groups(
-        tuple(names), tuple(np.stack([part[codes == i].sum(axis=0) for i in range(len(names))]) for part in statistics)
-    )
+    return [{name: part[codes == i].sum(axis=0) for i, name in enumerate(names)} for part in statistics]

@@ -122,10 +122,10 @@ def test_lengths_must_agree() -> None:
     [
         (None, ["a"], "a list with a hypothesis for each segment is needed, not NoneType"),
         ("a", ["a"], "one string was given where a list with a hypothesis"),
-        (["a"], None, "for each segment, not NoneType"),
+        (["a"], None, "for each segment is needed, not NoneType"),
         ({"a": ["x"]}, ["a"], "is needed, not dict"),
         ({"a"}, ["a"], "is needed, not set"),
-        (["a"], "a", "references is one string"),
+        (["a"], "a", "one string was given where a list with a reference"),
         (["a"], [None], "the references of segment 1 are NoneType"),
         ([1], ["a"], "hypothesis 1 is int"),
     ],

@@ -34,7 +34,7 @@ def test_better_models_better_systems() -> None:
     assert line.startswith(
         "BLEU against perplexity, 5 systems: Spearman's rho -1.000, p = 0.0167 (exact), Kendall's tau-b -1.000"
     )
-    assert "(against log perplexity)" in line
+    assert "Pearson's r with the logarithm " in line
     assert "\n" not in line
 
 

@@ -550,7 +550,7 @@ def test_options_are_checked() -> None:
     with pytest.raises(UsageError, match="unknown errors"):
         Corpus.from_files("-", errors="ignore")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown format"):
-        Corpus.from_files("-", format="csv")  # type: ignore[arg-type]
+        Corpus.from_files("-", format="no-format")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no text to read"):
         Corpus.from_files([])
     with pytest.raises(UsageError, match="named twice"):

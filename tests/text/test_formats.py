@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lmgauge.choices import FORMATS
+from lmgauge.text.documents import Corpus
 from lmgauge.text.formats import BY_SUFFIX, TEXT_FORMATS
 
 
@@ -12,6 +15,13 @@ def test_the_table_and_the_options_name_the_same_formats() -> None:
 
 def test_every_suffix_belongs_to_one_format() -> None:
     assert len(BY_SUFFIX) == sum(len(known.suffixes) for known in TEXT_FORMATS.values())
+
+
+def test_people_are_told_of_every_format() -> None:
+    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").lower()
+    assert [name for name in FORMATS if name not in page] == []
+    told = str(Corpus.from_files.__doc__)
+    assert [suffix for suffix, name in BY_SUFFIX.items() if name != "text" and suffix not in told] == []
 
 
 def test_every_reader_exists() -> None:

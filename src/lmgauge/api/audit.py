@@ -12,10 +12,9 @@ from lmgauge.choices import AUDIT_LEVELS, OverlapUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
 from lmgauge.evaluation.audit.levels import audit as _audit
-from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.audit.results import Audit, AuditSettings
 from lmgauge.evaluation.audit.runs import audit_run as _audit_run
 from lmgauge.evaluation.audit.runs import check_model_of_run
-from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, overload
+from typing import Literal, TypedDict, Unpack, overload
 
 from lmgauge.api.inputs import (
     PATHS,
@@ -22,50 +22,40 @@ from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
+from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.runs import remembered
-from lmgauge.evaluation.tables import evaluate_scores as _evaluate_scores
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.progress import say_progress
 from lmgauge.scores import ScoreBatch
 
 
+class _Options(TypedDict, total=False):
+    """What every form of `evaluate` takes besides models and a text."""
+
+    texts: Iterable[str] | str | None
+    document: str | None
+    threads: int | None
+    output: PathLike | Outputs | None
+    scoring: ScoringOptions | None
+
+
 @overload
 def evaluate(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
-    model: Model,
-    text: Text | None = ...,
-    *,
-    texts: Iterable[str] | str | None = ...,
-    by_group: Literal[False] = False,
-    document: str | None = ...,
-    threads: int | None = ...,
-    output: PathLike | Outputs | None = ...,
-    scoring: ScoringOptions | None = ...,
+    model: Model, text: Text | None = ..., *, by_group: Literal[False] = False, **options: Unpack[_Options]
 ) -> Evaluation: ...
 @overload
 def evaluate(
-    model: Model,
-    text: Text | None = ...,
-    *,
-    texts: Iterable[str] | str | None = ...,
-    by_group: Literal[True],
-    document: str | None = ...,
-    threads: int | None = ...,
-    output: PathLike | Outputs | None = ...,
-    scoring: ScoringOptions | None = ...,
+    model: Model, text: Text | None = ..., *, by_group: Literal[True], **options: Unpack[_Options]
 ) -> Evaluations: ...
 @overload
 def evaluate(
     model: Sequence[Model] | Mapping[str, Model],
     text: Text | None = ...,
     *,
-    texts: Iterable[str] | str | None = ...,
     by_group: bool = ...,
-    document: str | None = ...,
-    threads: int | None = ...,
-    output: PathLike | Outputs | None = ...,
-    scoring: ScoringOptions | None = ...,
+    **options: Unpack[_Options],
 ) -> Evaluations: ...
 def evaluate(
     model: Models,
@@ -108,9 +98,9 @@ def evaluate(
     """
     outputs = output if isinstance(output, Outputs) else Outputs(output)
     corpus = one_text(text, texts, document)
-    given = listed(model)
-    paths = [os.fspath(path) for path in given if isinstance(path, PATHS)]
-    outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(given))
+    models_named = listed(model)
+    paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
+    outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
     models, names = named_models(model, scoring)
     with OutputFiles(outputs, models, names, corpus) as files:
         results = _evaluate(

@@ -56,7 +56,7 @@ def load_models(models: Sequence[Model], scoring: ScoringOptions | None = None) 
     options = scoring or ScoringOptions()
     opened = [open_model(model, options) if isinstance(model, PATHS) else model for model in models]
     if scoring is not None:
-        refuse_unused(scoring, [found for found, model in zip(opened, models, strict=True) if isinstance(model, PATHS)])
+        refuse_unused(scoring, [one for one, model in zip(opened, models, strict=True) if isinstance(model, PATHS)])
     show_speed(opened)
     return opened
 
@@ -68,13 +68,13 @@ def named_models(models: Models, scoring: ScoringOptions | None = None) -> tuple
         ModelFileError: a model cannot be loaded.
         UsageError: as for `load_models`; or there is no model.
     """
-    given = listed(models)
-    if not given:
+    each = listed(models)
+    if not each:
         raise UsageError(f"there is no model in the list: {_CALLS}")
     if not isinstance(models, Mapping):
-        refuse_twice(given)
-    opened = load_models(given, scoring)
-    return opened, [str(name) for name in models] if isinstance(models, Mapping) else model_names(given, opened)
+        refuse_twice(each)
+    opened = load_models(each, scoring)
+    return opened, [str(name) for name in models] if isinstance(models, Mapping) else model_names(each, opened)
 
 
 def refuse_twice(models: Sequence[Model]) -> list[str]:

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lmgauge.tasks.parallel import paths_of
+from lmgauge.tasks.parallel import Path, paths_of
 from lmgauge.tasks.settings import CorrelationSettings
 
 if TYPE_CHECKING:
     from lmgauge.tasks.correlation import Correlation
     from lmgauge.tasks.tables import Row
-
-Path = str | os.PathLike[str]
 
 
 def correlate_tables(

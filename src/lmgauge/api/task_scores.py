@@ -5,7 +5,6 @@ Hypotheses and references are told apart by name and never by position: exchange
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack, cast
@@ -16,9 +15,9 @@ from lmgauge.choices import Average
 from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.intervals import UNKNOWN
-from lmgauge.tasks.accumulator import Accumulator, check_lengths, document_codes
+from lmgauge.tasks.accumulator import Accumulator
 from lmgauge.tasks.alignment import AlignedSegment, aligned_segments
-from lmgauge.tasks.blocks import Block, ParallelTexts
+from lmgauge.tasks.blocks import ParallelTexts
 from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.bleu import BLEU, BleuScore
@@ -27,8 +26,16 @@ from lmgauge.tasks.metrics.error_rates import CER, WER, EditRate, ErrorRates
 from lmgauge.tasks.metrics.labels import F1, F1Score, check_labels, label_scores
 from lmgauge.tasks.metrics.protocol import TaskMetric, TaskScore
 from lmgauge.tasks.metrics.ter import TER, TerScore
-from lmgauge.tasks.parallel import ParallelFiles, paths_of
-from lmgauge.tasks.scoring import SegmentScores, check_sources, score_parallel, segment_scores
+from lmgauge.tasks.parallel import ParallelFiles, Path
+from lmgauge.tasks.scoring import (
+    GivenReferences,
+    SegmentScores,
+    block_of_strings,
+    check_sources,
+    document_codes,
+    score_parallel,
+    segment_scores,
+)
 from lmgauge.tasks.settings import (
     BleuOptions,
     ChrfOptions,
@@ -37,11 +44,8 @@ from lmgauge.tasks.settings import (
     Reading,
     TerOptions,
 )
-from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.tasks.texts import Integers
 from lmgauge.text.labels import BY_NAMES, Names
-
-GivenReferences = Sequence[str | Sequence[str | None]]
-Path = str | os.PathLike[str]
 
 
 def bleu(
@@ -174,26 +178,18 @@ def score_systems(
     >>> score_systems(WER(), hypotheses=outputs, references=["the dog barks"], settings=settings).best.system
     'b'
     """
-    check_sources(metric, sources is not None)
-    outputs_of = dict(hypotheses) if isinstance(hypotheses, Mapping) else {"system": hypotheses}
-    if not outputs_of:
+    outputs = dict(hypotheses) if isinstance(hypotheses, Mapping) else {"system": hypotheses}
+    if not outputs:
         raise UsageError("no system to score: give a list of hypotheses by the name of each")
-    against = References.of_lists(references)
-    outputs = []
-    for name, lines in outputs_of.items():
-        texts = Texts.of_strings(lines, "hypothesis" if len(outputs_of) == 1 else f"{name}: hypothesis")
-        check_lengths(len(texts), len(against))
-        outputs.append(texts)
-    originals = None if sources is None else Texts.of_strings(sources, "source")
-    for kind, values in (("sources", originals), ("groups", groups)):
-        if values is not None and len(values) != len(against):
-            raise InputError(f"{len(values):,} {kind} for {len(against):,} segments: give one for each")
-    of_groups = Names()
-    codes = None if groups is None else of_groups.numbers(map(str, groups))
-    numbers = None if documents is None else document_codes(documents, len(against))
-    block = Block(against, tuple(outputs), codes, numbers, originals)
-    segments = ParallelTexts(list(outputs_of), [block], of_groups.known, UNKNOWN if documents is None else BY_NAMES)
-    return score_parallel(metric, segments, settings or ComparisonSettings())
+    block, of_groups = block_of_strings(metric, outputs, references, sources, documents), Names()
+    if groups is not None:
+        if len(groups) != len(block):
+            raise InputError(f"{len(groups):,} groups for {len(block):,} segments: give one for each")
+        block = replace(block, groups=of_groups.numbers(map(str, groups)))
+    by = UNKNOWN if documents is None else BY_NAMES
+    return score_parallel(
+        metric, ParallelTexts(list(outputs), [block], of_groups.known, by), settings or ComparisonSettings()
+    )
 
 
 def score_files(
@@ -224,8 +220,8 @@ def score_files(
     """
     check_sources(metric, sources is not None)
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
-    paths = paths_of(hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses)
-    files = ParallelFiles(paths_of(references), paths, reading, None if sources is None else os.fspath(sources))
+    outputs = hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses
+    files = ParallelFiles(references, outputs, reading, sources)
     files.names = named or files.names
     return score_parallel(metric, files, settings or ComparisonSettings(), progress)
 
@@ -251,8 +247,7 @@ def score_segments(
         InputError, UsageError: as `score_files`.
     """
     check_sources(metric, sources is not None)
-    original = None if sources is None else os.fspath(sources)
-    files = ParallelFiles(paths_of(references), paths_of(hypotheses), reading, original)
+    files = ParallelFiles(references, hypotheses, reading, sources)
     yield from segment_scores(metric, files, threads)
     _say(files, notes)
 
@@ -278,7 +273,7 @@ def align_files(
         InputError: as `score_files`.
         UsageError: a segment has several references.
     """
-    files = ParallelFiles(paths_of(references), paths_of(hypotheses), reading)
+    files = ParallelFiles(references, hypotheses, reading)
     yield from aligned_segments(metric, files)
     _say(files, notes)
 
@@ -342,7 +337,7 @@ def score_label_files(
         UsageError, MissingExtraError: as `score_labels`.
     """
     # A mark before the first label would make it a label of its own.
-    files = ParallelFiles([os.fspath(gold)], paths_of(predicted), replace(reading or Reading(), keep_bom=False))
+    files = ParallelFiles(gold, predicted, replace(reading or Reading(), keep_bom=False))
     right: list[str] = []
     of_systems: list[list[str]] = [[] for _ in files.names]
     documents: list[Integers] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS, OverlapUnit
-from lmgauge.cli.command import Command, names_of, refuse_given, settings, under
+from lmgauge.cli.command import Command, names_of, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import (
     json_option,
     read_texts,
@@ -19,9 +19,10 @@ from lmgauge.cli.options import (
     scoring_settings,
     seed_option,
     threads_option,
+    training_text,
 )
 from lmgauge.cli.say import answer, showing_progress
-from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.evaluation.audit.results import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -49,7 +50,7 @@ class _Named:
     _Named,
     "Options",
     scored_text_option,
-    click.option("--train", multiple=True, type=click.Path(), help="Training text, for level 4; may be given again."),
+    training_text("for level 4"),
     click.option(
         "--overlap-unit",
         type=click.Choice(OVERLAP_UNITS),
@@ -75,11 +76,8 @@ class _Named:
         default=AuditSettings.max_overlap,
         help="Level 4: share of the bytes of TEXT that may lie in runs or whole lines of the training text.",
     ),
-    click.option(
-        "--contexts",
-        type=click.IntRange(min=1),
-        default=AuditSettings.contexts,
-        help="Level 2: distributions to sum, at contexts drawn from TEXT.",
+    whole_number(
+        "--contexts", default=AuditSettings.contexts, help="Level 2: distributions to sum, at contexts drawn from TEXT."
     ),
     click.option(
         "--sum-tolerance",
@@ -87,11 +85,8 @@ class _Named:
         default=AuditSettings.sum_tolerance,
         help="Level 2: how far probabilities may sum from 1; rounded ones, as in some ARPA files, need 1e-5.",
     ),
-    click.option(
-        "--compression-bytes",
-        type=click.IntRange(min=1),
-        default=AuditSettings.compression_bytes,
-        help="Level 5: bytes of TEXT to compress and decode.",
+    whole_number(
+        "--compression-bytes", default=AuditSettings.compression_bytes, help="Level 5: bytes of TEXT to compress and decode."
     ),
     click.option("--exhaustive", is_flag=True, help="All contexts, segments and bytes instead of samples; slow."),
     seed_option,

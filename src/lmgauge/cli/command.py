@@ -58,6 +58,21 @@ def under(heading: str, *options: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
+def whole_number(
+    *names: str, help: str, least: int = 1, default: int | None = None, metavar: str = "N"
+) -> Callable[[Any], Any]:
+    """Return the decorator of an option that takes a whole number.
+
+    Args:
+        names: its spellings, such as `-n` and `--count`.
+        help: the line on the help page; says what happens without the option where there is no default.
+        least: the smallest number that is accepted.
+        default: the number without the option.
+        metavar: what the help page calls the number.
+    """
+    return click.option(*names, type=click.IntRange(min=least), default=default, metavar=metavar, help=help)
+
+
 def settings(
     argument: str, made: type[Any], heading: str, *options: Callable[[Any], Any]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

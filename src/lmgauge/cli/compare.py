@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.choices import COMPARED_METRICS
-from lmgauge.cli.command import Command, names_of, refuse_given, settings
-from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option
+from lmgauge.cli.command import Command, names_of, refuse_given, settings, whole_number
+from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option, training_text
 from lmgauge.cli.say import answer, showing_progress
 
 if TYPE_CHECKING:
@@ -47,21 +47,16 @@ class _Shown:
     help="Instead of RUNS: several runs (seeds) of a recipe; twice or more, each is compared with the first.",
 )
 @scored_text_option
-@click.option("--train", multiple=True, type=click.Path(), help="Training text: adds slices by how often words occur in it.")
+@training_text("for slices by how often words occur in it")
 @settings(
     "choices",
     _Choices,
     "Statistics",
     document_option,
-    click.option(
-        "--resamples",
-        type=click.IntRange(min=1000),
-        default=10_000,
-        help="Of the permutation test over documents or segments.",
-    ),
+    whole_number("--resamples", least=1000, default=10_000, help="Of the permutation test over documents or segments."),
     seed_option,
     threads_option,
-    click.option("--examples", type=click.IntRange(min=0), default=5, help="Tokens and segments to show."),
+    whole_number("--examples", least=0, default=5, help="Tokens and segments to show."),
 )
 @settings(
     "shown",
@@ -114,26 +109,26 @@ def compare(
     if len(runs) < 2:
         raise click.UsageError("name two runs or more; each is compared with the first")
     with showing_progress("comparing"):
-        found = run(list(runs), text=list(texts) or None, train=list(train) or None, **asdict(choices))
-    details = len(found) == 1 if shown.details is None else shown.details
-    answer(found, lambda: comparison.blocks(found, details=details), as_json=shown.as_json)
-    _fail_where_not_comparable(found, shown, text_named=bool(texts))
+        comparisons = run(list(runs), text=list(texts) or None, train=list(train) or None, **asdict(choices))
+    details = len(comparisons) == 1 if shown.details is None else shown.details
+    answer(comparisons, lambda: comparison.blocks(comparisons, details=details), as_json=shown.as_json)
+    _fail_where_not_comparable(comparisons, shown, text_named=bool(texts))
 
 
-def _fail_where_not_comparable(found: Comparisons, shown: _Shown, *, text_named: bool) -> None:
+def _fail_where_not_comparable(comparisons: Comparisons, shown: _Shown, *, text_named: bool) -> None:
     from lmgauge.errors import CheckFailedError, InputError
 
-    failed = [item for item in found if not item.verdict(shown.metric).comparable]
+    failed = [item for item in comparisons if not item.verdict(shown.metric).comparable]
     if shown.strict and failed:
         reason = "; ".join(failed[0].verdict(shown.metric).reasons)
         raise CheckFailedError(f"{shown.metric} of {failed[0].second} and {failed[0].first} may not be compared: {reason}")
-    apart = [item for item in found if not item.differences]
+    apart = [item for item in comparisons if not item.differences]
     if not apart:
         return
     reasons = apart[0].verdict("bits_per_byte").reasons  # what the least demanding figure needs
-    if found.text_unknown and not text_named:
+    if comparisons.text_unknown and not text_named:
         remedy = "name the text with --text"
-    elif found.agreements[0].agrees:
+    elif comparisons.agreements[0].agrees:
         remedy = "no part of the text is exact in both"
     else:
         remedy = "evaluate both on one text"
@@ -153,5 +148,5 @@ def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document:
             raise click.UsageError(f"--recipe {name}: named twice; put all its runs into one --recipe")
         of_recipe[name] = [run for run in runs.split(",") if run]
     with showing_progress("comparing"):
-        found = compare_recipes(of_recipe, text=list(texts) or None, document=document)
-    answer([item.to_dict() for item in found], lambda: report.blocks(found), as_json=as_json)
+        comparisons = compare_recipes(of_recipe, text=list(texts) or None, document=document)
+    answer([item.to_dict() for item in comparisons], lambda: report.blocks(comparisons), as_json=as_json)

@@ -41,8 +41,8 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> N
     from lmgauge.text.tokenizers import make_tokenizer
 
     refuse_replacing({"TARGET": target}, [source])
-    with progress() as status:
-        status.update(f"reading {source}")
+    with progress() as listener:
+        listener(f"reading {source}")
         path = Path(source)
         if path.is_file():
             model = read_arpa(path, tokenizer=tokenizer)
@@ -55,5 +55,5 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> N
                 model = model.with_tokenizer(make_tokenizer(tokenizer))
         if reserved is not None:
             model = model.with_reserved(reserved)  # type: ignore[arg-type]
-        status.update(f"writing {target}")
+        listener(f"writing {target}")
         model.save(target)

@@ -7,8 +7,15 @@ from dataclasses import asdict, dataclass
 import click
 
 from lmgauge.choices import DIAGNOSIS_SECTIONS
-from lmgauge.cli.command import Command, names_of, refuse_given, settings, under
-from lmgauge.cli.options import json_option, scored_text_option, scoring_settings, seed_option, threads_option
+from lmgauge.cli.command import Command, names_of, refuse_given, settings, under, whole_number
+from lmgauge.cli.options import (
+    json_option,
+    scored_text_option,
+    scoring_settings,
+    seed_option,
+    threads_option,
+    training_text,
+)
 from lmgauge.cli.say import answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 
@@ -29,12 +36,7 @@ class _Choices:
 @click.command("diagnose", cls=Command)
 @click.argument("run", type=click.Path())
 @scored_text_option
-@click.option(
-    "--train",
-    multiple=True,
-    type=click.Path(),
-    help="Training text: adds slices by how often words, and how long n-grams, occur in it.",
-)
+@training_text("for slices by how often words, and how long n-grams, occur in it")
 @click.option("-m", "--model", type=click.Path(), help="The model behind the run: adds calibration and sampled text.")
 @settings(
     "choices",
@@ -46,23 +48,11 @@ class _Choices:
         type=click.Choice(DIAGNOSIS_SECTIONS),
         help="Work out only this; may be given several times.",
     ),
-    click.option(
-        "--examples",
-        type=click.IntRange(min=0),
-        default=10,
-        help="Tokens, segments and words to show.",
-    ),
-    click.option(
-        "--contexts",
-        type=click.IntRange(min=1),
-        default=2000,
-        help="With -m: how many contexts to draw for calibration.",
-    ),
+    whole_number("--examples", least=0, default=10, help="Tokens, segments and words to show."),
+    whole_number("--contexts", default=2000, help="With -m: how many contexts to draw for calibration."),
     click.option("--exhaustive", is_flag=True, help="With -m: calibration over all contexts; slow."),
-    click.option(
+    whole_number(
         "--sample-tokens",
-        type=click.IntRange(min=1),
-        metavar="N",
         help="With -m: tokens to sample for the mutual-information curve; what takes seconds if not given.",
     ),
     seed_option,
@@ -94,7 +84,7 @@ def diagnose(
         of_model = ("contexts", "exhaustive", "sample_tokens")
         refuse_given((*names_of(ScoringOptions), *of_model), "needs the model: name it with -m")
     with showing_progress("reading the run"):
-        found = run_diagnosis(
+        result = run_diagnosis(
             run,
             text=list(texts) or None,
             train=list(train) or None,
@@ -102,4 +92,4 @@ def diagnose(
             scoring=None if model is None else scoring,
             **asdict(choices) | {"only": choices.only or DIAGNOSIS_SECTIONS},
         )
-    answer(found, lambda: report.blocks(found), as_json=as_json)
+    answer(result, lambda: report.blocks(result), as_json=as_json)

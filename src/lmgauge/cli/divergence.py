@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from lmgauge.cli.command import Command, settings, under
+from lmgauge.cli.command import Command, settings, under, whole_number
 from lmgauge.cli.options import (
     document_option,
     json_option,
@@ -52,12 +52,7 @@ def _ranks(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int,
     "choices",
     _Choices,
     "Statistics",
-    click.option(
-        "--events",
-        type=click.IntRange(min=1),
-        default=10_000,
-        help="About how many events to look at, in whole segments drawn at random.",
-    ),
+    whole_number("--events", default=10_000, help="About how many events to look at, in whole segments drawn at random."),
     click.option("--exhaustive", is_flag=True, help="Look at every event of the text."),
     click.option(
         "--top-k",

@@ -22,7 +22,7 @@ def f1(average: Average, labels: str | None, task: TaskOptions) -> None:
     """Measure precision, recall and F1 of labeled outputs.
 
     REFERENCE holds the right labels and HYPOTHESES (one file a system) those of systems, one on each line, or in a
-    field of JSONL, TSV or Parquet. Systems are compared with the first.
+    field of records (--format). Systems are compared with the first.
 
     \b
     lmgauge f1 gold.txt tagger-a.txt tagger-b.txt

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.choices import ERROR_POLICIES, FIRST_TOKENS, FORMATS, PRECISIONS, RESERVED_POLICIES, SEGMENT_ENDS, UNITS
-from lmgauge.cli.command import refuse_given, settings
+from lmgauge.cli.command import refuse_given, settings, whole_number
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -31,7 +31,7 @@ unit_option = click.option(
 )
 _TEXT = (
     unit_option,
-    click.option("--field", default="text", metavar="NAME", help="Field of JSONL, column of TSV or Parquet."),
+    click.option("--field", default="text", metavar="NAME", help="Field or column that holds the text of a record."),
     click.option(
         "--group",
         default="file",
@@ -92,9 +92,7 @@ def refuse_field(*corpora: Corpus | None) -> None:
     """
     sources = [source for corpus in corpora if corpus is not None for source in corpus.sources]
     if all(source.format == "text" for source in sources):
-        refuse_given(
-            ("field",), "names a field of JSONL, TSV or Parquet, and the text is plain; leave it out, or add --format"
-        )
+        refuse_given(("field",), "names a field of records, and the text is plain; leave it out, or add --format")
 
 
 # -- how models score ---------------------------------------------------------------------------------------------------
@@ -112,12 +110,7 @@ _SCORING = (
         callback=_context,
         help="Most tokens a prediction sees; stream runs on over segments (stream,1024: both).",
     ),
-    click.option(
-        "--stride",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Tokens from one window to the next; the context if not given.",
-    ),
+    whole_number("--stride", help="Tokens from one window to the next; the context if not given."),
     click.option(
         "--first-token",
         type=click.Choice(FIRST_TOKENS),
@@ -135,12 +128,7 @@ _SCORING = (
         help="Number format of the computation; auto is bfloat16 on a GPU.",
     ),
     click.option("--device", metavar="NAME", help="cpu, cuda, cuda:1, ...; a GPU where there is one."),
-    click.option(
-        "--batch-tokens",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Tokens at a time; by free memory if not given. Changes rounding only.",
-    ),
+    whole_number("--batch-tokens", help="Tokens at a time; by free memory if not given. Changes rounding only."),
     click.option("--trust-remote-code", is_flag=True, help="Let code that comes with a model run."),
     click.option(
         "--bos",
@@ -165,15 +153,25 @@ def scoring_settings(*more: Callable[[Any], Any]) -> Decorator:
 
 
 # -- alike in all commands ----------------------------------------------------------------------------------------------
-threads_option = click.option(
+threads_option = whole_number(
     "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
     help="Threads to use; all cores if not given (one to train narrow recurrent models). No result depends on it but the "
     "last bits of neural models.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
-seed_option = click.option("--seed", type=click.IntRange(min=0), default=12345, help="Same seed, same output.")
+seed_option = whole_number("--seed", least=0, default=12345, help="Same seed, same output.")
+
+
+def training_text(use: str) -> Callable[[Any], Any]:
+    """Return the decorator of --train, the option that names training text.
+
+    Args:
+        use: what the command does with it.
+    """
+    words = f"Training text, {use}; may be given several times."
+    return click.option("--train", multiple=True, type=click.Path(), help=words)
+
+
 scored_text_option = click.option(
     "--text",
     "texts",

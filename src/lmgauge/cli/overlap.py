@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import click
 
 from lmgauge.choices import OVERLAP_UNITS
-from lmgauge.cli.command import Command, settings, under
+from lmgauge.cli.command import Command, settings, under, whole_number
 from lmgauge.cli.options import json_option, read_texts, reading_settings, refuse_field, threads_option
 from lmgauge.cli.say import answer, say, showing_progress
 from lmgauge.text.overlap.settings import OverlapSettings
@@ -62,13 +62,7 @@ class _Outcome:
         metavar="J",
         help="Segments this alike are near duplicates (Jaccard index of word 5-grams or character 10-grams); 0: skip.",
     ),
-    click.option(
-        "--passages",
-        type=click.IntRange(min=0),
-        default=10,
-        metavar="N",
-        help="How many to show, and in --json.",
-    ),
+    whole_number("--passages", least=0, default=10, help="How many to show, and in --json."),
 )
 @settings(
     "outcome",

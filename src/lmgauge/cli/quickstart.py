@@ -43,7 +43,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
         results = evaluate(models, test_text, threads=threads)
     training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
-    kept = f"-m {output}/trigram" if output else "-m kn5/"
-    commands = ("lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", f"lmgauge eval {kept} test.txt")
+    model = f"{output}/trigram" if output else "kn5/"
+    commands = ("lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", f"lmgauge eval -m {model} test.txt")
     yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
     answer(results, lambda: (*evaluations.blocks(results, title), *yours), as_json=as_json)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from lmgauge.cli.command import Command, settings
+from lmgauge.cli.command import Command, settings, whole_number
 from lmgauge.cli.options import scoring_settings, seed_option
 from lmgauge.models.network.options import ScoringOptions
 
@@ -29,7 +29,7 @@ class _Choices:
     "choices",
     _Choices,
     "Options",
-    click.option("-n", "--count", type=click.IntRange(min=0), default=5, help="How many segments."),
+    whole_number("-n", "--count", least=0, default=5, help="How many segments."),
     click.option("--prompt", default="", show_default=False, help="Text each segment begins with."),
     click.option(
         "--temperature",
@@ -37,13 +37,8 @@ class _Choices:
         default=1.0,
         help="Below 1 safer, above 1 wilder; 0 always takes the most probable token.",
     ),
-    click.option("--top-k", type=click.IntRange(min=1), metavar="K", help="Draw from the K most probable tokens only."),
-    click.option(
-        "--max-tokens",
-        type=click.IntRange(min=1),
-        default=100,
-        help="A segment ends here at the latest.",
-    ),
+    whole_number("--top-k", metavar="K", help="Draw from the K most probable tokens only."),
+    whole_number("--max-tokens", default=100, help="A segment ends here at the latest."),
     seed_option,
 )
 @scoring_settings()

@@ -61,7 +61,7 @@ def showing_progress(stage: str = "") -> Iterator[None]:
     from lmgauge.progress import listening
     from lmgauge.report.terminal import progress
 
-    with progress() as status, listening(status.update):
+    with progress() as listener, listening(listener):
         if stage:
-            status.update(stage)
+            listener(stage)
         yield

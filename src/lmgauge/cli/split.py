@@ -48,8 +48,8 @@ def split(
 ) -> None:
     """Split text into train, validation and test, the same for the same seed on every machine.
 
-    TEXT are files or globs: plain text, .gz, .bz2, .xz, .zst, .jsonl, .tsv or .parquet. Lines are written to
-    train.txt, validation.txt and test.txt in their order; records and documents to train.jsonl and so on.
+    TEXT are files or globs: plain or compressed text, or records (--format). Lines are written to train.txt,
+    validation.txt and test.txt in their order; records and documents to train.jsonl and so on.
 
     \b
     lmgauge split corpus.txt -o parts/
@@ -59,8 +59,7 @@ def split(
     from lmgauge.api.split import split as run
     from lmgauge.report.blocks import Text
 
-    given = options_given()
-    by = by or next((label for label in SPLIT_BY if label in given), None)
+    by = by or next((name for name in SPLIT_BY if name in options_given()), None)
     done = run(read_texts(texts, reading), output, fractions=fractions, seed=seed, by=by)
     for note in done.notes:
         say(f"note: {note}", err=True)

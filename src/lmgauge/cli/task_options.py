@@ -89,7 +89,7 @@ _READING = (
         default="text",
         show_default=True,
         metavar="NAME",
-        help="Field of JSONL, column of TSV (name or number) or Parquet.",
+        help="Field or column (name or number) that holds the text of a record.",
     ),
     click.option(
         "--ref-field",
@@ -172,7 +172,12 @@ def task_options(command: Function) -> Function:
 
 
 def run_metric(metric: TaskMetric, task: TaskOptions) -> None:
-    """Measure files and print what the options ask for."""
+    """Measure files and print what the options ask for.
+
+    Raises:
+        InputError: a file is missing, ends before another, or holds what is not text.
+        UsageError: options contradict each other, or do not fit the files.
+    """
     if task.printing.sentence:
         _print_segments(metric, task)
     else:
@@ -183,14 +188,14 @@ def _score(metric: TaskMetric, task: TaskOptions) -> Systems:
     from lmgauge.report.terminal import progress
     from lmgauge.tasks import score_files
 
-    with progress() as status:
+    with progress() as listener:
         return score_files(
             metric,
             references=task.files.references,
             hypotheses=task.files.hypotheses,
             reading=task.reading,
             settings=what_is_drawn(task),
-            progress=lambda done: status.update(f"{done:,} segments"),
+            progress=lambda done: listener(f"{done:,} segments"),
         )
 
 

@@ -171,7 +171,7 @@ def train(
     """Train a language model on text.
 
     KIND is the smoothing of an n-gram model, or a neural model: ffnn, rnn, lstm, gru or transformer. TEXTS are files, globs
-    or - (standard input, also without TEXTS): one sentence per line, plain or compressed, JSONL or Parquet.
+    or - (standard input, also without TEXTS): one sentence per line, plain or compressed, or records (--format).
 
     \b
     lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/
@@ -194,7 +194,7 @@ def train(
         refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
-    with progress() as status:
+    with progress() as listener:
         chosen = NgramTrainingSettings(
             kind,  # type: ignore[arg-type]  # click has checked it
             words=None if files.words is None else read_word_list(files.words),
@@ -206,8 +206,8 @@ def train(
             context=changes["context"] or NgramTrainingSettings.context,
             **smoothing,
         )
-        model = train_ngram(chosen, corpus, threads=run.threads, progress=status.update)
-        status.update(f"saving {files.output}")
+        model = train_ngram(chosen, corpus, threads=run.threads, progress=listener)
+        listener(f"saving {files.output}")
         model.save(files.output)
     if files.as_json:
         click.echo(to_json(model.to_dict() | {"path": files.output, "fingerprint": model.fingerprint}))

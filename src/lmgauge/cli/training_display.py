@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
     from lmgauge.models.training.loop import TrainingEvent
 
 _TIMES_A_SECOND = 4
@@ -32,20 +35,9 @@ class PlainDisplay:
 class LiveDisplay:
     """A line that moves, and one that stays for each epoch."""
 
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True)
-        self._status = self._console.status("starting …")
+    def __init__(self, console: Console, status: Status) -> None:
+        self._console, self._status = console, status
         self._shown = 0.0
-
-    def begin(self) -> None:
-        """Show the line."""
-        self._status.start()
-
-    def end(self) -> None:
-        """Remove the line."""
-        self._status.stop()
 
     def say(self, text: str) -> None:
         """Show what is being done."""
@@ -107,9 +99,8 @@ def training_display(*, live: bool = True) -> Iterator[LiveDisplay | PlainDispla
     if not live or not sys.stderr.isatty():
         yield PlainDisplay()
         return
-    display = LiveDisplay()
-    display.begin()
-    try:
-        yield display
-    finally:
-        display.end()
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("starting …") as status:
+        yield LiveDisplay(console, status)

@@ -53,8 +53,8 @@ def _numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 def bleu(options: BleuOptions, task: TaskOptions) -> None:
     """Score translations with BLEU, as sacreBLEU does.
 
-    REFERENCE and HYPOTHESES (one file a system) are plain or packed text with a segment on each line, JSONL, TSV or
-    Parquet; - is standard input. Systems are compared with the first.
+    REFERENCE and HYPOTHESES (one file a system) are plain or packed text with a segment on each line, or records
+    (--format); - is standard input. Systems are compared with the first.
 
     \b
     lmgauge bleu ref.txt hyp.txt
@@ -86,8 +86,8 @@ def bleu(options: BleuOptions, task: TaskOptions) -> None:
 def chrf(options: ChrfOptions, plus_plus: bool, task: TaskOptions) -> None:
     """Score translations with chrF or chrF++, as sacreBLEU does.
 
-    REFERENCE and HYPOTHESES (one file a system) are plain or packed text with a segment on each line, JSONL, TSV or
-    Parquet; - is standard input. Systems are compared with the first.
+    REFERENCE and HYPOTHESES (one file a system) are plain or packed text with a segment on each line, or records
+    (--format); - is standard input. Systems are compared with the first.
 
     \b
     lmgauge chrf ref.txt hyp.txt
@@ -117,7 +117,7 @@ def ter(options: TerOptions, task: TaskOptions) -> None:
     """Measure the translation edit rate, as sacreBLEU does.
 
     Edits and shifts for 100 words of the reference. REFERENCE and HYPOTHESES (one file a system) are plain or packed
-    text with a segment on each line, JSONL, TSV or Parquet; - is standard input. Systems are compared with the first.
+    text with a segment on each line, or records (--format); - is standard input. Systems are compared with the first.
 
     \b
     lmgauge ter ref.txt hyp.txt

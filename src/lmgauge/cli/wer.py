@@ -43,7 +43,7 @@ def wer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
     """Measure the word error rate of transcripts, as jiwer does.
 
     MER, WIL and the counts of errors come with it. REFERENCE and HYPOTHESES (one file a system, or folders) are plain
-    or packed text with a segment on each line, JSONL, TSV or Parquet; - is standard input. Systems are compared with
+    or packed text with a segment on each line, or records (--format); - is standard input. Systems are compared with
     the first. White space of any kind splits words; jiwer splits them at blanks only, so that its digits differ where
     a text has tabs or no-break spaces.
 
@@ -66,7 +66,7 @@ def cer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
     """Measure the character error rate of transcripts, as jiwer does.
 
     REFERENCE and HYPOTHESES (one file a system, or folders) are plain or packed text with a segment on each line,
-    JSONL, TSV or Parquet; - is standard input. Systems are compared with the first.
+    or records (--format); - is standard input. Systems are compared with the first.
 
     \b
     lmgauge cer ref.txt hyp.txt --unicode-form NFKC

@@ -37,6 +37,10 @@ def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundRe
         origin: the model behind the scores.
         oov: events that are unseen words.
         lossy_segments: segments that their tokens do not give back exactly.
+
+    Example:
+        >>> [reason.short for reason in bound_reasons(Origin("mine"), 3, 0)]
+        ['unseen words']
     """
     reasons = []
     if oov:
@@ -47,7 +51,12 @@ def bound_reasons(origin: Origin, oov: int, lossy_segments: int) -> list[BoundRe
 
 
 def lossy_reason(origin: Origin) -> BoundReason:
-    """Return why the tokens of a model do not give back a text, where they do not."""
+    """Return why the tokens of a model do not give back a text, where they do not.
+
+    Example:
+        >>> lossy_reason(Origin("mine", unit="word")).short
+        'white space lost'
+    """
     if not origin.policy.scores_first_tokens:
         return _FIRST
     return _SPACE if origin.unit == "word" else _ALTERED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,15 +34,10 @@ class SplitEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the three as plain values."""
-        parts = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: None if part is None else part.to_dict() for name, part in parts.items()}
+        return asdict(self)
 
 
-def split_by_segments(
-    run: Run,
-    contaminated: NDArray[np.bool_],
-    corpus: Corpus,
-) -> SplitEvaluation:
+def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:
     """Evaluate the segments of a run in two parts.
 
     Args:
@@ -55,7 +50,7 @@ def split_by_segments(
     """
     run = about(run, corpus)
     evaluator = Evaluator(run.origin)
-    counted = [Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)]
+    counted = [Denominators(), Denominators()]
     for block, (batch,) in lockstep([run.batches()], corpus, [run.name]):
         if block is None:  # there is a text
             continue

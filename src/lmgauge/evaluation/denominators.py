@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,20 +14,14 @@ from lmgauge.text.segments import Segments, count_text
 class Denominators:
     """Counts of the source text, never of token pieces; a line end is one byte and one character."""
 
-    segments: int
-    words: int
-    characters: int
-    bytes: int
+    segments: int = 0
+    words: int = 0
+    characters: int = 0
+    bytes: int = 0
     line_ends: int = 0
 
     def __add__(self, other: Denominators) -> Denominators:
-        return Denominators(
-            self.segments + other.segments,
-            self.words + other.words,
-            self.characters + other.characters,
-            self.bytes + other.bytes,
-            self.line_ends + other.line_ends,
-        )
+        return Denominators(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     def without_line_ends(self) -> Denominators:
         """Return the counts for a model that does not predict where lines end: what is not scored is not counted."""

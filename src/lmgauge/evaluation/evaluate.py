@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
@@ -38,9 +39,6 @@ Ints = NDArray[np.int64]
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
 
 
-NOTHING = Denominators(0, 0, 0, 0)
-
-
 @dataclass
 class BlockSums:
     """What a block of segments adds to the sums of one model: in all, and for each group."""
@@ -59,6 +57,14 @@ def sum_block(batch: ScoreBatch, block: Segments | None = None, *, by_group: boo
 
     Raises:
         InputError: a log-probability is not that of an event.
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> sum_block(table).total.nats()
+        -3.0
     """
     total = Tally()
     total.add(batch)
@@ -81,7 +87,18 @@ class Evaluator:
         self.groups: dict[int, Tally] = {}
 
     def add(self, sums: BlockSums) -> None:
-        """Add the sums of the next block of segments."""
+        """Add the sums of the next block of segments.
+
+        Example:
+            >>> from lmgauge.scores import ScoreBatch, Strings
+            >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+            >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+            >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+            >>> evaluator = Evaluator(Origin("mine"))
+            >>> evaluator.add(sum_block(table))
+            >>> evaluator.total.total_events
+            2
+        """
         self.total.merge(sums.total)
         for code, tally in sums.groups.items():
             self.groups.setdefault(code, Tally()).merge(tally)
@@ -267,19 +284,19 @@ def evaluate(
     done = 0
     for block, counts, batches, sums in _score_blocks(models, corpus, by_group, spans, thread_count(threads)):
         for code, part in counts.items():
-            counted[code] = counted.get(code, NOTHING) + part
+            counted[code] = counted.get(code, Denominators()) + part
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
             if watch is not None:
                 watch(i, block, batch, part_sums.total)
         done += block.byte_count()
         progress(done)
-    sha256 = corpus.report.sha256
+    sha256, whole = corpus.report.sha256, sum(counted.values(), Denominators())
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
         notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
         evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by)
-        results.append(evaluator.finish(evaluator.total, _whole(counted), text_sha256=sha256, notes=notes))
+        results.append(evaluator.finish(evaluator.total, whole, text_sha256=sha256, notes=notes))
         for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
             results.append(evaluator.finish(tally, counted[code], group=name, text_sha256=sha256))
@@ -309,8 +326,106 @@ def _count(block: Segments, by_group: bool) -> dict[int, Denominators]:
     return {int(code): count_denominators(block, np.flatnonzero(block.groups == code)) for code in np.unique(block.groups)}
 
 
-def _whole(parts: Mapping[int, Denominators]) -> Denominators:
-    total = NOTHING
-    for part in parts.values():
-        total += part
-    return total
+def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Corpus | None = None) -> Evaluation:
+    """Evaluate a score table of any origin.
+
+    Args:
+        batches: of the table.
+        origin: the model behind it.
+        corpus: the text it is about, which gives bits per word, character and byte; None if it is not at hand.
+
+    Raises:
+        InputError: the table is empty, or its segments or spans are not those of the text.
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> evaluate_scores([table], origin=Origin("mine")).cross_entropy
+        1.5
+    """
+    evaluator = Evaluator(origin)
+    extent, first_tokens = _Extent(), FirstTokens(origin.policy)
+    for batch in first_tokens.watch(batches):
+        evaluator.add(sum_block(batch))
+        extent.add(batch)
+    denominators: Denominators | None = None
+    documents: tuple[Ints | None, str] | None = None
+    sha256, notes = "", ["no text was given: bits per word, character and byte are not known"]
+    if corpus is not None:
+        denominators = Denominators()
+        parts = []
+        for block in corpus:
+            denominators += count_denominators(block)
+            extent.compare(block)
+            if block.documents is not None:
+                parts.append(block.documents)
+        # What a caller says of documents counts more than what the table names, and this more than files do.
+        if corpus.settings.get("document") is not None or not evaluator.total.names_documents:
+            documents = np.concatenate(parts) if parts else None, corpus.report.documents_by
+        sha256, notes = corpus.report.sha256, corpus.report.notes()
+        notes += extent.notes(denominators.segments)
+    notes += [first_tokens.note] if first_tokens.note else []
+    return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)
+
+
+class _Extent:
+    """How far the spans of a foreign table reach in each segment, to be held against the text."""
+
+    def __init__(self) -> None:
+        self.ends: dict[int, int] = {}
+        self.spans = True
+        self.apart = 0
+        self.uncovered = 0
+
+    def add(self, batch: ScoreBatch) -> None:
+        """Add the rows of a batch."""
+        if not len(batch.ends):
+            self.spans = False
+            self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
+            return
+        self.apart += batch.spans_apart
+        segments, reach = batch.segments.tolist(), batch.reach().tolist()
+        reach[0] = max(reach[0], self.ends.get(segments[0], 0))  # it may have begun in the batch before
+        self.ends.update(zip(segments, reach, strict=True))
+
+    def compare(self, block: Segments) -> None:
+        """Compare the spans with a block of the text.
+
+        Raises:
+            InputError: a span ends behind its segment.
+        """
+        lengths = (block.ends - block.starts).tolist()
+        for segment, length in enumerate(lengths, block.first):
+            end = self.ends.pop(segment, None)
+            if end is None or (self.spans and end < length):
+                self.uncovered += 1
+            elif end > length:
+                raise InputError(
+                    f"segment {segment} of the score table ends at byte {end}, but the text's has {length} bytes; "
+                    "is it the same text?"
+                )
+
+    def notes(self, segments: int) -> list[str]:
+        """Return what a reader must know, all of the text being read.
+
+        Raises:
+            InputError: the table has a segment that the text has not.
+        """
+        if self.ends:
+            raise InputError(
+                f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"
+            )
+        notes = []
+        if not self.spans:
+            notes.append("the table has no byte spans: whether it scores every byte of the text was not checked")
+        if self.apart:
+            notes.append(
+                f"{self.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
+            )
+        if self.uncovered:
+            notes.append(
+                f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
+            )
+        return notes

@@ -18,7 +18,7 @@ from lmgauge.scores import EOS_KIND, ScoreBatch
 # Log-probabilities may be rounded, to two decimals or to 16 bits: 1 % in p. What is looked for is off by far more.
 _ROUNDING = 0.01
 _NATS_OF_BASE_10 = math.log(10)
-# So many segments that begin with the token of an earlier one, at its probability, show that their contexts are the same.
+# From this number of segments that begin with the token of an earlier one, at its probability, contexts count as the same.
 _ENOUGH_REPEATS = 10
 
 
@@ -48,6 +48,9 @@ class FirstTokens:
 
         Args:
             batches: of the score table.
+
+        Raises:
+            InputError: the table breaks its rules.
         """
         for batch in batches:
             self.add(batch)

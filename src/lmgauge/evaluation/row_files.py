@@ -59,6 +59,9 @@ class RowWriter:
 
         Args:
             columns: name -> values [rows], at least the columns of the file.
+
+        Raises:
+            OSError: the file cannot be written, e.g. as the disk is full.
         """
         rows = zip(*(columns[name] for name in self._columns), strict=True)
         if self._json:

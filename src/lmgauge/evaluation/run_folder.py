@@ -46,7 +46,11 @@ def environment() -> dict[str, str]:
 
 
 def is_run_folder(path: Path) -> bool:
-    """Return True if a folder holds an evaluation and nothing else, so that it may be replaced by one."""
+    """Return True if a folder holds an evaluation and nothing else, so that it may be replaced by one.
+
+    Raises:
+        OSError: the folder cannot be listed.
+    """
     return {file.name for file in path.iterdir()} == {EVALUATION_FILE, SCORES_FILE}
 
 
@@ -59,6 +63,9 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
         folder: a run folder with the score table.
         results: the whole text first, then its groups of segments.
         settings: how the text was read and scored.
+
+    Raises:
+        OSError: a file cannot be read or written.
     """
     whole, *groups = results
     content = plain(
@@ -123,18 +130,17 @@ def content_fingerprint(content: Mapping[str, Any]) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of the bytes of a file."""
+    """Return the SHA-256 of the bytes of a file.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_settings(
-    model: object,
-    text: Mapping[str, Any],
-    *,
-    by_group: bool,
-    columns: Sequence[str],
-    scoring: Any,
+    model: object, text: Mapping[str, Any], *, by_group: bool, columns: Sequence[str], scoring: Any
 ) -> dict[str, Any]:
     """Return the `settings` of `evaluation.json`: what was chosen, whether in Python or in a shell.
 
@@ -214,7 +220,11 @@ class RunFolders:
         return self
 
     def keep_journal(self, models: Sequence[object]) -> None:
-        """Let models that can keep their scores as soon as they are known, and take those of a run that was killed."""
+        """Let models that can keep their scores as soon as they are known, and take those of a run that was killed.
+
+        Raises:
+            UsageError: another run writes to this folder.
+        """
         if not any(isinstance(model, KeepsJournal) for model in models):
             return
         self._lock()
@@ -262,6 +272,9 @@ class RunFolders:
             index: number of the model.
             batch: rows of the score table.
             ids: of the segments, if the text has a field for them.
+
+        Raises:
+            OSError: the table cannot be written, e.g. as the disk is full.
         """
         self._writers[index].write(batch, ids)
 
@@ -271,6 +284,9 @@ class RunFolders:
         Args:
             results: of all models, each followed by its groups of segments.
             settings: of each model how it scored the text, see `run_settings`.
+
+        Raises:
+            OSError: a file cannot be written.
         """
         of_model = [[result for result in results if result.model == name] for name in self._names]
         for own, metadata in zip(of_model, self._metadata, strict=True):

@@ -107,37 +107,20 @@ def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
         InputError: nothing is there, a file is missing, or was changed after it was written.
     """
     path = Path(path)
+    evaluation: dict[str, Any] | None = None
+    settings: dict[str, Any] = {}
+    scores, broken = path, ""
     if path.is_dir():
-        return _open_folder(path, check_seal)
-    if not path.exists():
+        evaluation, settings, broken = read_evaluation(path)
+        scores = path / SCORES_FILE
+    elif not path.exists():
         raise InputError(f"{path}: no such run; make one with `lmgauge eval -m MODEL TEXT -o {path}`")
-    metadata = read_metadata(path)
-    origin = Origin.of_metadata(metadata, path.name)
-    return Run(
-        name=origin.model,
-        path=path,
-        scores=path,
-        origin=origin,
-        text_sha256=str(metadata.get("fingerprints", {}).get("text", "")),
-        evaluation=None,
-        settings={},
-    )
-
-
-def _open_folder(path: Path, check_seal: bool) -> Run:
-    evaluation, settings, broken = read_evaluation(path)
     if broken and check_seal:
         raise InputError(f"{broken}; evaluate again")
-    return Run(
-        name=str(evaluation.get("model", path.name)),
-        path=path,
-        scores=path / SCORES_FILE,
-        origin=Origin.of_metadata(evaluation, path.name),
-        text_sha256=str(evaluation["fingerprints"].get("text", "")),
-        evaluation=evaluation,
-        settings=settings,
-        broken_seal=broken,
-    )
+    metadata = read_metadata(path) if evaluation is None else evaluation
+    origin = Origin.of_metadata(metadata, path.name)
+    sha256 = str(metadata.get("fingerprints", {}).get("text", ""))
+    return Run(origin.model, path, scores, origin, sha256, evaluation, settings, broken)
 
 
 def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
@@ -145,6 +128,11 @@ def with_distinct_names(runs: Sequence[Run]) -> list[Run]:
 
     Args:
         runs: two or more.
+
+    Example:
+        >>> runs = [Run("kn5", Path(path), Path(path), Origin("kn5"), "", None, {}) for path in ("one", "two")]
+        >>> [run.name for run in with_distinct_names(runs)]
+        ['one', 'two']
     """
     names = [run.name for run in runs]
     return [run if names.count(run.name) == 1 else replace(run, name=str(run.path).rstrip("/")) for run in runs]
@@ -165,7 +153,7 @@ def about(run: Run, corpus: Corpus) -> Run:
     sha256 = corpus.report.sha256
     if run.text_sha256 and run.text_sha256 != sha256:
         raise InputError(
-            f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one given ({sha256[:6]}); "
+            f"{run.path}: scored another text (fingerprint {run.text_sha256[:6]}) than the one named ({sha256[:6]}); "
             "name the text it scored, read in the same way"
         )
     return replace(run, text_sha256=sha256)
@@ -207,7 +195,7 @@ def lockstep(
 
     Args:
         tables: score tables whose segments are numbered alike.
-        corpus: the text; without it the blocks are so many segments at a time.
+        corpus: the text; without it 4,096 segments are read at a time.
         names: of the tables, for messages.
 
     Yields:
@@ -219,20 +207,18 @@ def lockstep(
     """
     called = list(names or [f"table {i + 1}" for i in range(len(tables))])
     rows = [SegmentReader(table, name) for table, name in zip(tables, called, strict=True)]
-    if corpus is not None:
-        segments = 0
-        for block in corpus:
-            segments = block.first + len(block)
-            taken = [table.take(block.first, segments) for table in rows]
-            for name, table in zip(called, taken, strict=True):
-                _check_extent(table, block, name)
-            yield block, taken
-        for name, reader in zip(called, rows, strict=True):
-            if not reader.exhausted:
-                raise InputError(
-                    f"{name}: has a segment {reader.next_segment}, but the text has only {segments}; is it the same text?"
-                )
-        return
+    segments = 0
+    for block in () if corpus is None else corpus:
+        segments = block.first + len(block)
+        taken = [table.take(block.first, segments) for table in rows]
+        for name, table in zip(called, taken, strict=True):
+            _check_extent(table, block, name)
+        yield block, taken
+    for name, reader in zip(called, rows, strict=True):
+        if corpus is not None and not reader.exhausted:
+            raise InputError(
+                f"{name}: has a segment {reader.next_segment}, but the text has only {segments}; is it the same text?"
+            )
     while waiting := [table.next_segment for table in rows if not table.exhausted]:
         begin = min(waiting)  # segments that no table has are stepped over
         yield None, [table.take(begin, begin + _SEGMENTS_AT_A_TIME) for table in rows]

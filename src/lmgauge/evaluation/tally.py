@@ -17,6 +17,9 @@ from lmgauge.numerics.exact import ExactSums, exact_to_nats
 from lmgauge.scores import KINDS, ScoreBatch
 
 _SHOWN_ZEROS = 10
+_NONE = np.zeros(0, np.int64)
+# Of the segments of a batch: index, high and low words of the exact sum, events, events of probability zero.
+_Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,7 @@ class Tally:
     first_zeros: list[ZeroEvent] = field(default_factory=list)
     contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     lossy_segments: int = 0
-    _segments: list[NDArray[np.int64]] = field(default_factory=list)
-    _high: list[NDArray[np.int64]] = field(default_factory=list)
-    _low: list[NDArray[np.uint64]] = field(default_factory=list)
-    _events: list[NDArray[np.int64]] = field(default_factory=list)
-    _zeros: list[NDArray[np.int64]] = field(default_factory=list)
+    _columns: list[_Columns] = field(default_factory=lambda: [(_NONE, _NONE, _NONE.astype(np.uint64), _NONE, _NONE)])
     _documents: list[NDArray[np.int64]] = field(default_factory=list)
 
     def add(self, batch: ScoreBatch) -> None:
@@ -88,11 +87,7 @@ class Tally:
             self._note_zeros(batch)
         self.contexts += contexts
         self.lossy_segments += batch.lossy_segments
-        self._segments.append(batch.segments)
-        self._high.append(high)
-        self._low.append(low)
-        self._events.append(batch.segment_events)
-        self._zeros.append(zeros)
+        self._columns.append((batch.segments, high, low, batch.segment_events, zeros))
         documents = batch.documents()
         if documents is not None:
             self._documents.append(documents)
@@ -111,6 +106,12 @@ class Tally:
 
         Args:
             other: sums of later segments.
+
+        Example:
+            >>> both = Tally(exact=[1, 0, 0], events=[1, 0, 0])
+            >>> both.merge(Tally(events=[2, 0, 1]))
+            >>> both.events
+            [3, 0, 1]
         """
         for kind in range(len(KINDS)):
             self.exact[kind] += other.exact[kind]
@@ -119,11 +120,7 @@ class Tally:
         self.first_zeros = (self.first_zeros + other.first_zeros)[:_SHOWN_ZEROS]
         self.contexts += other.contexts
         self.lossy_segments += other.lossy_segments
-        self._segments += other._segments
-        self._high += other._high
-        self._low += other._low
-        self._events += other._events
-        self._zeros += other._zeros
+        self._columns += other._columns
         self._documents += other._documents
 
     def nats(self, *kinds: int) -> float:
@@ -147,10 +144,10 @@ class Tally:
 
     def per_segment(self) -> SegmentSums:
         """Return the sums of each segment; a segment whose rows came in several batches is one."""
-        segments = _joined(self._segments, np.int64)
-        sums = ExactSums(_joined(self._high, np.int64), _joined(self._low, np.uint64), _joined(self._zeros, np.int64))
-        nats, zeros, events = sums.nats(), sums.zeros, _joined(self._events, np.int64)
-        documents = _joined(self._documents, np.int64) if self._documents else None
+        segments, high, low, events, zeros = (np.concatenate(column) for column in zip(*self._columns, strict=True))
+        sums = ExactSums(high, low, zeros)
+        nats = sums.nats()
+        documents = np.concatenate(self._documents) if self._documents else None
         if documents is not None and len(documents) < len(segments):
             raise InputError("the score table names the document of some segments only; name it in each row, or in none")
         if len(segments) > 1 and not np.all(np.diff(segments) > 0):
@@ -175,7 +172,3 @@ class SegmentSums:
     events: NDArray[np.int64]
     zeros: NDArray[np.int64]
     documents: NDArray[np.int64] | None = None
-
-
-def _joined(parts: list[NDArray[Any]], dtype: type) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype)

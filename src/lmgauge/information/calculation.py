@@ -89,17 +89,12 @@ class CalcResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values in full precision, without the steps; may hold `inf`, never NaN."""
-        figures = {
-            "perplexity": self.perplexity,
-            "cross_entropy": self.cross_entropy,
-            "bits_per_event": self.bits_per_event,
-        }
         if self.distributions is not None:
             bits = asdict(self.distributions)
             known = {f"{name}_bits" if name in steps.IN_BITS else name: x for name, x in bits.items() if x is not None}
             return known | {"perplexity": self.perplexity}
-        if self.score is not None:
-            figures = self.score.to_dict()
+        names = ("perplexity", "cross_entropy", "bits_per_event")
+        figures = {name: getattr(self, name) for name in names} if self.score is None else self.score.to_dict()
         return figures | ({"tokens": [asdict(token) for token in self.tokens]} if self.tokens else {})
 
     def lines(self) -> tuple[tuple[str, str], ...]:

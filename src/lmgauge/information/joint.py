@@ -45,12 +45,7 @@ class _Cells:
         return sums_by(self.x, self.counts), sums_by(self.y, self.counts)
 
 
-def mutual_information(
-    joint: JointCounts,
-    *,
-    unit: InformationUnit = "bits",
-    correction: Correction = "none",
-) -> float:
+def mutual_information(joint: JointCounts, *, unit: InformationUnit = "bits", correction: Correction = "none") -> float:
     """Return the mutual information of two variables, KL(joint || product of the margins) (Cover & Thomas 2006).
 
     Args:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import tee
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -177,24 +177,13 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
     return items[0] if isinstance(text, str) else ScoredTexts(tuple(items))
 
 
+_score_text = score_text
+
+
 class ScoresStrings:
     """Gives a model the method `score_text`."""
 
-    @overload
-    def score_text(self, text: str) -> ScoredText: ...  # type: ignore[overload-overlap]
-    @overload
-    def score_text(self, text: Iterable[str]) -> ScoredTexts: ...
-    def score_text(self, text: str | Iterable[str]) -> ScoredText | ScoredTexts:
-        """Score one string or several, token by token; see `lmgauge.score_text`.
-
-        Args:
-            text: a string, or strings.
-
-        Raises:
-            InputError: a string cannot be used as text.
-            UsageError: something else than strings.
-        """
-        return score_text(cast("LanguageModel", self), text)
+    score_text = _score_text
 
 
 def _items(block: Segments, batch: ScoreBatch) -> Iterator[ScoredText]:

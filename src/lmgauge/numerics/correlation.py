@@ -37,8 +37,7 @@ def average_ranks(values: Floats) -> Floats:
     """
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    ranks: Floats = (last - (counts - 1) / 2)[place]
-    return ranks
+    return (last - (counts - 1) / 2)[place]
 
 
 def pearson_r(x: Floats, y: Floats) -> float | None:

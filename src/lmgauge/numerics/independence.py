@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
 
-from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_POINTS, FEWEST_UNITS, SEGMENTS, UNKNOWN
+from lmgauge.numerics.intervals import DOCUMENTS, FEWEST_POINTS, FEWEST_UNITS, SEGMENTS, UNKNOWN, Interval, Spread
 
 FEW_UNITS = 30
 """Below it an interval is rough: Student's t and the jackknife rest on few values."""
 
 
-class Units(Protocol):
-    """What an interval or a spread says of its units; see `intervals.Interval`."""
-
-    @property
-    def unit(self) -> str:
-        """Return "documents", "segments" or "unknown"."""
-        ...
-
-    @property
-    def units(self) -> int:
-        """Return how many there are."""
-        ...
-
-    @property
-    def effective(self) -> int:
-        """Return as how many units of like size they count."""
-        ...
-
-    @property
-    def alike(self) -> float:
-        """Return how many times wider the interval is than that of independent segments."""
-        ...
+Units = Interval | Spread
+"""What says how many independent units it is made of."""
 
 
 def in_words(units: Units, documents_by: str) -> str:

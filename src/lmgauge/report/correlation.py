@@ -42,12 +42,7 @@ def _title(correlation: Correlation) -> str:
 
 
 def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
-    figures = [
-        ("Spearman's rho", correlation.spearman, correlation.spearman_interval),
-        ("Kendall's tau-b", correlation.kendall, correlation.kendall_interval),
-        (f"Pearson's r{' with the logarithm' * correlation.log_x}", correlation.pearson, None),
-    ]
-    known = [(name, value, interval) for name, value, interval in figures if value is not None]
+    known = correlation.coefficients
     columns = [
         doc.labels("coefficient", [name for name, _, _ in known]),
         doc.numbers("value", [value for _, value, _ in known], 3),

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
+from lmgauge.evaluation.diagnosis.costs import RankStatistics
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
-from lmgauge.evaluation.diagnosis.ranks import RankStatistics
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
@@ -136,8 +136,8 @@ def _deviation(one: Bin) -> float | None:
 
 
 def _confidence_lines(calibration: Calibration) -> Iterator[str]:
-    given = f"given {percent(calibration.mean_confidence, 1)} on average"
-    yield f"the most probable token came in {percent(calibration.accuracy, 1)} of contexts, {given}"
+    confidence = f"given {percent(calibration.mean_confidence, 1)} on average"
+    yield f"the most probable token came in {percent(calibration.accuracy, 1)} of contexts, {confidence}"
     yield f"expected calibration error of it: {percent(calibration.expected_calibration_error)} (15 equal bins)"
     paid = number(calibration.mean_surprisal_bits, 3)
     yield f"entropy {number(calibration.mean_entropy_bits, 3)} bits an event, paid {paid}"

@@ -11,7 +11,7 @@ _SIGNED_FORMS = ("signed", "fixed", "change")
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a figure with so many digits after the point; infinity as a sign, a dash for None.
+    """Return a figure rounded to `digits` after the point; infinity as a sign, a dash for None.
 
     >>> number(1234.5, 1), number(None), number(1e9)
     ('1,234.5', '–', '1e+09')

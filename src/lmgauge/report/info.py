@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from lmgauge.report.blocks import Document, Lines
+from lmgauge.figures import FIGURES
+from lmgauge.report.blocks import Document, Lines, between
+from lmgauge.report.formats import in_words, number, percent
 
+Shown = str | tuple[str, ...]
+_BOUNDED = {figure.name for figure in FIGURES if figure.bounded}
 _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 
@@ -15,39 +19,42 @@ def blocks(content: Mapping[str, Any]) -> Document:
 
     Args:
         content: plain values by name, as `lmgauge.info` gives them.
+
+    >>> blocks({"oov_rate": 0.25, "tokens": 1200, "group": None})[0].pairs
+    (('oov rate', '25.00 %'), ('tokens', '1,200'))
     """
-    shown = [(name.replace("_", " "), _shown(name, value)) for name, value in content.items()]
-    return (Lines(tuple((name, value) for name, value in shown if value not in ("", (), "None"))),)
+    shown = {name: _shown(name, value) for name, value in content.items() if value is not None}
+    if content.get("bits_per_byte_is_bound"):
+        shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
+    return (Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None"))),)
 
 
-def _shown(name: str, value: Any) -> str | tuple[str, ...]:
-    if name == "bytes":
-        return f"{value:,}"
-    if name == "types":
-        return ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(value, 1))
-    if name == "discounts":
-        return "; ".join(
-            f"order {k}: " + ", ".join(f"{d:.4f}" for d in values[1:])
-            for k, values in enumerate(value, 1)
-            if len(values) > 1
-        )
-    if name == "components":
-        return tuple(f"{part['weight']:.4f} {part['label']} in {part['folder']}" for part in value)
-    if name == "training" and isinstance(value, dict) and "kind" in value:
-        return _shown_training(value)
-    if name == "estimation" and value.keys() >= _ESTIMATED:
-        return _shown_estimation(value)
-    if name == "notes":
-        return tuple(value)
+def _shown(name: str, value: Any) -> Shown:
+    if name in _SHOWN and not isinstance(value, str):
+        return _SHOWN[name](value)
     if isinstance(value, dict):
         said = {key: part for key, part in value.items() if part not in (None, "", [], {})}
-        return ", ".join(f"{key} {part:,}" if type(part) is int else f"{key} {part}" for key, part in said.items())
+        shown = {key: f"({_shown('', part)})" if isinstance(part, dict) else _shown("", part) for key, part in said.items()}
+        return ", ".join(f"{key} {part}" for key, part in shown.items())
     if isinstance(value, list):
-        return ", ".join(str(part) for part in value)
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+        return ", ".join(str(part if isinstance(part, int) else _shown("", part)) for part in value)
+    if isinstance(value, float):
+        return number(value, 2 if "perplexity" in name else 4)
+    return f"{value:,}" if type(value) is int else str(value)
+
+
+def _shown_discounts(value: list[list[float]]) -> str:
+    orders = {k: ", ".join(f"{d:.4f}" for d in values[1:]) for k, values in enumerate(value, 1) if len(values) > 1}
+    return "; ".join(f"order {k}: {values}" for k, values in orders.items())
+
+
+def _shown_interval(value: dict[str, Any]) -> str:
+    return f"{in_words(between((float(value['low']), float(value['high'])), 2))} ({100 * value['level']:.0f} %)"
 
 
 def _shown_training(stored: dict[str, Any]) -> str:
+    if "kind" not in stored:
+        return str(_shown("", stored))
     run = stored.get("training", {})
     paper = str(run.get("settings", {}).get("paper", ""))
     valid = run.get("valid_perplexity")
@@ -59,7 +66,23 @@ def _shown_training(stored: dict[str, Any]) -> str:
 
 
 def _shown_estimation(stored: dict[str, Any]) -> str:
+    if not stored.keys() >= _ESTIMATED:
+        return str(_shown("", stored))
     how = "weights given, measured" if stored["given"] else f"EM, {stored['iterations']} iterations"
     perplexity = stored["perplexity"]  # "inf", where it is that
     shown = perplexity if isinstance(perplexity, str) else f"{perplexity:,.4f}"
     return f"{how} on {stored['events']:,} events of text {stored['held_out_sha256'][:6]}, perplexity {shown}"
+
+
+_SHOWN: dict[str, Callable[[Any], Shown]] = {
+    "types": lambda value: ", ".join(f"{n:,} {k}-grams" for k, n in enumerate(value, 1)),
+    "discounts": _shown_discounts,
+    "components": lambda value: tuple(f"{part['weight']:.4f} {part['label']} in {part['folder']}" for part in value),
+    "training": _shown_training,
+    "estimation": _shown_estimation,
+    "interval": _shown_interval,
+    "oov_rate": percent,
+    "bound_reasons": tuple,
+    "notes": tuple,
+}
+"""How values are written that are more than a number or a word, by name."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import io
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from lmgauge.readable import readable, visible
 from lmgauge.report import blocks as doc
@@ -20,6 +18,8 @@ from lmgauge.report.formats import in_words
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text as Line
+
+    from lmgauge.progress import Listener
 
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
 _PIPE_WIDTH = 240
@@ -34,28 +34,19 @@ _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[
 _COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow"}
 
 
-def console() -> Console:
-    """Return standard output; wide enough for any table where it is not a terminal, so that pipes see whole lines."""
-    from rich.console import Console
-
-    class Quiet(Console):
-        """Leaves it to the command line what it means that a reader has gone."""
-
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-
-    terminal = sys.stdout.isatty()
-    return Quiet(width=None if terminal else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
-
-
 def show(document: Iterable[doc.Block]) -> None:
     """Print a document on standard output; what a narrow terminal has no room for is named.
+
+    A pipe gets lines that are wide enough for any table, so that programs see whole rows.
 
     Args:
         document: blocks, in the order of reading.
     """
-    out = console()
-    _Renderer(out, wraps=out.is_terminal).render(document)
+    from rich.console import Console
+
+    out = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+    for text in _Renderer(out, wraps=out.is_terminal).rendered(document):
+        sys.stdout.write(text)
 
 
 def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
@@ -70,24 +61,24 @@ def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
     """
     from rich.console import Console
 
-    out = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False, emoji=False)
-    _Renderer(out, wraps=True).render(document)
-    return str(getattr(out.file, "getvalue", str)()).rstrip("\n")
+    out = Console(width=width, color_system=None)
+    return "".join(_Renderer(out, wraps=True).rendered(document)).rstrip("\n")
 
 
 class _Renderer:
-    """Writes blocks to a console. All strings of a document become lines in `_line`, which escapes them."""
+    """Turns blocks into text for a console. All strings of a document become lines in `_line`, which escapes them."""
 
     def __init__(self, out: Console, *, wraps: bool) -> None:
         self._out, self._width, self._wraps = out, out.width, wraps
 
-    def render(self, document: Iterable[doc.Block]) -> None:
+    def rendered(self, document: Iterable[doc.Block]) -> Iterator[str]:
+        """Yield the text of each block that has some, with its line ends."""
         before: doc.Block | None = None
         for block in document:
             if lines := [self._written(line) for line in self._lines(block)]:
                 if before is not None and _apart(before, block):
                     lines.insert(0, "")
-                self._out.file.write("\n".join(lines) + "\n")
+                yield "\n".join(lines) + "\n"
                 before = block
 
     def _written(self, line: Line) -> str:
@@ -117,8 +108,13 @@ class _Renderer:
             case doc.Aligned(alignment):
                 for row in alignment.lines(self._width if self._wraps else None):
                     yield from map(_line, row)
-            case doc.Table() if block.rows:
-                yield from self._table(block)
+            case doc.Table():
+                if block.rows:
+                    yield from self._table(block)
+            case doc.ChartData():
+                pass
+            case _:
+                assert_never(block)
 
     def _broken(self, text: str, style: str = "", width: int | None = None) -> Sequence[Line]:
         """Return a paragraph as lines that fit; as one where lines are for programs."""
@@ -343,28 +339,18 @@ class _NowAndThen:
                 )
 
 
-class _Live:
-    def __init__(self, status: Any) -> None:
-        self._status = status
-
-    def update(self, text: str) -> None:
-        """Show what is being done."""
-        from rich.text import Text
-
-        self._status.update(Text(f"{visible(text)} …"))
-
-
 @contextmanager
-def progress() -> Iterator[_NowAndThen | _Live]:
+def progress() -> Iterator[Listener]:
     """Yield what says on standard error what is being done: on one line, or on a new one now and then in a pipe."""
     if not sys.stderr.isatty():
         lines = _NowAndThen()
         try:
-            yield lines
+            yield lines.update
         finally:
             lines.end()
         return
     from rich.console import Console
+    from rich.text import Text as Line
 
     with Console(stderr=True).status("starting …") as status:
-        yield _Live(status)
+        yield lambda text: status.update(Line(f"{visible(text)} …"))

@@ -49,6 +49,9 @@ class ScoreWriter:
         Args:
             batch: with the same columns as all others.
             ids: [s], the ids of its segments; None if they have none.
+
+        Raises:
+            OutputError: the file cannot be written.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq

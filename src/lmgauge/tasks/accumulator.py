@@ -15,13 +15,10 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import UnitSums, document_sums
 from lmgauge.numerics.resampling import DEFAULT_RESAMPLES, Estimate, bootstrap_sums, percentile_interval
 from lmgauge.tasks.blank_segments import Blanks
-from lmgauge.tasks.blocks import Block
 from lmgauge.tasks.draws import leave_out
 from lmgauge.tasks.metrics.fixed_point import SCALE, with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, TaskScore
-from lmgauge.tasks.scoring import block_statistics, check_sources
-from lmgauge.tasks.texts import Integers, References, Texts
-from lmgauge.text.labels import Names
+from lmgauge.tasks.scoring import block_of_strings, block_statistics, document_codes
 from lmgauge.version import __version__
 
 
@@ -83,20 +80,14 @@ class Accumulator:
             UsageError: something is not a string or list of strings, or some segments name documents and some do not.
             InputError: the lengths differ, a segment has no reference, or a text holds NUL.
         """
-        check_sources(self.metric, sources is not None)
-        outputs, against = Texts.of_strings(hypotheses, "hypothesis"), References.of_lists(references)
-        check_lengths(len(outputs), len(against))
-        originals = None if sources is None else Texts.of_strings(sources, "source")
-        if originals is not None and len(originals) != len(outputs):
-            raise InputError(f"{len(originals):,} sources for {len(outputs):,} segments: give one for each")
-        if documents is not None:
-            document_codes(documents, len(outputs))
+        block = block_of_strings(self.metric, {"": hypotheses}, references, sources, documents)
         names = None if documents is None else [str(name) for name in documents]
-        if not len(outputs):
+        if not len(block):
             return
         self._check_documents(names)
-        (rows,) = block_statistics(self._exact, Block(against, (outputs,), sources=originals), self._threads)
-        self._take(rows.sum(axis=0, dtype=np.int64), [rows], against.count, Blanks.of(outputs, against), names)
+        (rows,) = block_statistics(self._exact, block, self._threads)
+        blanks = Blanks.of(block.hypotheses[0], block.references)
+        self._take(rows.sum(axis=0, dtype=np.int64), [rows], block.references.count, blanks, names)
 
     def _check_documents(self, names: list[str] | None) -> None:
         if names is not None and self._parts is None:
@@ -225,7 +216,9 @@ class Accumulator:
         >>> Accumulator.from_dict(WER(), part.to_dict()).score().score
         0.5
         """
-        saved = _dict_of(data)
+        if not isinstance(data, Mapping) or set(data) != _KEYS:
+            raise InputError(f"this is not an accumulator: it should have the keys {', '.join(sorted(_KEYS))}")
+        saved = dict(data)
         if saved["lmgauge"] != __version__:
             raise UsageError(f"these statistics are of lmgauge {saved['lmgauge']}, this is {__version__}: make them again")
         identity = saved["metric"]
@@ -256,57 +249,7 @@ class Accumulator:
         return whole
 
 
-def check_lengths(hypotheses: int, references: int) -> None:
-    """Refuse hypotheses and references of different number.
-
-    Args:
-        hypotheses: how many segments have one.
-        references: how many segments have some.
-
-    Raises:
-        InputError: the numbers differ; says which are more, and by how many.
-    """
-    if hypotheses != references:
-        longer, more = (
-            ("hypotheses", hypotheses - references) if hypotheses > references else ("references", references - hypotheses)
-        )
-        raise InputError(
-            f"{hypotheses:,} hypotheses and {references:,} references: there are {more:,} {longer} too many; "
-            "give a reference (or a list of them) for each hypothesis"
-        )
-
-
-def document_codes(names: Sequence[str], segments: int) -> Integers:
-    """Return documents as numbers, by their names.
-
-    Args:
-        names: of the document of each segment.
-        segments: how many there are.
-
-    Returns:
-        int64 [segments], from 0 in order of appearance.
-
-    Raises:
-        InputError: there are fewer names than segments, or more.
-        UsageError: the names are one string.
-
-    >>> document_codes(["talk 1", "talk 2", "talk 1"], 3).tolist()
-    [0, 1, 0]
-    """
-    if isinstance(names, str):
-        raise UsageError("documents is one string: give a list with the name of the document of each segment")
-    if len(names) != segments:
-        raise InputError(f"{len(names):,} documents for {segments:,} segments: give the name of a document for each")
-    return Names().numbers(str(name) for name in names)
-
-
 _KEYS = {"lmgauge", "metric", "segments", "references", "blanks", "sums", "statistics", "documents"}
-
-
-def _dict_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(data, Mapping) or set(data) != _KEYS:
-        raise InputError(f"this is not an accumulator: it should have the keys {', '.join(sorted(_KEYS))}")
-    return dict(data)
 
 
 def _identity(metric: TaskMetric) -> dict[str, Any]:

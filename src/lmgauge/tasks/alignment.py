@@ -6,7 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -86,13 +86,9 @@ class Alignment:
     @property
     def chunks(self) -> list[Chunk]:
         """Runs of the same operation, as jiwer gives them."""
-        if not len(self.operations):
-            return []
-        cuts = np.flatnonzero(np.diff(self.operations)) + 1
-        bounds = [0, *cuts.tolist(), len(self.operations)]
         runs, ref, hyp = [], 0, 0
-        for begin, end in pairwise(bounds):
-            operation, size = int(self.operations[begin]), end - begin
+        for operation, run in groupby(self.operations.tolist()):
+            size = len(list(run))
             ref_end, hyp_end = ref + size * (operation != INSERT), hyp + size * (operation != DELETE)
             runs.append(Chunk(OPERATIONS[operation], ref, ref_end, hyp, hyp_end))
             ref, hyp = ref_end, hyp_end
@@ -110,7 +106,7 @@ class Alignment:
         """Return the three lines REF, HYP and EVAL, units below each other; wide characters take two columns.
 
         Args:
-            width: begin new lines where these would get wider than so many columns; None: never.
+            width: the most columns of a line, after which new ones begin; None: no limit.
 
         >>> align("a b c", "a c").lines(10)
         [('REF:  a b', 'HYP:  a *', 'EVAL:   D'), ('REF:  c', 'HYP:  c', 'EVAL:')]

@@ -57,13 +57,11 @@ class Blanks:
 
     def joined(self, other: Blanks) -> Blanks:
         """Return the counts of these segments and of those that follow."""
+        sums = ("segments", "texts", "hypotheses", "references")
         return Blanks(
-            self.segments + other.segments,
-            self.texts + other.texts,
-            self.hypotheses + other.hypotheses,
-            self.references + other.references,
-            self._earlier(self.first_hypothesis, other.first_hypothesis),
-            self._earlier(self.first_reference, other.first_reference),
+            **{name: getattr(self, name) + getattr(other, name) for name in sums},
+            first_hypothesis=self._earlier(self.first_hypothesis, other.first_hypothesis),
+            first_reference=self._earlier(self.first_reference, other.first_reference),
         )
 
     def _earlier(self, mine: int | None, later: int | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from lmgauge.numerics.intervals import UNKNOWN
@@ -52,19 +52,16 @@ class ParallelSegments(Protocol):
         """Read all blocks once."""
 
 
+@dataclass
 class ParallelTexts:
-    """Blocks in memory."""
+    """Blocks in memory; attributes as in `ParallelSegments`."""
 
-    def __init__(
-        self, names: Sequence[str], blocks: Sequence[Block], group_names: Sequence[str] = (), documents_by: str = UNKNOWN
-    ) -> None:
-        """Keep the blocks; attributes are those of `ParallelSegments`."""
-        self.names = list(names)
-        self.group_names = list(group_names)
-        self.documents_by = documents_by
-        self.notes: list[str] = []
-        self._blocks = blocks
+    names: list[str]
+    blocks: Sequence[Block]
+    group_names: list[str] = field(default_factory=list)
+    documents_by: str = UNKNOWN
+    notes: list[str] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Block]:
         """Go through the blocks."""
-        return (block for block in self._blocks if len(block))
+        return (block for block in self.blocks if len(block))

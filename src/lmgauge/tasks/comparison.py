@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -155,36 +155,13 @@ class Systems(ResultList[SystemResult]):
         return "\n".join([*lines, *filter(None, [self.independence]), self.signature])
 
 
-@dataclass(frozen=True)
-class Groups:
-    """Sums of statistics of groups of segments.
-
-    Attributes:
-        names: of the groups.
-        sums: of each system int64 [groups, columns].
-    """
-
-    names: tuple[str, ...]
-    sums: tuple[Statistics, ...]
-
-    def scores(self, metric: ScoredSums, system: int, references: int | None) -> dict[str, TaskScore]:
-        """Return the score of each group of one system's segments.
-
-        Args:
-            metric: that gave the statistics.
-            system: its index.
-            references: how many a segment has, None where the number varies.
-        """
-        return {name: metric.score(self.sums[system][g], references) for g, name in enumerate(self.names)}
-
-
 def compare_systems(
     metric: ScoredSums,
     names: Sequence[str],
     rows: IndependentRows,
     references: int | None,
     *,
-    groups: Groups | None = None,
+    groups: Sequence[Mapping[str, Statistics]] = (),
     notes: Sequence[str] = (),
     settings: ComparisonSettings | None = None,
 ) -> Systems:
@@ -200,7 +177,7 @@ def compare_systems(
         names: of the systems, the one to compare the others with first.
         rows: their statistics.
         references: how many a segment has, None where the number varies.
-        groups: sums of groups of segments, to be scored too.
+        groups: of each system the sum of the statistics of each group of segments, by its name, to be scored too.
         notes: to be shown with the result.
         settings: the test, and how much is drawn.
 
@@ -216,8 +193,8 @@ def compare_systems(
     p_values = holm([of_system.p_value for of_system in drawn])
     doubtful = [note for name, one, p in zip(names, drawn, p_values, strict=True) for note in doubts(name, one, p, test)]
     items = (
-        _result(name, score, scores[0], one, p, groups.scores(metric, i, references) if groups else {})
-        for i, (name, score, one, p) in enumerate(zip(names, scores, drawn, p_values, strict=True))
+        _result(name, score, scores[0], one, p, {g: metric.score(part, references) for g, part in of_groups.items()})
+        for name, score, one, p, of_groups in zip(names, scores, drawn, p_values, groups or [{}] * len(names), strict=True)
     )
     return Systems(
         items=tuple(items),

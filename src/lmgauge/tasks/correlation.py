@@ -20,12 +20,11 @@ from lmgauge.numerics.correlation import (
     spearman_interval,
     spearman_rho,
 )
+from lmgauge.readable import first_few
 from lmgauge.tasks.settings import CorrelationSettings
 from lmgauge.tasks.tables import Row
 
 PERMUTATIONS = 100_000
-# Named in a note, of the systems that only one table has; of more a number is given.
-NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,14 @@ class Correlation:
 
     def __str__(self) -> str:
         """Return one line: the coefficients with what is known of each, and the notes."""
-        head = f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {self._figures()}"
+        shown = [
+            f"{name} {value:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
+            for name, value, ends in self.coefficients
+        ]
+        if self.p_value is not None:
+            shown.insert(1, f"p = {self.p_value:.3g} ({'exact' if self.exact else f'{PERMUTATIONS:,} permutations'})")
+        figures = ", ".join(shown) if self.spearman is not None else "no correlation"
+        head = f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {figures}"
         return "; ".join(filter(None, (head, self.independence, *self.notes)))
 
     @property
@@ -79,17 +85,16 @@ class Correlation:
             "score is does not enter"
         )
 
-    def _figures(self) -> str:
-        if self.spearman is None:
-            return "no correlation"
-        parts = [f"Spearman's rho {self.spearman:.3f}{_bounds(self.spearman_interval)}"]
-        if self.p_value is not None:
-            parts.append(f"p = {self.p_value:.3g} ({'exact' if self.exact else f'{PERMUTATIONS:,} permutations'})")
-        if self.kendall is not None:
-            parts.append(f"Kendall's tau-b {self.kendall:.3f}{_bounds(self.kendall_interval)}")
-        if self.pearson is not None:
-            parts.append(f"Pearson's r {self.pearson:.3f} (against {'log ' if self.log_x else ''}{self.x_name})")
-        return ", ".join(parts)
+    @property
+    def coefficients(self) -> list[tuple[str, float, tuple[float, float] | None]]:
+        """Name, value and 95 % interval of each coefficient there is."""
+        pearson = f"Pearson's r{' with the logarithm' * self.log_x}"
+        known = (
+            ("Spearman's rho", self.spearman, self.spearman_interval),
+            ("Kendall's tau-b", self.kendall, self.kendall_interval),
+            (pearson, self.pearson, None),
+        )
+        return [(name, value, interval) for name, value, interval in known if value is not None]
 
     def rows(self) -> list[Row]:
         """Return a row for each system, to plot: system, x, y, rank_x, rank_y, rank_difference.
@@ -147,8 +152,7 @@ def correlate(
         raise UsageError(f"seed: {seed} is negative; give 0 or more")
     log_x = any(word in x_name.lower() for word in ("perplexity", "ppl")) if log_x is None else log_x
     _check(systems, x, y, x_name, y_name, log_x)
-    left, right = np.array(x, dtype=np.float64), np.array(y, dtype=np.float64)
-    n = len(left)
+    left, right, n = np.array(x, dtype=np.float64), np.array(y, dtype=np.float64), len(x)
     rho, tau = spearman_rho(left, right), kendall_tau_b(left, right)
     finite = bool(np.isfinite(left).all() and np.isfinite(right).all())
     tested = rank_permutation_p_value(left, right, PERMUTATIONS, seed)
@@ -212,10 +216,6 @@ def _notes(x: list[float], y: list[float], x_name: str, y_name: str, rho: float 
     return tuple(notes)
 
 
-def _bounds(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else f" [{interval[0]:.3f}, {interval[1]:.3f}]"
-
-
 def paired_columns(
     x_rows: Sequence[Mapping[str, Any]],
     y_rows: Sequence[Mapping[str, Any]],
@@ -241,23 +241,12 @@ def paired_columns(
     names = [name for name in second if name in first]
     if not names:
         raise InputError(
-            f"no system is in both tables: {x} is given for {_some(list(first))}, {y} for {_some(list(second))}; "
+            f"no system is in both tables: {x} is given for {first_few(list(first))}, {y} for {first_few(list(second))}; "
             "the names must be the same"
         )
-    notes = [
-        f"left out, without {missing}: {_some(alone)}"
-        for missing, alone in (
-            (y, [name for name in first if name not in second]),
-            (x, [n for n in second if n not in first]),
-        )
-        if alone
-    ]
+    alone = ((y, [name for name in first if name not in second]), (x, [name for name in second if name not in first]))
+    notes = [f"left out, without {missing}: {first_few(systems)}" for missing, systems in alone if systems]
     return names, [first[name] for name in names], [second[name] for name in names], notes
-
-
-def _some(names: list[str]) -> str:
-    rest = len(names) - NAMED
-    return ", ".join(map(repr, names[:NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _column(rows: Sequence[Mapping[str, Any]], system: str, column: str, table: str) -> dict[str, float]:
@@ -266,7 +255,7 @@ def _column(rows: Sequence[Mapping[str, Any]], system: str, column: str, table: 
     for i, row in enumerate(rows, 1):
         for wanted in (system, column):
             if wanted not in row:
-                raise InputError(f"{of}row {i} has no column {wanted!r}; it has {_some(list(row))}")
+                raise InputError(f"{of}row {i} has no column {wanted!r}; it has {first_few(list(row))}")
         name, value = str(row[system]), row[column]
         if name in numbers:
             raise InputError(f"{of}row {i}: system {name!r} occurs a second time")

@@ -37,9 +37,9 @@ SIGNIFICANT = 0.05
 ONE_DOCUMENT = "one document"
 """What tells documents apart, where all segments are of one and so segments are drawn."""
 
-# Below so many segments intervals are too narrow, and the bootstrap's rule, made for test sets, gives too small p-values.
+# With fewer segments intervals are too narrow, and the bootstrap's rule, made for test sets, gives too small p-values.
 _FEW = 30
-# Up to so many documents all swaps are counted, which is less work than tossing 10,000 times.
+# Up to this number of documents all swaps are counted, which is less work than tossing 10,000 times.
 _ALL_SWAPS = 16
 
 
@@ -219,6 +219,9 @@ def draw(metric: ScoredSums, names: Sequence[str], plan: Plan) -> list[Drawn]:
         metric: that gave the statistics, [rows, columns] of each system.
         names: of the systems.
         plan: what is to be drawn.
+
+    Raises:
+        UsageError: fewer than 40 resamples, or a seed below 0.
     """
     statistics, by_document = plan.data.statistics, plan.data.by_document
     drawn = [Drawn() for _ in statistics]

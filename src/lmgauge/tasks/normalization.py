@@ -29,7 +29,7 @@ CONTRACTIONS = (
 """Common English contractions and what they stand for, one after the other: jiwer's list. Rough: "Anna's" becomes
 "Anna is", and capital letters and typographic apostrophes are left alone."""
 
-# From an apostrophe to the end of its word; so many characters before it matter ("won't").
+# From an apostrophe to the end of its word; the three characters before it matter too ("won't").
 _APOSTROPHE = re.compile(r"'\S*")
 _BEFORE = 3
 # No bracket reaches into the next text.
@@ -46,7 +46,7 @@ class Normalization:
         unicode_form: "NFC" or "NFKC": one spelling for what Unicode can spell in several ways.
         lowercase: Python's str.lower().
         expand_contractions: "won't" becomes "will not" and so on, see `CONTRACTIONS`.
-        remove_nonwords: what stands in [] or <> is taken out, as speech recognisers write [laugh] and <unk>.
+        remove_nonwords: what stands in [] or <> is taken out, as speech recognizers write [laugh] and <unk>.
         remove_punctuation: characters of the Unicode categories P are taken out (nothing takes their place).
         collapse_spaces: white space becomes one blank, and none at the ends. Word error rates are the same without; for
             character error rates every blank counts.
@@ -117,7 +117,7 @@ STANDARD = Normalization(lowercase=True, expand_contractions=True, remove_nonwor
 
 
 def _expanded(whole: str) -> str:
-    """All contractions replaced, one kind after the other; only where there are apostrophes, and each word once."""
+    """Return the text with contractions replaced, one kind after the other; where there are apostrophes, each word once."""
     parts: list[str] = []
     known: dict[str, str] = {}
     done = 0

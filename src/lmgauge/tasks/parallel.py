@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -20,9 +19,10 @@ from lmgauge.text.labels import BY_NAMES, DOCUMENT_RULES, FILE, SEGMENT, UNKNOWN
 from lmgauge.text.streams import Source, find_sources
 
 BY_FILE = "file"
+Path = str | os.PathLike[str]
 
 
-def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+def paths_of(paths: Path | Iterable[Path]) -> list[str]:
     """Return a path, or several, as strings.
 
     Args:
@@ -70,10 +70,10 @@ class ParallelFiles:
 
     def __init__(
         self,
-        references: Sequence[str],
-        hypotheses: Sequence[str],
+        references: Path | Iterable[Path],
+        hypotheses: Path | Iterable[Path],
         reading: Reading | None = None,
-        sources: str | None = None,
+        sources: Path | None = None,
     ) -> None:
         """Look for the files; they are read when it is iterated over.
 
@@ -92,14 +92,16 @@ class ParallelFiles:
         self.notes: list[str] = []
         self.documents_by = UNKNOWN
         self._has_sources = sources is not None
-        if not references or not hypotheses:
+        ours, outputs = paths_of(references), paths_of(hypotheses)
+        if not ours or not outputs:
             raise UsageError("name the references, then the outputs of at least one system")
         # Source texts are read as one more system is, and taken apart in the blocks.
-        outputs = [*hypotheses, *([] if sources is None else [sources])]
-        if sources is not None and not os.path.isdir(sources) and len(find_sources(sources, self._reading.format)) > 1:
-            raise UsageError(f"{sources}: stands for several files: name one")
-        folders = any(os.path.isdir(path) for path in (*references, *outputs))
-        names, self._parts = (self._of_folders if folders else self._of_files)(references, outputs)
+        if sources is not None:
+            outputs.append(os.fspath(sources))
+            if not os.path.isdir(sources) and len(find_sources(outputs[-1], self._reading.format)) > 1:
+                raise UsageError(f"{sources}: stands for several files: name one")
+        folders = any(os.path.isdir(path) for path in (*ours, *outputs))
+        names, self._parts = (self._of_folders if folders else self._of_files)(ours, outputs)
         self.names = names[:-1] if self._has_sources else names
 
     def _of_files(self, references: Sequence[str], hypotheses: Sequence[str]) -> tuple[list[str], list[_Files]]:
@@ -170,7 +172,7 @@ class ParallelFiles:
             )
             for name in files
         ]
-        names = [Path(folder).name or folder for folder in hypotheses]
+        names = [os.path.basename(os.path.normpath(folder)) or folder for folder in hypotheses]
         return (names if len(set(names)) == len(names) else list(hypotheses)), parts
 
     def __iter__(self) -> Iterator[Block]:
@@ -263,7 +265,7 @@ class _Documents:
         if rule in DOCUMENT_RULES:
             return cls(_source_of(rule), in_references=rule)
         if rule == "-" or os.path.isfile(rule):
-            by = "standard input" if rule == "-" else Path(rule).name
+            by = "standard input" if rule == "-" else os.path.basename(rule)
             return cls(by, names=Corpus.from_files(rule, group=None, format="text", errors=reading.errors))
         if first.format != "text":
             return cls(_source_of(rule), in_references=rule)
@@ -276,7 +278,7 @@ class _Documents:
 
 
 def _folder_documents(sources: Sequence[Source], reading: Reading) -> tuple[str | None, str]:
-    """The rule for the references of folders, None if there is nothing to find, and what tells documents apart."""
+    """Return the rule for the references of folders, None if there is nothing to find, and what tells documents apart."""
     rule = reading.document
     if rule is None:
         rule = FILE if len(sources) > 1 and all(source.format == "text" for source in sources) else UNKNOWN
@@ -328,7 +330,7 @@ def _document_codes(corpora: Sequence[Corpus], taken: Sequence[Records], documen
 
 
 def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) -> Block:
-    """All segments in the order of the references, found by their ids."""
+    """Return all segments in the order of the references, found by their ids."""
     ordered: list[Records] = []
     wanted: list[str] = []
     corpora = [*part.references, *part.hypotheses]
@@ -352,7 +354,7 @@ def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) ->
 
 
 def _group_names(part: _Files, reading: Reading, segments: int) -> list[str] | None:
-    """The group of each record of the references that are matched by ids, in their order."""
+    """Return the group of each record of the references that are matched by ids, in their order."""
     if part.labels is None:
         return [part.label] * segments if reading.group == BY_FILE else None
     records, names = whole(part.labels)

@@ -63,7 +63,11 @@ class Cursor:
         return self.corpus.sources[0].name
 
     def left(self) -> int:
-        """How many segments can be taken now; 0 at the end of the file."""
+        """Return how many segments can be taken now; 0 at the end of the file.
+
+        Raises:
+            InputError: the file cannot be read, or holds what is not text.
+        """
         while self._block is None or self._at == len(self._block.references):
             segments = next(self._blocks, None)
             if segments is None:
@@ -73,7 +77,7 @@ class Cursor:
         return len(self._block.references) - self._at
 
     def take(self, count: int) -> Records:
-        """Return the next records; `left` has said that there are so many.
+        """Return the next records, at most as many as `left` returned.
 
         Args:
             count: how many segments.
@@ -84,14 +88,14 @@ class Cursor:
         return self._block.with_references(self._block.references.part(begin, self._at), slice(begin, self._at))
 
     def count_rest(self) -> int:
-        """Read to the end; how many segments the file has in all."""
+        """Read to the end, and return how many segments the file has in all."""
         while count := self.left():
             self.take(count)
         return self.done
 
 
 def _records(segments: Segments) -> Records:
-    """Segments as records: those with one line number came from one list."""
+    """Return segments as records: those with one line number came from one list."""
     texts = Texts.of_segments(segments)
     numbers, groups, documents = segments.line_numbers, segments.groups, segments.documents
     records = Records(References.single(texts), groups, documents)
@@ -113,17 +117,10 @@ def merged(streams: Sequence[References]) -> References:
     """
     if len(streams) == 1:
         return streams[0]
-    if all(len(stream.texts) == len(stream) for stream in streams):
-        return References.of_streams([stream.texts for stream in streams])
-    texts = [stream.texts.encoded() for stream in streams]
-    bounds = [stream.offsets.tolist() for stream in streams]
-    whole: list[bytes] = []
-    offsets = [0]
-    for i in range(len(streams[0])):
-        for encoded, at in zip(texts, bounds, strict=True):
-            whole.extend(encoded[at[i] : at[i + 1]])
-        offsets.append(len(whole))
-    return References(Texts.of_bytes(whole), np.array(offsets, dtype=np.int64))
+    texts = Texts.of_bytes([text for stream in streams for text in stream.texts.encoded()])
+    segments = np.concatenate([np.repeat(np.arange(len(stream)), np.diff(stream.offsets)) for stream in streams])
+    order = np.argsort(segments, kind="stable")
+    return References(texts.picked(order), np.sum([stream.offsets for stream in streams], axis=0))
 
 
 def unequal(cursors: Sequence[Cursor]) -> str:
@@ -131,6 +128,9 @@ def unequal(cursors: Sequence[Cursor]) -> str:
 
     Args:
         cursors: one for each file; they are read to their ends to count segments.
+
+    Raises:
+        InputError: the rest of a file cannot be read.
     """
     counts = [cursor.count_rest() for cursor in cursors]
     shortest = min(range(len(cursors)), key=counts.__getitem__)

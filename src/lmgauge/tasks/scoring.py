@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,13 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.numerics.grouped_sums import CodedSums, UnitSums, in_one_order
 from lmgauge.tasks.blank_segments import Blanks
 from lmgauge.tasks.blocks import Block, ParallelSegments
-from lmgauge.tasks.comparison import Groups, Systems, compare_systems
+from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
 from lmgauge.tasks.settings import ComparisonSettings
+from lmgauge.tasks.texts import Integers, References, Texts
+from lmgauge.text.labels import Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,90 @@ def check_sources(metric: TaskMetric, present: bool) -> None:
         raise UsageError(f"{metric.name} does not use source texts: leave out sources")
 
 
+GivenReferences = Sequence[str | Sequence[str | None]]
+"""For each segment a string, or a list of strings; None in a list is absent."""
+
+
+def block_of_strings(
+    metric: TaskMetric,
+    hypotheses: Mapping[str, Sequence[str]],
+    references: GivenReferences,
+    sources: Sequence[str] | None = None,
+    documents: Sequence[str] | None = None,
+) -> Block:
+    """Return what a caller has as strings as a block, after all checks.
+
+    Args:
+        metric: what to score with.
+        hypotheses: of each system, by its name, a string for each segment.
+        references: for each segment a string, or a list of them.
+        sources: the text that each segment was translated from, where the metric needs it.
+        documents: the name of the document of each segment.
+
+    Raises:
+        UsageError: something is not a string or list of strings, or sources are missing or not needed.
+        InputError: the lengths differ, a segment has no reference, or a text holds NUL.
+
+    >>> from lmgauge.tasks import WER
+    >>> len(block_of_strings(WER(), {"a": ["x y"]}, ["x z"]))
+    1
+    """
+    check_sources(metric, sources is not None)
+    against, outputs = References.of_lists(references), []
+    for name, lines in hypotheses.items():
+        outputs.append(Texts.of_strings(lines, "hypothesis" if len(hypotheses) == 1 else f"{name}: hypothesis"))
+        check_lengths(len(outputs[-1]), len(against))
+    originals = None if sources is None else Texts.of_strings(sources, "source")
+    if originals is not None and len(originals) != len(against):
+        raise InputError(f"{len(originals):,} sources for {len(against):,} segments: give one for each")
+    numbers = None if documents is None else document_codes(documents, len(against))
+    return Block(against, tuple(outputs), documents=numbers, sources=originals)
+
+
+def check_lengths(hypotheses: int, references: int) -> None:
+    """Refuse hypotheses and references of different number.
+
+    Args:
+        hypotheses: how many segments have one.
+        references: how many segments have some.
+
+    Raises:
+        InputError: the numbers differ; says which are more, and by how many.
+    """
+    if hypotheses != references:
+        longer, more = (
+            ("hypotheses", hypotheses - references) if hypotheses > references else ("references", references - hypotheses)
+        )
+        raise InputError(
+            f"{hypotheses:,} hypotheses and {references:,} references: there are {more:,} {longer} too many; "
+            "give a reference (or a list of them) for each hypothesis"
+        )
+
+
+def document_codes(names: Sequence[str], segments: int) -> Integers:
+    """Return documents as numbers, by their names.
+
+    Args:
+        names: of the document of each segment.
+        segments: how many there are.
+
+    Returns:
+        int64 [segments], from 0 in order of appearance.
+
+    Raises:
+        InputError: there are fewer names than segments, or more.
+        UsageError: the names are one string.
+
+    >>> document_codes(["talk 1", "talk 2", "talk 1"], 3).tolist()
+    [0, 1, 0]
+    """
+    if isinstance(names, str):
+        raise UsageError("documents is one string: give a list with the name of the document of each segment")
+    if len(names) != segments:
+        raise InputError(f"{len(names):,} documents for {segments:,} segments: give the name of a document for each")
+    return Names().numbers(str(name) for name in names)
+
+
 def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> Iterator[NDArray[Any]]:
     """Yield the statistics of each system's segments, [segments, columns]; the references are prepared once.
 
@@ -66,6 +152,11 @@ def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> I
         metric: what to score with.
         block: the segments.
         threads: how many to use, all cores if None.
+
+    Raises:
+        InputError: a segment has no reference, or a text of 1 GiB or more.
+        UsageError: a segment has more references than the metric can average, or the metric's statistics are not finite.
+        MissingExtraError: the metric's tokenizer needs a library that is not installed.
     """
     references = block.references.with_texts(metric.prepared_references(block.references.texts))
     for hypotheses in block.hypotheses:
@@ -79,6 +170,11 @@ def segment_scores(metric: TaskMetric, segments: ParallelSegments, threads: int 
         metric: what to score with.
         segments: of one or more systems.
         threads: how many to use, all cores if None; no number depends on it.
+
+    Raises:
+        InputError: a file is missing, ends before another, or holds what is not text.
+        UsageError: the metric cannot score these segments.
+        MissingExtraError: the metric's tokenizer needs a library that is not installed.
     """
     first = 0
     for block in segments:
@@ -151,8 +247,7 @@ def score_parallel(
     independent = IndependentRows(units, done, sums[0].units.segments_per_unit, segments.documents_by)
     if len(sums[0].documents.sums):
         independent = independent.with_documents(in_one_order([of_system.documents.sums for of_system in sums]))
-    names = segments.group_names
-    groups = Groups(tuple(names), tuple(of_system.groups.sums[: len(names)] for of_system in sums)) if names else None
+    groups = [dict(zip(segments.group_names, of_system.groups.sums, strict=False)) for of_system in sums]
     references = counts.pop() if len(counts) == 1 else None
     notes = [*segments.notes, *notes]
     return compare_systems(metric, segments.names, independent, references, groups=groups, notes=notes, settings=settings)

@@ -64,7 +64,7 @@ class Reading(ReadingOptions):
     """How the files of references and outputs are read.
 
     Attributes:
-        field: field of JSONL, column of TSV or Parquet of the texts (a TSV column without name by its number).
+        field: field or column that holds the text of a record (a TSV column without name by its number).
         reference_fields: those of the references; several give several references. Empty: `field`.
         id: field that says which segment a record is, where files are not in one order; None: they are.
         group: what names a segment's group: "file" (with folders), a field of the references, or a file with the name of a
@@ -73,7 +73,7 @@ class Reading(ReadingOptions):
             references), a field of the references or, if these are plain text, of the first system's outputs, or a file with
             the name of a document on each line; None: each of several text files in folders, otherwise unknown.
         unit: "line", or "document": a whole file is one segment.
-        format: "text", "jsonl", "tsv" or "parquet" for all files; None: by their names.
+        format: one of `lmgauge.choices.FORMATS` for all files; None: by their names.
         errors: "fail" or "replace" what is not valid text.
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
     """

@@ -1,4 +1,4 @@
-"""Texts as Tercom prepares them for TER: lower case, punctuation set apart or removed, Chinese and Japanese by character.
+"""Texts as Tercom prepares them for TER: lower case, punctuation separated or removed, Chinese and Japanese by character.
 
 The words are those of sacreBLEU 2.6's Tercom tokenizer, its oddities included: "enclosed CJK letters" reach from U+3200
 to U+3F22, far into ideographs that are split anyway, and runs of Hiragana and Katakana are never split, as the rules for
@@ -34,12 +34,12 @@ _ASIAN_REMOVED = re.compile(f"[{_ASIAN_PUNCTUATION}{_FULL_WIDTH_PUNCTUATION}]")
 
 @dataclass(frozen=True, slots=True)
 class Tercom:
-    """Tercom's normalisation.
+    """Tercom's normalization.
 
     Attributes:
-        normalized: undo XML entities, join lines, set punctuation apart.
+        normalized: undo XML entities, join lines, separate punctuation.
         no_punct: remove punctuation.
-        asian_support: do both also to Chinese and Japanese, which has ideographs set apart; alone it does nothing.
+        asian_support: do both also to Chinese and Japanese, which separates ideographs; alone it does nothing.
         case_sensitive: leave upper case.
     """
 

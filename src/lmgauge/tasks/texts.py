@@ -47,12 +47,8 @@ class Texts:
         >>> Texts.of_strings(["the", "cat"]).ends.tolist()
         [3, 6]
         """
-        if not isinstance(strings, Iterable) or isinstance(strings, (Mapping, Set)):
-            raise UsageError(f"a list with a {what} for each segment is needed, not {type(strings).__name__}")
-        if isinstance(strings, (str, bytes)):
-            raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
-        encoded = [_encoded(text, what, i) for i, text in enumerate(strings)]
-        return cls.of_bytes(encoded)
+        _check_list(strings, what)
+        return cls.of_bytes([_encoded(text, what, i) for i, text in enumerate(strings)])
 
     @classmethod
     def of_bytes(cls, encoded: Sequence[bytes]) -> Texts:
@@ -70,7 +66,7 @@ class Texts:
 
     @classmethod
     def of_segments(cls, segments: Segments) -> Texts:
-        """The texts of segments read from a file; nothing is copied."""
+        """Return the texts of segments read from a file; nothing is copied."""
         return cls(segments.data, segments.starts, segments.ends)
 
     def __len__(self) -> int:
@@ -105,7 +101,7 @@ class Texts:
         return Texts(self.data, self.starts[indexes], self.ends[indexes])
 
     def encoded(self) -> list[bytes]:
-        """The texts as UTF-8."""
+        """Return the texts as UTF-8."""
         if not len(self):
             return []
         first = int(self.starts.min())  # a part of a large block copies no more than its own share
@@ -113,7 +109,7 @@ class Texts:
         return [whole[s - first : e - first] for s, e in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
     def strings(self) -> list[str]:
-        """The texts as strings."""
+        """Return the texts as strings."""
         return [text.decode("utf-8") for text in self.encoded()]
 
     def mapped(self, function: Callable[[str], str]) -> Texts:
@@ -144,10 +140,17 @@ class Texts:
         return Texts(whole, np.append(0, breaks + 1)[: len(self)], np.append(breaks, len(whole))[: len(self)])
 
     def lowered(self) -> Texts:
-        """The texts in lower case, each as `str.lower()` has it."""
+        """Return the texts in lower case, each as `str.lower()` has it."""
         # NUL is neither a letter nor skipped between letters, so it ends the context that lower case looks at (for the
         # Greek sigma) as the end of a string does.
         return self.mapped_together(str.lower)
+
+
+def _check_list(values: object, what: str) -> None:
+    if isinstance(values, (str, bytes)):
+        raise UsageError(f"one string was given where a list with a {what} for each segment belongs: put it in a list")
+    if not isinstance(values, Iterable) or isinstance(values, (Mapping, Set)):
+        raise UsageError(f"a list with a {what} for each segment is needed, not {type(values).__name__}")
 
 
 def _encoded(text: str, what: str, i: int) -> bytes:
@@ -178,23 +181,8 @@ class References:
 
     @classmethod
     def single(cls, texts: Texts) -> References:
-        """One reference for each segment."""
+        """Return references of which each segment has one."""
         return cls(texts, np.arange(len(texts) + 1, dtype=np.int64))
-
-    @classmethod
-    def of_streams(cls, streams: Sequence[Texts]) -> References:
-        """Return references that come as one list (file) each, all of the same length.
-
-        Args:
-            streams: each has one reference for every segment.
-
-        >>> References.of_streams([Texts.of_strings(["a"]), Texts.of_strings(["b"])]).texts.strings()
-        ['a', 'b']
-        """
-        if len(streams) == 1:
-            return cls.single(streams[0])
-        whole = [text for texts in zip(*(stream.encoded() for stream in streams), strict=True) for text in texts]
-        return cls(Texts.of_bytes(whole), np.arange(len(streams[0]) + 1, dtype=np.int64) * len(streams))
 
     @classmethod
     def of_lists(cls, references: Sequence[str | Sequence[str | None]]) -> References:
@@ -210,11 +198,7 @@ class References:
         >>> References.of_lists(["a", ["b", None, "c"]]).offsets.tolist()
         [0, 1, 3]
         """
-        if not isinstance(references, Iterable) or isinstance(references, (Mapping, Set)):
-            kind = type(references).__name__
-            raise UsageError(f"references: a list with a string, or a list of strings, for each segment, not {kind}")
-        if isinstance(references, (str, bytes)):
-            raise UsageError("references is one string: give a list with a string, or a list of strings, for each segment")
+        _check_list(references, "reference (or a list of them)")
         flat: list[str] = []
         offsets = [0]
         for i, one in enumerate(references):

@@ -118,7 +118,7 @@ def _check_outside(name: str, outside: _Outside) -> None:
 
 
 def _model_file(key: str) -> tuple[str, str]:
-    """Where sacreBLEU looks for a model, and where it would download it from."""
+    """Return where sacreBLEU looks for a model, and where it would download it from."""
     spm = import_module("sacrebleu.tokenizers.tokenizer_spm")
     url = str(spm.SPM_MODELS[key]["url"])
     return os.path.join(import_module("sacrebleu.utils").SACREBLEU_DIR, "models", os.path.basename(url)), url
@@ -177,7 +177,7 @@ def tokenized(texts: Texts, name: str, threads: int = 1) -> Texts:
 
 @cache
 def _outside(name: str) -> Any:
-    """The tokenizer object of sacreBLEU."""
+    """Return the tokenizer object of sacreBLEU."""
     outside = _OUTSIDE[name]
     _check_outside(name, outside)
     module = import_module(f"sacrebleu.tokenizers.{outside.module}")
@@ -200,7 +200,7 @@ def _outside_function(name: str) -> Callable[[str], str]:
 
 @cache
 def _all_characters() -> str:
-    """All code points but surrogates, in order."""
+    """Return all code points but surrogates, in order."""
     numbers = np.r_[0 : SURROGATES[0], SURROGATES[1] : CODE_POINTS]
     encoded: bytes = numbers.astype("<u4").tobytes()
     return encoded.decode("utf-32-le")
@@ -208,7 +208,7 @@ def _all_characters() -> str:
 
 @cache
 def _international_classes() -> Classes:
-    """For each code point what the regex package takes it for: 1 a symbol, 2 a number, 3 punctuation, 0 something else."""
+    """Return what the regex package takes each code point for: 1 a symbol, 2 a number, 3 punctuation, 0 something else."""
     regex = _regex()
     classes = np.zeros(CODE_POINTS, dtype=np.uint8)
     for code, category in ((1, "S"), (2, "N"), (3, "P")):
@@ -222,7 +222,7 @@ def _international_classes() -> Classes:
 
 @cache
 def regex_unicode_version() -> str:
-    """The version of Unicode that the regex package, and with it the tokenizer intl, knows: "17.0".
+    """Return the version of Unicode that the regex package, and with it the tokenizer intl, knows: "17.0".
 
     Raises:
         MissingExtraError: the regex package is not installed.

@@ -77,7 +77,7 @@ class UtteranceIds:
     """
 
     def __init__(self, systems: int) -> None:
-        """Begin with nothing seen of the references and of so many systems."""
+        """Begin before the first segment of the references and of the systems, whose number is given."""
         self._references = _File()
         self._outputs = [_File() for _ in range(systems)]
 

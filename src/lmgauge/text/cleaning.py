@@ -110,17 +110,18 @@ def clean_lines(block: bytes, place: Place, errors: str, report: TextReport) -> 
         else:
             block = _repaired(block, problem, place, errors, report)
         characters = find_problem(block)[1]
-    if b"\r" in block:
-        before = len(block)
-        block = _line_ends_as_lf(block, report)
-        characters -= before - len(block)
-    return CleanBlock(block, characters, line_indexes)
+    cleaned = _line_ends_as_lf(block, report)
+    return CleanBlock(cleaned, characters - (len(block) - len(cleaned)), line_indexes)
 
 
 def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -> CleanBlock | None:
     """Clean one record or document, in which newlines are ordinary characters.
 
     Args, Raises: as in `clean_lines`.
+
+    Example:
+        >>> clean_record(b"a\\r\\nb", Place("x"), "fail", TextReport()).data
+        b'a\\nb'
 
     Returns:
         The record, or None if it is to be skipped.
@@ -132,10 +133,8 @@ def clean_record(record: bytes, place: Place, errors: str, report: TextReport) -
             return None
         record = _repaired(record, problem, place, errors, report)
         characters = find_problem(record)[1]
-    before = len(record)
-    if b"\r\n" in record:
-        record = _line_ends_as_lf(record, report)
-    return CleanBlock(record, characters - (before - len(record)))
+    cleaned = _line_ends_as_lf(record, report)
+    return CleanBlock(cleaned, characters - (len(record) - len(cleaned)))
 
 
 def find_problem(data: bytes) -> tuple[int, int]:
@@ -200,8 +199,7 @@ def _line_ends_as_lf(block: bytes, report: TextReport) -> bytes:
     Several carriage returns before a newline are one line end; otherwise a text that lmgauge wrote would read back
     differently.
     """
-    crlf = block.count(b"\r\n")
-    if not crlf:
+    if b"\r" not in block or not (crlf := block.count(b"\r\n")):
         return block
     report.crlf_lines += crlf
     return _MANY_CR.sub(b"\n", block) if b"\r\r\n" in block else block.replace(b"\r\n", b"\n")

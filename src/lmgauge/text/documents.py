@@ -97,15 +97,15 @@ class Corpus:
             paths: one path or several; globs are expanded (sorted), "-" is standard input; .gz, .bz2, .xz and .zst
                 are unpacked, .jsonl, .ndjson, .tsv and .parquet read as records.
             unit: what a segment of a text file is: "line" (between newlines, blank ones included) or "document" (the
-                whole file). A record of JSONL, TSV or Parquet always is a segment.
-            field: name of the JSONL field or the column that holds the text; of a TSV column without name its number.
+                whole file). A record always is a segment.
+            field: name of the field or column that holds the text of a record; of a TSV column without name its number.
             group: "file" labels segments by the name of their file, another name by that field or column, None not.
             document: what belongs to one document and is not independent: "file", each file; "segment", nothing but the
                 segment itself; "blank-line" and "heading", the lines of a text file up to a blank line, or to the next
                 ` = Title = ` or `# Title`; "unknown"; any other name is the field or column that names the document.
                 None: each of several text files is one, otherwise unknown. How the text is scored does not depend on it.
             id: field or column with the id of each record; without it a segment is identified by its file and line.
-            format: read all files as "text", "jsonl", "tsv" or "parquet", whatever their names.
+            format: read all files as this one of `lmgauge.choices.FORMATS`, whatever their names.
             errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
                 segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
             block_bytes: about how many bytes to hold at a time; changes nothing in the result.
@@ -178,7 +178,11 @@ class Corpus:
             block_bytes: about how many bytes to hold at a time.
 
         Raises:
-            UsageError: `texts` is a single string.
+            UsageError: `texts` is a single string, or an option is out of range.
+
+        Example:
+            >>> [block.text(0) for block in Corpus.from_strings(["the cat sat"])]
+            [b'the cat sat']
         """
         if isinstance(texts, (str, bytes)):
             raise UsageError("texts is one string: give a list of strings, or a path to from_files")

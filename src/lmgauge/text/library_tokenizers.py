@@ -139,7 +139,15 @@ class HuggingFaceTokenizer(TokenizerBase):
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> HuggingFaceTokenizer:
-        """Return the tokenizer of a tokenizer.json file; raises as the constructor does."""
+        """Return the tokenizer of a tokenizer.json file.
+
+        Args:
+            path: of the file.
+
+        Raises:
+            InputError: it cannot be read, or is not a usable tokenizer.json.
+            MissingExtraError: the library tokenizers is not installed.
+        """
         try:
             with open(path, "rb") as file:
                 content = file.read()
@@ -148,7 +156,11 @@ class HuggingFaceTokenizer(TokenizerBase):
         return cls(content, os.fspath(path))
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the subwords of `segments`."""
+        """Return the subwords of `segments`, with byte spans.
+
+        Raises:
+            InputError: the library cannot cut the text.
+        """
         texts = [segments.text(i).decode() for i in range(len(segments))]
         with self._library_errors():
             encodings = self._tokenizer.encode_batch(texts, add_special_tokens=False)
@@ -179,7 +191,11 @@ class HuggingFaceTokenizer(TokenizerBase):
             at += int(counts[i])
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that the tokenizer's decoder makes; strings not in its vocabulary stand as they are."""
+        """Return the text that the tokenizer's decoder makes of tokens; strings not in its vocabulary stand as they are.
+
+        Raises:
+            InputError: the library cannot put the tokens together.
+        """
         pieces: list[str] = []
         known: list[int] = []
         with self._library_errors():
@@ -253,5 +269,4 @@ def _tiling_byte_ends(character_ends: NDArray[np.int64], counts: NDArray[np.int6
     # Positions in `data` only grow from segment to segment, so one running maximum serves all of them, as long as
     # none lies before its own segment.
     highest = np.maximum.accumulate(np.maximum(byte_ends, segments.starts[owner]))
-    result: NDArray[np.int64] = highest - segments.starts[owner]
-    return result
+    return highest - segments.starts[owner]

@@ -95,9 +95,8 @@ def _strings(column: pa.Array, name: str, source: Source, *, integers: bool = Fa
     if integers and pa.types.is_integer(kind):
         column, kind = column.cast(kind).cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-        if integers:
-            raise InputError(f"{source.name}: column {name!r} holds {kind}, not strings or integers")
-        raise InputError(f"{source.name}: column {name!r} holds {kind}, not strings: choose another with --field")
+        wanted = "strings or integers" if integers else "strings: choose another with --field"
+        raise InputError(f"{source.name}: column {name!r} holds {kind}, not {wanted}")
     return column.cast(pa.large_string())
 
 

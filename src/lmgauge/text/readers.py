@@ -63,18 +63,14 @@ class ReadingPass:
 def read_text(source: Source, reading: ReadingPass) -> Iterator[Segments]:
     """Yield a text file as its lines or as one document, as `reading.options.unit` says.
 
-    Raises:
-        InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
-    """
-    return read_lines(source, reading) if reading.options.unit == "line" else read_document(source, reading)
-
-
-def read_lines(source: Source, reading: ReadingPass) -> Iterator[Segments]:
-    """Yield the lines of a text file: cut at newlines alone, blank lines included, a missing last newline supplied.
+    Lines are cut at newlines alone, blank lines included, and a missing last newline is supplied.
 
     Raises:
         InputError: the text is not valid, or a line is longer than `MAX_LINE_BYTES`.
     """
+    if reading.options.unit == "document":
+        yield from read_document(source, reading)
+        return
     for segments, characters in clean_blocks(source, reading):
         reading.report.characters += characters
         yield segments

@@ -22,7 +22,7 @@ class ReadingOptions:
         group: "file", the field that names the group of a record, or None for no groups.
         document: what makes up a document, or the field that names it; None for the rule by the number of files.
         id: the field that names a record.
-        format: "text", "jsonl", "tsv" or "parquet" for all files; None to go by their names.
+        format: one of `lmgauge.choices.FORMATS` for all files; None to go by their names.
         errors: "fail", "replace" or "skip" where bytes are not valid text.
         block_bytes: bytes to hold at a time, about; the result does not depend on it.
         lists: a JSONL field may hold a list of strings.

@@ -56,7 +56,17 @@ class Segments:
         return len(self.starts)
 
     def text(self, i: int) -> bytes:
-        """Return segment `i` (counted from 0 in this object) as UTF-8, without its terminator."""
+        """Return a segment as UTF-8 bytes, without its terminator.
+
+        Args:
+            i: the segment, counted from 0 in this object.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
+            >>> block.text(1), block.line(1)
+            (b'sat', 2)
+        """
         return self.data[self.starts[i] : self.ends[i]].tobytes()
 
     def byte_count(self) -> int:
@@ -66,6 +76,10 @@ class Segments:
     def line(self, i: int) -> int:
         """Return the line (record) number of segment `i` in `source`, counted from 1."""
         return self.first_line + i if self.line_numbers is None else int(self.line_numbers[i])
+
+    def lines(self) -> NDArray[np.int64]:
+        """Return the line (record) number of each segment in `source`, int64 [segments]."""
+        return np.arange(len(self)) + self.first_line if self.line_numbers is None else self.line_numbers
 
     def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
         """Return some segments as the lines of a file.
@@ -77,6 +91,12 @@ class Segments:
 
         Returns:
             UTF-8 bytes, each line with its newline.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
+            >>> block.as_lines(np.array([False, True]), records=True)
+            b'{"text": "sat"}\\n'
         """
         if not records:
             return self.data[np.repeat(chosen, self.ends - self.starts + self.terminator)].tobytes()
@@ -85,9 +105,7 @@ class Segments:
 
     def identifiers(self) -> list[str]:
         """Return the id of each segment, "file:line" where its source gave none."""
-        if self.ids is not None:
-            return self.ids
-        return [f"{self.source}:{self.line(i)}" for i in range(len(self))]
+        return [f"{self.source}:{line}" for line in self.lines().tolist()] if self.ids is None else self.ids
 
 
 @dataclass(slots=True)
@@ -186,7 +204,18 @@ def is_white_space(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def is_character_start(data: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which bytes of valid UTF-8 begin a code point, that is, are not 0b10xxxxxx (RFC 3629, section 3)."""
+    """Return which bytes of valid UTF-8 begin a code point, that is, are not 0b10xxxxxx (RFC 3629, section 3).
+
+    Args:
+        data: uint8 [bytes].
+
+    Returns:
+        bool [bytes].
+
+    Example:
+        >>> is_character_start(np.frombuffer("für".encode(), np.uint8))
+        array([ True,  True, False,  True])
+    """
     starts: NDArray[np.bool_] = (data & 0xC0) != 0x80
     return starts
 

@@ -59,11 +59,7 @@ class WrittenPart:
 
 
 def split_corpus(
-    corpus: Corpus,
-    fractions: Sequence[float] = DEFAULT_FRACTIONS,
-    *,
-    seed: int = DEFAULT_SEED,
-    by: SplitBy | None = None,
+    corpus: Corpus, fractions: Sequence[float] = DEFAULT_FRACTIONS, *, seed: int = DEFAULT_SEED, by: SplitBy | None = None
 ) -> Split:
     """Assign each segment of a corpus to training, validation or test part.
 

@@ -34,7 +34,7 @@ class Source:
 
     Attributes:
         path: as given by the user, "-" for standard input.
-        format: "text", "jsonl", "tsv" or "parquet".
+        format: one of `choices.FORMATS`.
         compression: ".gz", ".bz2", ".xz", ".zst" or "".
         label: short name, unique among the files of a corpus.
         one_shot: whether it can be read only once (standard input, a pipe).
@@ -59,7 +59,7 @@ def find_sources(
 
     Args:
         paths: one path or several; "-" is standard input; a path with `*`, `?` or `[` that names no file is a glob.
-        format: "text", "jsonl", "tsv" or "parquet" for all of them; None decides by the name of each.
+        format: one of `choices.FORMATS` for all of them; None decides by the name of each.
 
     Returns:
         The sources, each with a short name that no other has.
@@ -199,11 +199,9 @@ def _standard_input() -> BufferedReader:
 def _decompressed(stream: BufferedReader, source: Source, chunk_bytes: int) -> Iterator[bytes]:
     if source.compression and not stream.peek(1):  # every format has a header, so nothing at all is a cut-off file
         raise EOFError
-    if source.compression == ".zst":
-        yield from _gather(_zstd_pieces(stream, source), chunk_bytes)
-        return
-    if source.compression in (".bz2", ".xz"):
-        yield from _gather(_stream_pieces(stream, source), chunk_bytes)
+    if source.compression in (".zst", ".bz2", ".xz"):
+        pieces = _zstd_pieces if source.compression == ".zst" else _stream_pieces
+        yield from _gather(pieces(stream, source), chunk_bytes)
         return
     opened: BinaryIO = stream
     if source.compression == ".gz":

@@ -37,7 +37,19 @@ class WhitespaceTokenizer(TokenizerBase):
     kernel: int | None = 0
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the words of `segments`."""
+        """Return the words of `segments`.
+
+        Args:
+            segments: the text.
+
+        Returns:
+            Its tokens, with byte spans.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> WhitespaceTokenizer().tokenize(next(iter(Corpus.from_strings(["the  cat"])))).strings()
+            [b'the', b'cat']
+        """
         data = segments.data
         white = is_white_space(data)
         starts, ends = _runs(~white, np.concatenate((segments.starts, segments.ends)))
@@ -88,7 +100,19 @@ class CharacterTokenizer(TokenizerBase):
     kernel: int | None = 1
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the code points of `segments`."""
+        """Return the code points of `segments`.
+
+        Args:
+            segments: the text.
+
+        Returns:
+            Its tokens, with byte spans.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> CharacterTokenizer().tokenize(next(iter(Corpus.from_strings(["für"])))).strings()
+            [b'f', b'\xc3\xbc', b'r']
+        """
         starts = np.flatnonzero(is_character_start(segments.data))
         owner = _owners(starts, segments)
         starts, owner = starts[owner >= 0], owner[owner >= 0]
@@ -96,7 +120,15 @@ class CharacterTokenizer(TokenizerBase):
         return Tokens(segments.data, starts, ends, counts, ends - segments.starts[owner], _nothing_lost(segments))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the characters in a row."""
+        """Return the characters in a row.
+
+        Args:
+            tokens: one character each.
+
+        Example:
+            >>> CharacterTokenizer().detokenize(["f", "ü", "r"])
+            'für'
+        """
         return "".join(tokens)
 
 
@@ -108,7 +140,19 @@ class ByteTokenizer(TokenizerBase):
     kernel: int | None = 2
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the bytes of `segments`."""
+        """Return the bytes of `segments`.
+
+        Args:
+            segments: the text.
+
+        Returns:
+            Its tokens, with byte spans.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> ByteTokenizer().tokenize(next(iter(Corpus.from_strings(["A b"])))).strings()
+            [b'<0x41>', b'<0x20>', b'<0x62>']
+        """
         counts = segments.ends - segments.starts
         total = int(counts.sum())
         before = np.cumsum(counts) - counts  # tokens before each segment

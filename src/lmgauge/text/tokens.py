@@ -74,11 +74,19 @@ class Tokenizer(Protocol):
     def fingerprint(self) -> str: ...  # noqa: D102
 
     def tokenize(self, segments: Segments) -> Tokens:
-        """Return the tokens of `segments`."""
+        """Return the tokens of `segments`, with byte spans.
+
+        Raises:
+            InputError: the library behind the tokenizer cannot cut the text.
+        """
         ...
 
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Return the text that tokens stand for, exact where the tokenizer loses nothing."""
+        """Return the text that tokens stand for, exact where the tokenizer loses nothing.
+
+        Raises:
+            InputError: the library behind the tokenizer cannot put them together.
+        """
         ...
 
     def settings(self) -> dict[str, object]:

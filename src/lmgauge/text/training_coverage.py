@@ -67,11 +67,7 @@ class TrainingCoverage:
 
 
 def find_training_coverage(
-    train: Corpus,
-    test: Corpus,
-    *,
-    max_order: int = 5,
-    threads: int | None = None,
+    train: Corpus, test: Corpus, *, max_order: int = 5, threads: int | None = None
 ) -> TrainingCoverage:
     """Read a test text into memory and a training text block by block, and find the one in the other.
 

@@ -120,6 +120,10 @@ class Vocabulary:
 
         Raises:
             InputError: the id is outside the vocabulary.
+
+        Example:
+            >>> Vocabulary.from_tokens(["cat"]).token(3)
+            'cat'
         """
         if not 0 <= token_id < len(self):
             raise InputError(f"token id {token_id} is outside the vocabulary of {len(self):,} tokens")
@@ -127,7 +131,13 @@ class Vocabulary:
         return self.bytes[start:end].tobytes().decode("utf-8", "replace")
 
     def id(self, token: str) -> int:
-        """Return the id of a token; that of `<unk>` where it is unknown."""
+        """Return the id of a token; that of `<unk>` where it is unknown.
+
+        Example:
+            >>> vocabulary = Vocabulary.from_tokens(["cat"])
+            >>> vocabulary.id("cat"), vocabulary.id("dog")
+            (3, 0)
+        """
         return max(self._find(token), UNK)
 
     def ids(self, tokens: Sequence[str]) -> NDArray[np.uint32]:
@@ -143,8 +153,7 @@ class Vocabulary:
         encoded = token.encode(errors="surrogatepass")
         if not encoded:
             return -1
-        found: int = _native.find_token(self.arrays, np.frombuffer(encoded, np.uint8))
-        return found
+        return _native.find_token(self.arrays, np.frombuffer(encoded, np.uint8))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from lmgauge.evaluation.audit import levels, runs
 from lmgauge.evaluation.audit.contamination import OverlapSource
-from lmgauge.evaluation.audit.results import Audit
-from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.evaluation.audit.results import Audit, AuditSettings
 from lmgauge.evaluation.runs import Run
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.text.documents import Corpus

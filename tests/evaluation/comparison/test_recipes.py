@@ -99,7 +99,7 @@ def test_what_is_refused(runs: Path) -> None:
         lmgauge.compare_recipes({"one": a[:1], "two": b})
     with pytest.raises(lmgauge.UsageError, match="two recipes or more"):
         lmgauge.compare_recipes({"one": a})
-    with pytest.raises(lmgauge.UsageError, match="stands in recipe one and again in two"):
+    with pytest.raises(lmgauge.UsageError, match="is in recipe one and again in two"):
         lmgauge.compare_recipes({"one": a, "two": [b[0], a[0]]})
 
 

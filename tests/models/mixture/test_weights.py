@@ -17,8 +17,9 @@ from scipy.optimize import minimize
 
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, UsageError
+from lmgauge.api.mix import mix
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.models.mixture.weights import MixtureFit, estimate_weights, fit_weights, measure_weights, mix
+from lmgauge.models.mixture.weights import MixtureFit, estimate_weights, fit_weights, measure_weights
 
 
 def by_scipy(logprob: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:

@@ -164,7 +164,13 @@ class _Work:
         self._done += 1
 
     def run(self, work: Callable[[_Lane], _Result], lanes: Sequence[_Lane]) -> list[_Result]:
-        """Return the results for every lane, worked on side by side where the model allows it."""
+        """Return the results for every lane, worked on side by side where the model allows it.
+
+        Raises:
+            NoCodeError: an event cannot be coded, or a code cannot be read.
+            UsageError: `log_distribution` returns an array of another length.
+            ProbabilityError: the model gives a probability above one.
+        """
         threads = thread_count(self.subject.threads) if self.subject.independent else 1
         try:
             return list(map_in_order(work, lanes, min(threads, len(lanes))))
@@ -287,14 +293,6 @@ class _Chosen:
     def events(self) -> int:
         return sum(map(len, self.segments))
 
-    @property
-    def source(self) -> bytes:
-        return b"".join(rows.source for rows in self.segments)
-
-    @property
-    def bits(self) -> float:
-        return nats_to_bits(-math.fsum(value for rows in self.segments for value in rows.logprob.tolist()))
-
 
 def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent | None = None) -> list[Check]:
     """Code segments with the model's distributions and decode them again.
@@ -332,7 +330,8 @@ def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent 
 
 
 def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -> Check:
-    source, claimed = chosen.source, chosen.bits
+    source = b"".join(rows.source for rows in chosen.segments)
+    claimed = nats_to_bits(-math.fsum(value for rows in chosen.segments for value in rows.logprob.tolist()))
     text_bytes = max(len(source), whole.bytes if whole else 0)
     bits = 32 * sum(len(lane.words) for lane in code)
     allowed = RELATIVE_TOLERANCE * claimed + ABSOLUTE_TOLERANCE_BITS

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.audit.results import Check, judge
-from lmgauge.evaluation.audit.settings import AuditSettings
+from lmgauge.evaluation.audit.results import AuditSettings, Check, judge
 
 LEVEL, NAME = "contamination", "training text"
 
@@ -55,6 +54,10 @@ def check_contamination(
 
     Raises:
         InputError: the training text cannot be read.
+
+    Example:
+        >>> check_contamination(None).verdict
+        'NOT CHECKED'
     """
     if skipped or overlap is None:
         return judge(LEVEL, NAME, skipped=skipped or "the training text was not named (--train)")

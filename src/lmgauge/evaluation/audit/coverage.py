@@ -19,7 +19,15 @@ from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
 
 LEVEL = "coverage"
-_QUESTIONS = ("segments", "spans", "tokens", "sentence ends", "log-probabilities", "denominators")
+_QUESTIONS = {
+    "segments": ("{} missing, repeated, foreign or out of order", "segment"),
+    "spans": ("The spans do not tile the bytes, {}", "time"),
+    "tokens": ("In {} the tokens are not those of the tokenizer", "segment"),
+    "sentence ends": ("</s> is not as it should be {}", "time"),
+    "log-probabilities": ("{} NaN or above 0", "log-probability", "log-probabilities"),
+    "denominators": ("Counted again they differ {}", "time"),
+}
+"""What each check reports where it fails, and what it counts."""
 Scorer = Callable[[Iterable[Segments]], Iterable[ScoreBatch]]
 
 
@@ -84,7 +92,11 @@ class _Feed:
         return block
 
     def find(self, segment: int, *, pull: bool) -> tuple[Segments, int] | None:
-        """Return the block of a segment and its place there, and let earlier blocks go; `pull` reads on until it comes."""
+        """Return the block of a segment and its place there, and let earlier blocks go; `pull` reads on until it comes.
+
+        Raises:
+            InputError: the text cannot be read.
+        """
         while pull and segment >= self.segments and next(self, None) is not None:
             pass
         while self._pending and segment >= self._pending[0].first + len(self._pending[0]):
@@ -130,7 +142,7 @@ class Coverage:
         self.faults = {question: Fault() for question in _QUESTIONS}
         self.kinds: Counter[int] = Counter()
         self.sum = PlainSum()
-        self.claimed, self.counted = Denominators(0, 0, 0, 0), Denominators(0, 0, 0, 0)
+        self.claimed, self.counted = Denominators(), Denominators()
         self.segments_scored = self.bytes = self.lossy = 0
         self._ends = self._without_spans = self._without_tokens = 0
         self._expected: _Expected | None = None
@@ -310,62 +322,52 @@ class Coverage:
 
     def checks(self) -> list[Check]:
         """Return the verdicts over the whole text."""
-        skipped = "the table names no tokens, or no spans"
-        unspelled = self.segments_scored in (self._without_tokens, self._without_spans)
-        tokens = [] if self._subject is None else [self._tokens_check()]
-        spelling = judge(LEVEL, "spelling", skipped=skipped) if unspelled else self._spelling.check(self.kinds[OOV])
-        ends, logprob = self._sentence_ends(), self._logprob_check()
-        return [self._segments(), self._spans(), *tokens, spelling, ends, logprob, self._denominators()]
-
-    def _judge(self, name: str, good: str, bad: str, *noun: str) -> Check:
-        fault = self.faults[name]
-        faults = bad.format(counted(fault.count, *(noun or ("segment",))))
-        bad = f"{faults}, first {fault.first}." if fault.count else ""
-        return judge(LEVEL, name, bad=bad, good=good, details={"faults": fault.count})
-
-    def _segments(self) -> Check:
-        good = f"{counted(self.counted.segments, 'segment')} of the text, and rows for all of them, in order, each once."
-        return self._judge("segments", good, "{} missing, repeated, foreign or out of order")
-
-    def _spans(self) -> Check:
-        if self._without_spans == self.segments_scored and self._subject is None:
-            return judge(LEVEL, "spans", skipped="the table has no column of span ends")
+        own, events, no_spans = self.counted, counted(self.events, "event"), self._without_spans == self.segments_scored
+        ends, skipped_ends = self._sentence_ends()
+        skipped = {"spans": "the table has no column of span ends" if no_spans and self._subject is None else ""}
+        skipped["sentence ends"] = skipped_ends
         if self._without_spans:
             self.faults["spans"].note(f"one of {counted(self._without_spans, 'segment')} without spans")
-        good = f"The spans of {counted(self.events, 'event')} tile {counted(self.bytes, 'byte')}: none left out, none twice."
-        return self._judge("spans", good, "The spans do not tile the bytes, {}", "time")
-
-    def _tokens_check(self) -> Check:
+        zeros = f"; {counted(self.sum.zeros, 'event')} of probability zero" if self.sum.zeros else ""
         unknown = counted(self.kinds[OOV], "unknown token")
-        good = f"Every segment has the tokens its tokenizer makes, where it makes them; {unknown}."
-        return self._judge("tokens", good, "In {} the tokens are not those of the tokenizer")
+        counts = f"{own.segments:,} segments, {own.words:,} words, {own.characters:,} characters, {own.bytes:,} bytes"
+        good = {
+            "segments": f"{counted(own.segments, 'segment')} of the text, and rows for all of them, in order, each once.",
+            "spans": f"The spans of {events} tile {counted(self.bytes, 'byte')}: none left out, none twice.",
+            "tokens": f"Every segment has the tokens its tokenizer makes, where it makes them; {unknown}.",
+            "sentence ends": ends,
+            "log-probabilities": f"None of {events} is NaN or above 0{zeros}.",
+            "denominators": f"Counted again from the text: {counts}.",
+        }
+        checks = []
+        for name, evidence in good.items():
+            fault, (what, *noun) = self.faults[name], _QUESTIONS[name]
+            details: dict[str, object] = {"faults": fault.count}
+            if name == "denominators":
+                details = {"claimed": vars(self.claimed), "counted": vars(own)}
+            if skipped.get(name):
+                checks.append(judge(LEVEL, name, skipped=skipped[name]))
+            elif name != "tokens" or self._subject is not None:
+                bad = f"{what.format(counted(fault.count, *noun))}, first {fault.first}." if fault.count else ""
+                checks.append(judge(LEVEL, name, bad=bad, good=evidence, details=details))
+        unspelled = no_spans or self.segments_scored == self._without_tokens
+        nameless = judge(LEVEL, "spelling", skipped="the table names no tokens, or no spans")
+        checks.insert(-3, nameless if unspelled else self._spelling.check(self.kinds[OOV]))
+        return checks
 
-    def _sentence_ends(self) -> Check:
+    def _sentence_ends(self) -> tuple[str, str]:
+        """Note what is wrong with `</s>`; return the evidence that nothing is, and why it cannot be judged, if so."""
         fault, ends, lines = self.faults["sentence ends"], self._ends, self.counted.line_ends
         if ends not in (0, self.counted.segments):
             fault.note(f"{ends:,} of {self.counted.segments:,} segments have one: all should, or none")
-        good = "Every segment ends with one </s>." if ends else "No </s> is predicted; records have no line ends."
-        if not ends and lines:
-            good = {
-                "text": f"No </s> is predicted: {counted(lines, 'line end')} are scored as the text that they are.",
-                "unscored": f"No </s> is predicted; {counted(lines, 'line end')} are neither scored nor among the bytes.",
-                "event": f"no </s> is predicted: {counted(lines, 'line end')} are among the bytes, and in no event",
-            }[self._line_ends]
-            if self._line_ends == "event" and self._subject is None:
-                skipped = f"N{good[1:]}: bits per byte are too low by what they cost"
-                return judge(LEVEL, "sentence ends", skipped=skipped)
-            if self._line_ends == "event":
-                fault.note(f"no segment has one: {good}")
-        return self._judge("sentence ends", good, "</s> is not as it should be {}", "time")
-
-    def _logprob_check(self) -> Check:
-        zeros = f"; {counted(self.sum.zeros, 'event')} of probability zero" if self.sum.zeros else ""
-        good = f"None of {counted(self.events, 'event')} is NaN or above 0{zeros}."
-        return self._judge("log-probabilities", good, "{} NaN or above 0", "log-probability", "log-probabilities")
-
-    def _denominators(self) -> Check:
-        fault, own = self.faults["denominators"], self.counted
-        counts = f"{own.segments:,} segments, {own.words:,} words, {own.characters:,} characters, {own.bytes:,} bytes"
-        bad = f"Counted again they differ, first in {fault.first}." if fault.count else ""
-        details = {"claimed": vars(self.claimed), "counted": vars(own)}
-        return judge(LEVEL, "denominators", bad=bad, good=f"Counted again from the text: {counts}.", details=details)
+        if ends or not lines:
+            return "Every segment ends with one </s>." if ends else "No </s> is predicted; records have no line ends.", ""
+        if self._line_ends == "text":
+            return f"No </s> is predicted: {counted(lines, 'line end')} are scored as the text that they are.", ""
+        if self._line_ends == "unscored":
+            return f"No </s> is predicted; {counted(lines, 'line end')} are neither scored nor among the bytes.", ""
+        missing = f"o </s> is predicted: {counted(lines, 'line end')} are among the bytes, and in no event"
+        if self._subject is None:
+            return "", f"N{missing}: bits per byte are too low by what they cost"
+        fault.note(f"no segment has one: n{missing}")
+        return "", ""

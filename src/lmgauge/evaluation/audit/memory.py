@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lmgauge.contexts import EventContexts
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Rows, Subject, blocks_of
-from lmgauge.evaluation.audit.sample import Contexts, sampled_events
+from lmgauge.evaluation.audit.sample import Contexts
 from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
@@ -150,10 +150,10 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
     name = "untouched copy"
     if isinstance(untouched, str):
         return judge(LEVEL, name, skipped=untouched)
-    numbers = sampled_events(len(contexts), wanted, seed)
-    apart, first = 0, ""
-    for number in numbers:
-        index, position = contexts.event(number)
+    events = apart = 0
+    first = ""
+    for index, position in contexts.drawn(wanted, seed):
+        events += 1
         rows, context = contexts.rows[index], contexts.of(index, position)
         token = int(rows.token_ids[position])
         scored, expected = float(rows.logprob[position]), float(untouched.distribution(context)[token])
@@ -162,11 +162,11 @@ def check_copy(untouched: Subject | str, subject: Subject, contexts: Contexts, *
         apart += 1
         difference = f"{in_nine_digits(expected)} nats there, {in_nine_digits(scored)} in score"
         first = first or f"after “{subject.words(context)}” {subject.vocabulary.token(token)!r} has {difference}"
-    asked = counted(len(numbers), "event")
+    asked = counted(events, "event")
     bad = f"A copy that was not shown the text differs at {apart:,} of {asked} of the whole text: {first}." if apart else ""
     good = f"A copy that was not shown the text gives the same at {asked} of the whole text."
-    skipped, details = "" if numbers else "the text has no event", {"events": len(numbers), "apart": apart}
-    return judge(LEVEL, name, bad=bad, skipped=skipped, good=good, details=details)
+    skipped = "" if events else "the text has no event"
+    return judge(LEVEL, name, bad=bad, skipped=skipped, good=good, details={"events": events, "apart": apart})
 
 
 def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segments], list[bytes]]:
@@ -175,6 +175,9 @@ def beginning(subject: Subject, blocks: Iterable[Segments]) -> tuple[list[Segmen
     Args:
         subject: the model; a stream is begun with fewer bytes, as each context holds all before it.
         blocks: the text; read as far as is needed.
+
+    Raises:
+        InputError: the text cannot be read.
     """
     most = STREAM_BYTES if subject.running else MOST_BYTES
     held: list[Segments] = []

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lmgauge.evaluation.audit.results import Check, counted, in_nine_digits, judge, numbers_of
 from lmgauge.evaluation.audit.rows import Subject
-from lmgauge.evaluation.audit.sample import Contexts, sampled, sampled_events
+from lmgauge.evaluation.audit.sample import Contexts, sampled
 from lmgauge.progress import say_progress
 
 LEVEL, SUMS, AGREEMENT = "normalization", "sums", "agreement"
@@ -124,16 +124,15 @@ def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | N
         UsageError: `log_distribution` returns an array of another length.
         ProbabilityError: the model gives a probability above one.
     """
-    numbers = sampled_events(len(contexts), wanted, seed)
-    if not numbers:
+    if not len(contexts):
         reason = "the text has no event to take a context from"
         return [judge(LEVEL, name, skipped=reason) for name in (SUMS, AGREEMENT)]
     sums, agreement = _Sums(subject), _Agreement(subject)
     impossible = [np.flatnonzero(rows.logprob == -np.inf)[:1] for rows in contexts.rows]
-    for done, number in enumerate(numbers):
+    count = min(len(contexts), len(contexts) if wanted is None else wanted)
+    for done, (index, position) in enumerate(contexts.drawn(wanted, seed)):
         if done % _SHOWN_EVERY == 0:
-            say_progress(f"summing distributions, {done:,} of {len(numbers):,}")
-        index, position = contexts.event(number)
+            say_progress(f"summing distributions, {done:,} of {count:,}")
         context = contexts.of(index, position)
         logprob = subject.distribution(context)
         if subject.running:  # behind an event of probability zero the model never comes

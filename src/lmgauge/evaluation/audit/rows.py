@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.audit.settings import DEFAULT_SUM_TOLERANCE
+from lmgauge.evaluation.audit.results import DEFAULT_SUM_TOLERANCE
 from lmgauge.scores import ScoreBatch, SegmentRows, iter_segments
 from lmgauge.text.segments import Segments
 

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.errors import InputError
 from lmgauge.evaluation.audit.contamination import OverlapSource, check_contamination
 from lmgauge.evaluation.audit.coverage import LEVEL, Coverage
-from lmgauge.evaluation.audit.results import FAIL, LEVELS, NOT_ASKED_FOR, Audit, Check, Headline, by_level, counted, judge
+from lmgauge.evaluation.audit.results import (
+    FAIL,
+    LEVELS,
+    NOT_ASKED_FOR,
+    Audit,
+    AuditSettings,
+    Check,
+    Headline,
+    by_level,
+    counted,
+    judge,
+)
 from lmgauge.evaluation.audit.rows import Subject
-from lmgauge.evaluation.audit.settings import AuditSettings
 from lmgauge.evaluation.first_tokens import FirstTokens
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
@@ -31,11 +41,7 @@ _SHOWN = 3  # of the claims that are wrong
 
 
 def audit_run(
-    run: Run,
-    corpus: Corpus | None,
-    settings: AuditSettings | None = None,
-    *,
-    overlap: OverlapSource | None = None,
+    run: Run, corpus: Corpus | None, settings: AuditSettings | None = None, *, overlap: OverlapSource | None = None
 ) -> Audit:
     """Audit what can be seen of a run without its model: its seal, coverage, denominators, sums, and contamination.
 
@@ -54,7 +60,10 @@ def audit_run(
     if "coverage" in settings.levels:
         say_progress("reading the table")
         checks, headline = _coverage(run, corpus)
-        checks.insert(0, _seal(run))
+        sealed = "Neither the numbers nor the table were changed after they were written."
+        bare = "a bare score table has none" if run.evaluation is None else ""
+        broken = f"{run.broken_seal}." if run.broken_seal else ""
+        checks.insert(0, judge(LEVEL, "seal", bad=broken, skipped=bare, good=sealed))
     if "contamination" in settings.levels:
         say_progress("looking for training text")
         no_text = _NO_TEXT if corpus is None and overlap is None else ""
@@ -101,14 +110,6 @@ def _row_difference(stored: SegmentRows | None, made: SegmentRows | None, subjec
         if subject.differs(a, b):
             return f"{where}, event {j + 1}: {a:.9g} is stored, the model gives {b:.9g}"
     return ""
-
-
-def _seal(run: Run) -> Check:
-    """Check whether a run folder is as it was written."""
-    skipped = "a bare score table has none" if run.evaluation is None else ""
-    bad = f"{run.broken_seal}." if run.broken_seal else ""
-    good = "Neither the numbers nor the table were changed after they were written."
-    return judge(LEVEL, "seal", bad=bad, skipped=skipped, good=good)
 
 
 def _coverage(run: Run, corpus: Corpus | None) -> tuple[list[Check], Headline]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -132,10 +132,16 @@ class Contexts:
             return self._stream[: self.rows[index].offset + position + 1].copy()
         return self._alone[int(self._starts[index]) + position].copy()
 
-    def event(self, number: int) -> tuple[int, int]:
-        """Return the segment (index into `rows`) of event `number`, and its position there."""
-        index = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return index, number - int(self._starts[index])
+    def drawn(self, wanted: int | None, seed: int) -> Iterator[tuple[int, int]]:
+        """Yield events of the segments: of each the segment (index into `rows`) and the position there, in order.
+
+        Args:
+            wanted: how many events to draw; None takes all.
+            seed: of the draw.
+        """
+        for number in sampled_events(len(self), wanted, seed):
+            index = int(np.searchsorted(self._starts, number, side="right")) - 1
+            yield index, number - int(self._starts[index])
 
 
 class Sample:

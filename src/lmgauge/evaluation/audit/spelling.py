@@ -87,6 +87,11 @@ def read_byte_level(rows: Rows) -> list[bool]:
 
     Args:
         rows: of a segment, [n].
+
+    Example:
+        >>> rows = Rows(0, ["a"], np.zeros(1, int), np.zeros(1), np.zeros(1, np.uint8), np.array([1]), b"a")
+        >>> read_byte_level(rows)
+        [True]
     """
     alphabet = _byte_alphabet()
 
@@ -102,6 +107,11 @@ def read_metaspace(rows: Rows) -> list[bool]:
 
     Args:
         rows: of a segment, [n].
+
+    Example:
+        >>> rows = Rows(0, ["\u2581a"], np.zeros(1, int), np.zeros(1), np.zeros(1, np.uint8), np.array([1]), b"a")
+        >>> read_metaspace(rows)
+        [True]
     """
 
     def spelled(token: str) -> bytes:

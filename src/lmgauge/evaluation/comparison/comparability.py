@@ -55,31 +55,30 @@ def agreements(runs: Sequence[Run], facts: Sequence[Facts]) -> tuple[Agreement, 
         facts: of the first and each other run: sums of events and where their spans end, in bytes.
     """
     totals = [facts[0].totals[0], *(fact.totals[1] for fact in facts)]
-    origins = [run.origin for run in runs]
-    texts = [run.text_sha256[:6] for run in runs]
-    vocabularies = [d.fingerprints.get("vocabulary", "")[:6] for d in origins]
-    sizes = ["" if d.vocabulary_size is None else f" ({d.vocabulary_size:,})" for d in origins]
-    ends = [_line_ends(d.policy, tally) for d, tally in zip(origins, totals, strict=True)]
-    policies = [_oov_policy(d.oov_policy, tally) for d, tally in zip(origins, totals, strict=True)]
     apart = [max(fact.apart[0] for fact in facts), *(fact.apart[1] for fact in facts)]
-    exact = [_exactness(d, tally, n) for d, tally, n in zip(origins, totals, apart, strict=True)]
-    return (
-        Agreement("text", tuple(text or "unknown" for text in texts), _same(texts)),
-        Agreement(
-            "events",
-            tuple(f"{tally.total_events:,} {d.unit}s" for d, tally in zip(origins, totals, strict=True)),
-            all(fact.same_events if fact.spans else fact.same_counts for fact in facts),
-        ),
-        Agreement(
-            "vocabulary",
-            tuple((name or "unknown") + size for name, size in zip(vocabularies, sizes, strict=True)),
-            _same(vocabularies),
-        ),
-        Agreement("</s> scored", tuple(ends), _same(ends)),
-        Agreement("unseen words", tuple(policies), _same([_known(d.oov_policy) for d in origins])),
-        Agreement("context", tuple(d.context for d in origins), _same([_known(d.context) for d in origins])),
-        Agreement(EXACT, tuple(exact), all(value == "yes" for value in exact)),
-    )
+    stated = [_stated(run, tally, n) for run, tally, n in zip(runs, totals, apart, strict=True)]
+    agree = {what: _same([values[what][1] for values in stated]) for what in stated[0]}
+    agree["events"] = all(fact.same_events if fact.spans else fact.same_counts for fact in facts)
+    agree[EXACT] = all(values[EXACT][0] == "yes" for values in stated)
+    return tuple(Agreement(what, tuple(values[what][0] for values in stated), same) for what, same in agree.items())
+
+
+def _stated(run: Run, tally: Tally, apart: int) -> dict[str, tuple[str, str]]:
+    """Return what a run states of each thing that has to agree: in words, and to be compared (empty if not known)."""
+    origin, text = run.origin, run.text_sha256[:6]
+    vocabulary = origin.fingerprints.get("vocabulary", "")[:6]
+    size = "" if origin.vocabulary_size is None else f" ({origin.vocabulary_size:,})"
+    ends = _line_ends(origin.policy, tally)
+    oov = {"closed": "impossible", "unk": "<unk>"}.get(origin.oov_policy, origin.oov_policy)
+    return {
+        "text": (text or "unknown", text),
+        "events": (f"{tally.total_events:,} {origin.unit}s", ""),
+        "vocabulary": ((vocabulary or "unknown") + size, vocabulary),
+        "</s> scored": (ends, ends),
+        "unseen words": (f"{oov}, {tally.events[OOV]:,} events", _known(origin.oov_policy)),
+        "context": (origin.context, _known(origin.context)),
+        EXACT: (_exactness(origin, tally, apart), ""),
+    }
 
 
 def _line_ends(policy: ContextPolicy, tally: Tally) -> str:
@@ -97,11 +96,6 @@ def _same(values: Sequence[str]) -> bool | None:
     if "" in known:
         return False if len(known) > 2 else None
     return len(known) == 1
-
-
-def _oov_policy(policy: str, tally: Tally) -> str:
-    name = {"closed": "impossible", "unk": "<unk>"}.get(policy, policy)
-    return f"{name}, {tally.events[OOV]:,} events"
 
 
 def _exactness(origin: Origin, tally: Tally, apart: int) -> str:

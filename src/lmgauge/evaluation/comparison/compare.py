@@ -1,7 +1,7 @@
 """Two results side by side: may they be compared, is the difference real, and where does it come from.
 
 `facts.py` reads what the tables state, `comparability.py` says what may be compared, `pair_sums.py` collects it in a second
-pass over tables and text, `judge.py` tests the difference, and `explain.py` adds what a reader must know.
+pass over tables and text, and `judge.py` tests the difference and adds what a reader must know.
 """
 
 from __future__ import annotations

@@ -32,7 +32,12 @@ class Documents:
     notes: tuple[str, ...] = ()
 
     def of(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ints | None:
-        """Return int64 [segments of a block], the document of each; None where documents are not known."""
+        """Return int64 [segments of a block], the document of each; None where documents are not known.
+
+        Example:
+            >>> Documents().of(None, []) is None
+            True
+        """
         if self.table is not None:
             return tables[self.table].documents()
         return None if block is None or self.by == UNKNOWN else block.documents
@@ -46,6 +51,10 @@ def choose_documents(runs: Sequence[Run], named: Sequence[Ints | None], corpus: 
         named: of each, int64 [segments], the documents that its table names, or None.
         corpus: the text, read once.
         asked: the documents of the text were asked for, also where it has none.
+
+    Example:
+        >>> choose_documents([], [], None, asked=False).by
+        'unknown'
     """
     of_text = UNKNOWN if corpus is None else corpus.report.documents_by
     if asked:

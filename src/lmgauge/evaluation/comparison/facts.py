@@ -56,7 +56,11 @@ class _Table:
             yield batch
 
     def add(self, rows: ScoreBatch, of_first: ScoreBatch) -> None:
-        """Add the rows of the next segments, and those that the first run has of them."""
+        """Add the rows of the next segments, and those that the first run has of them.
+
+        Raises:
+            InputError: a log-probability is not that of an event.
+        """
         self.tally.add(rows)
         self.spans &= len(rows.ends) == len(rows)
         self.same_counts &= bool(np.array_equal(rows.segment_events, of_first.segment_events))

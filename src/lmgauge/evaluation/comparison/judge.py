@@ -1,4 +1,4 @@
-"""The verdict on two runs, from what was collected of them: how far their figures are apart, and whether that is real."""
+"""The verdict on two runs: how far their figures are apart, whether that is real, and what a reader must know."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import numpy as np
 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.bounds import lossy_reason
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE, Verdict, bounds_of
-from lmgauge.evaluation.comparison.explain import notes
 from lmgauge.evaluation.comparison.pair_sums import PairSums
+from lmgauge.evaluation.comparison.paired_segments import Paired
 from lmgauge.evaluation.comparison.results import Comparison, Difference
 from lmgauge.evaluation.slicing.ranges import Floats
+from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.figures import COMPARED, Figure
 from lmgauge.numerics.exact import exact_to_nats
-from lmgauge.numerics.independence import in_words
-from lmgauge.numerics.intervals import Interval
+from lmgauge.numerics.independence import caveats, in_words
+from lmgauge.numerics.intervals import DOCUMENTS, Interval, Spread
 from lmgauge.numerics.resampling import DEFAULT_TRIALS, check_draws
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
+from lmgauge.scores import OOV
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +79,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
     if not differences and part != NOTHING:
         part = NOTHING
         verdicts = [replace(verdict, nearest=None) for verdict in verdicts]
-    slices = [collected.finish(sums.unit) for collected in sums.slices]
-    slices = [part for part in slices if part.rows and not (part.name == "group" and len(part.rows) == 1)]
+    slices = [cut for cut in sums.slices.finish(sums.unit) if cut.name != "group" or len(cut.rows) > 1]
     by_bytes = sums.unit != "event"
     bounds = [part == WHOLE and bool(bounds_of(r.origin, t)) for r, t in zip(sums.runs, sums.facts.totals, strict=True)]
     return Comparison(
@@ -105,7 +107,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         segments_won=sums.segments.best(),
         tokens_lost=sums.tokens.worst(),
         tokens_won=sums.tokens.best(),
-        notes=tuple(notes(sums, part, paired, lead, slices)),
+        notes=tuple(_notes(sums, part, paired, lead, slices)),
     )
 
 
@@ -129,3 +131,60 @@ def _differences(
         difference = to_difference(0.0 if first == second else second - first)  # two infinite figures are not apart
         interval = intervals.get(figure)
         yield Difference(figure.name, a, b, difference, None if interval is None else interval.mapped(to_difference))
+
+
+def _notes(sums: PairSums, part: str, paired: Paired, lead: Spread | None, slices: Sequence[Slices]) -> Iterator[str]:
+    """Yield the notes of a comparison, the most important first.
+
+    Args:
+        sums: what was collected of the two runs.
+        part: what of the text is compared in the end.
+        paired: columns of all segments.
+        lead: the spread of the leading figure; None where there is none.
+        slices: those that are shown.
+    """
+    for run, zeros in zip(sums.runs, sums.zeros, strict=True):
+        if zeros:
+            rest = "'without' leaves out the segments they are in" if paired.used.any() else "every segment has one"
+            yield (
+                f"{run.name}: {zeros:,} events have probability zero: its figures are infinite and no test can be made; "
+                + rest
+            )
+    if sums.by_segment:
+        yield "a table has no byte spans: compared are whole segments, and whether all bytes were scored was not checked"
+    if part != NOTHING and np.count_nonzero(paired.used) + np.count_nonzero(paired.zeros) < 2:
+        yield "there is only one segment, so there is no interval and no test"
+    yield from caveats(lead, tested=not any(sums.zeros))
+    yield from sums.documents.notes if lead is not None else ()
+    rows = [row for cut in slices for row in cut.rows if row.segments > 1 and row.difference is not None]
+    if lead is not None and lead.unit == DOCUMENTS and any(row.interval is None for row in rows):
+        yield "a slice that is within one document has no interval: its segments are not independent"
+    if part == NOTHING:
+        for run in sums.runs:
+            if run.origin.lossy_segments and run.origin.unit != "word":
+                why = lossy_reason(run.origin).short
+                yield (
+                    f"{run.name}: {run.origin.lossy_segments:,} segments are not exact ({why}); a score table does "
+                    "not tell which, so no part of the text is known to be exact"
+                )
+    if part == NOTHING and sums.facts.same_lengths_shuffled:
+        yield "the segments of both have the same lengths, in another order: the same text, shuffled?"
+    if part not in (NOTHING, SHARED_EVENTS) and sums.corpus is None:
+        yield "the text is not at hand: name it with --text for groups, classes and examples"
+        if sums.unit == "byte" and sums.line_end() is None:
+            yield "without the text each segment is taken to have a line end, which counts as a byte"
+        if part == EXACT_PART and any(run.origin.lossy_segments for run in sums.runs):
+            yield "without the text any white space of one byte between words passes for a space, which words give back"
+    contexts = {run.origin.context for run in sums.runs}
+    if part == WHOLE and len(contexts) > 1:
+        yield f"contexts differ ({' / '.join(run.origin.context for run in sums.runs)}): part of what is compared"
+    if part == EXACT_PART:
+        for run, tally in zip(sums.runs, sums.facts.totals, strict=True):
+            if tally.events[OOV]:
+                yield f"{run.name} is compared only where it knows the {run.origin.unit}s, which favors it"
+    vocabularies = {run.origin.fingerprints.get("vocabulary", run.name) for run in sums.runs}
+    if part == SHARED_EVENTS and len(vocabularies) > 1:
+        yield (
+            "a smaller vocabulary makes the words it knows cheaper: of two models over different vocabularies the one "
+            "with fewer words is favored here"
+        )

@@ -13,32 +13,11 @@ from lmgauge.evaluation.comparison.documents import Documents
 from lmgauge.evaluation.comparison.facts import Facts
 from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.runs import Run
+from lmgauge.evaluation.slicing import ranges as aligned
+from lmgauge.evaluation.slicing import slices as by
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import (
-    Floats,
-    Ints,
-    Ranges,
-    exact_sums,
-    extents,
-    inexact_rows,
-    kinds_within,
-    ranges_by_event,
-    shared_ranges,
-    whole_segments,
-)
-from lmgauge.evaluation.slicing.slices import (
-    CLASSES,
-    FREQUENCY_BANDS,
-    POSITION_STARTS,
-    band_labels,
-    frequency_bands,
-    position_bands,
-    range_classes,
-    range_sizes,
-    range_words,
-    segment_groups,
-)
-from lmgauge.evaluation.slicing.sums import SliceSums
+from lmgauge.evaluation.slicing.ranges import Floats, Ints, Ranges
+from lmgauge.evaluation.slicing.sums import Cut, CutSums
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
@@ -88,12 +67,7 @@ class PairSums:
         self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
         self.per_segment = PairedSegments()
         self.totals, self.zeros, self.bytes_in_all = [0, 0], [0, 0], 0
-        self.slices = [] if self.by_segment else [SliceSums("position in the segment", band_labels(POSITION_STARTS), 2)]
-        if corpus is not None:
-            classes = [] if self.by_segment else [SliceSums("class", CLASSES, 2)]
-            self.slices = [SliceSums("group", [], 2), *classes, *self.slices]
-        if corpus is not None and counts is not None and not self.by_segment:
-            self.slices.append(SliceSums("occurrences in training", FREQUENCY_BANDS, 2))
+        self.slices = CutSums()
         self.segments, self.tokens = ExampleHeap(examples), ExampleHeap(examples)
 
     def add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
@@ -106,12 +80,13 @@ class PairSums:
             _check_covered(tables, block, [run.name for run in self.runs])
         ranges = self._ranges(block, tables)
         chosen = self._chosen(block, tables, ranges)
-        sums = [exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
-        sizes = range_sizes(block, ranges)
+        sums = [aligned.exact_sums(table, events) for table, events in zip(tables, ranges.events, strict=True)]
+        sizes = by.range_sizes(block, ranges)
         if block is None and self.unit == "byte" and self.line_end() == 0:
             sizes[_ends_segment(ranges), 0] -= 1
         self.bytes_in_all += int(sizes[:, 0].sum())
-        ranges, sums = _only(ranges, chosen), [_only_sums(part, chosen) for part in sums]
+        ranges = _only(ranges, chosen)
+        sums = [ExactSums(part.high[chosen], part.low[chosen], part.zeros[chosen]) for part in sums]
         columns = np.column_stack((ranges.events[1], sizes[chosen])).astype(np.float64)
         self._add_segments(ranges, sums, columns, len(tables[0].segments))
         documents = self.documents.of(block, tables)
@@ -119,15 +94,16 @@ class PairSums:
             self.per_segment.documents.append(documents)
         first = int(tables[0].segments[0]) if len(tables[0].segments) else 0
         unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
-        for slices, codes in zip(self.slices, self._codes(block, ranges), strict=True):
-            slices.add(codes, ranges.segment, sums, unit, first=first, documents=documents)
+        self.slices.add(self._cuts(block, ranges), ranges.segment, sums, unit, first=first, documents=documents)
         if block is not None:
             self._add_examples(block, ranges, sums)
 
     def _ranges(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> Ranges:
         if self.by_event:
-            return ranges_by_event(tables)
-        return whole_segments(tables, block) if self.by_segment else shared_ranges(tables, silent=block is not None)
+            return aligned.ranges_by_event(tables)
+        if self.by_segment:
+            return aligned.whole_segments(tables, block)
+        return aligned.shared_ranges(tables, silent=block is not None)
 
     def line_end(self) -> int | None:
         """Return the bytes of a line end, 1 or 0, as a run's own count of bytes tells; None if no run has one."""
@@ -142,15 +118,16 @@ class PairSums:
         chosen = np.ones(len(ranges), bool)
         if self.part == EXACT_PART:
             for run, table, events in zip(self.runs, tables, ranges.events, strict=True):
-                chosen &= kinds_within(table, events, OOV) == 0
+                chosen &= aligned.kinds_within(table, events, OOV) == 0
                 if run.origin.lossy_segments and run.origin.unit == "word":
                     spaced = run.origin.fingerprints.get("tokenizer_name", "whitespace") == "whitespace"
-                    inexact = np.concatenate(([0], np.cumsum(inexact_rows(table, block, spaced=spaced))))
+                    inexact = np.concatenate(([0], np.cumsum(aligned.inexact_rows(table, block, spaced=spaced))))
                     bounds = np.concatenate(([0], np.cumsum(events)))
                     chosen &= inexact[bounds[1:]] == inexact[bounds[:-1]]
                 elif run.origin.lossy_segments:
                     chosen[:] = False
-            ends = [kinds_within(table, events, EOS_KIND) for table, events in zip(tables, ranges.events, strict=True)]
+            pairs = zip(tables, ranges.events, strict=True)
+            ends = [aligned.kinds_within(table, events, EOS_KIND) for table, events in pairs]
             chosen &= ends[0] == ends[1]
         elif self.part == SHARED_EVENTS:
             a, b = tables
@@ -172,19 +149,18 @@ class PairSums:
         self.per_segment.zeros.append(zeros)
         self.per_segment.sizes.append(np.column_stack([_by_segment(ranges, column, segments) for column in columns.T]))
 
-    def _codes(self, block: Segments | None, ranges: Ranges) -> Iterator[Ints]:
-        """Return the codes of the ranges in each way to divide the text, in the order of `slices`."""
+    def _cuts(self, block: Segments | None, ranges: Ranges) -> Iterator[Cut]:
+        """Yield the ways to cut the text, with the slice that each range is in."""
         if block is not None:
-            # Groups that a field names are found while reading.
-            self.slices[0].labels = (self.corpus.group_names if self.corpus else []) or ["all"]
-            yield segment_groups(block)[ranges.segment]
+            yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
         if self.by_segment:
             return
         if block is not None:
-            yield range_classes(block, ranges)
-        yield position_bands(ranges.position)
+            yield "class", by.CLASSES, by.range_classes(block, ranges)
+        yield "position in the segment", by.band_labels(by.POSITION_STARTS), by.position_bands(ranges.position)
         if block is not None and self._counts is not None:
-            yield frequency_bands(self._counts(block), range_words(block, ranges))
+            codes = by.frequency_bands(self._counts(block), by.range_words(block, ranges))
+            yield "occurrences in training", by.FREQUENCY_BANDS, codes
 
     def _add_examples(self, block: Segments, ranges: Ranges, sums: Sequence[ExactSums]) -> None:
         nats = [part.nats() for part in sums]
@@ -215,23 +191,16 @@ def _check_covered(tables: Sequence[ScoreBatch], block: Segments, names: Sequenc
     """Compare the ends of the segments of tables against those of the text: none may stop before."""
     lengths = block.ends - block.starts
     for name, table in zip(names, tables, strict=True):
-        short = np.flatnonzero(extents(table) < lengths)
+        reach = aligned.extents(table)
+        short = np.flatnonzero(reach < lengths)
         if len(short):
             raise InputError(
-                f"{name}: the spans of segment {block.first + short[0]} end at byte {extents(table)[short[0]]}, but it has "
+                f"{name}: the spans of segment {block.first + short[0]} end at byte {reach[short[0]]}, but it has "
                 f"{lengths[short[0]]} in the text; is it the same text?"
             )
 
 
 def _only(ranges: Ranges, chosen: NDArray[np.bool_]) -> Ranges:
-    return Ranges(
-        ranges.segment[chosen],
-        ranges.starts[chosen],
-        ranges.ends[chosen],
-        ranges.position[chosen],
-        tuple(events[chosen] for events in ranges.events),
-    )
-
-
-def _only_sums(sums: ExactSums, chosen: NDArray[np.bool_]) -> ExactSums:
-    return ExactSums(sums.high[chosen], sums.low[chosen], sums.zeros[chosen])
+    columns = (column[chosen] for column in (ranges.segment, ranges.starts, ranges.ends, ranges.position))
+    segment, starts, ends, position = columns
+    return Ranges(segment, starts, ends, position, tuple(events[chosen] for events in ranges.events))

@@ -109,11 +109,11 @@ def compare_recipes(
     text = corpus or remembered(*runs)
     metric = _metric(runs, text)
     columns = _read(runs, text, metric, documents_of_text)
-    nats = columns.nats
     of_recipe: dict[str, list[Floats]] = {}
-    for (name, group), begin in zip(recipes.items(), _begins(recipes), strict=True):
-        of_recipe[name] = nats[begin : begin + len(group)]
-        _refuse_copies(runs[begin : begin + len(group)], of_recipe[name])
+    scored = iter(columns.nats)
+    for name, group in recipes.items():
+        of_recipe[name] = [next(scored) for _ in group]
+        _refuse_copies(group, of_recipe[name])
     first, *others = of_recipe
     items = [_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others]
     adjusted = holm([item.p_value for item in items])
@@ -133,7 +133,7 @@ def _check(recipes: Mapping[str, Sequence[Run]]) -> None:
         for run in group:
             path = str(run.path.resolve())
             if path in paths:
-                raise UsageError(f"{run.path}: stands in recipe {paths[path]} and again in {name}; name each run once")
+                raise UsageError(f"{run.path}: is in recipe {paths[path]} and again in {name}; name each run once")
             paths[path] = name
 
 
@@ -145,10 +145,6 @@ def _refuse_copies(runs: Sequence[Run], nats: Sequence[Floats]) -> None:
                 raise UsageError(
                     f"{earlier.path} and {run.path} score every segment alike: they are the same model, not two seeds"
                 )
-
-
-def _begins(recipes: Mapping[str, Sequence[Run]]) -> list[int]:
-    return [int(end) for end in np.cumsum([0, *(len(group) for group in recipes.values())])[:-1]]
 
 
 def _metric(runs: Sequence[Run], text: Corpus | None) -> str:

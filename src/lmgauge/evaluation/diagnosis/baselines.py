@@ -16,7 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +46,6 @@ class Baseline:
     bits_per_byte: float
 
 
-class _Compressor(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-    def flush(self) -> bytes: ...
-
-
 class Baselines:
     """Collects what is needed while a text goes by, block by block; what is kept grows with its distinct words alone.
 
@@ -72,6 +67,14 @@ class Baselines:
 
         Args:
             block: the next segments; their bytes are compressed and their words counted.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["a 17"])))
+            >>> baselines = Baselines(size=5)
+            >>> baselines.add(block)
+            >>> baselines.finish()[0].name
+            'uniform over 4 bytes'
         """
         data = _bytes_of(block)
         jobs: list[Callable[[], None]] = [lambda: self._count(block, data)]
@@ -106,15 +109,16 @@ class Baselines:
             ("uniform", "each of 256 byte values alike", 8.0 * size),
             (f"uniform over {distinct} bytes", "each byte value that occurs alike", size * math.log2(distinct)),
             ("unigram of bytes", "adaptive order-0 model of bytes (KT)", nats_to_bits(order_0_nats(self._bytes))),
-            ("unigram of words", "adaptive model of words, new ones spelled", nats_to_bits(self._word_nats())),
+            (
+                "unigram of words",
+                "adaptive model of words, new ones spelled",
+                nats_to_bits(unigram_nats(self._words) + unigram_nats(self._gaps)),
+            ),
         ]
         for name, (what, compressor) in self._compressors.items():
             bits.append((name, what, 8.0 * (self._compressed[name] + len(compressor.flush()))))
         baselines = [Baseline(name, what, value, value / size) for name, what, value in bits]
         return tuple(sorted(baselines, key=lambda baseline: (baseline.bits, baseline.name)))
-
-    def _word_nats(self) -> float:
-        return unigram_nats(self._words) + unigram_nats(self._gaps)
 
 
 def order_0_nats(counts: NDArray[np.int64]) -> float:

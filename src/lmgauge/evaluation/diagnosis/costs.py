@@ -1,7 +1,8 @@
-"""Bits by token and by unseen word: what is dear because it is frequent, and what the vocabulary lacks."""
+"""What events cost, by token and by unseen word, and the ranks and entropies that a score table states of them."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +64,16 @@ class TokenCosts:
 
         Args:
             table: events with their log-probabilities, nats.
+
+        Example:
+            >>> from lmgauge.scores import ScoreBatch, Strings
+            >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+            >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+            >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+            >>> costs = TokenCosts()
+            >>> costs.add(table)
+            >>> [cost.token for cost in costs.most(2)]
+            ['b', 'a']
         """
         ids, size = table.token_ids, len(table.strings.tokens)
         zero = np.isinf(table.logprob)
@@ -140,3 +151,83 @@ class UnseenWords:
         """
         frequent = sorted(self._costs.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))[:count]
         return tuple(UnseenWord(word.decode("utf-8", "replace"), *costs) for word, costs in frequent)
+
+
+@dataclass(frozen=True)
+class RankStatistics:
+    """What the columns `rank` and `entropy` of a score table tell, over all its events; None without the column.
+
+    Attributes:
+        events: rows.
+        first, top_5, top_10: share of events whose token was the most probable, or among the 5 or 10 most probable.
+        mean_reciprocal_rank: mean of 1 / rank.
+        mean_entropy_bits: what the model expected to pay for an event.
+        mean_surprisal_bits: what it paid; infinite with an event of probability zero.
+    """
+
+    events: int
+    first: float | None
+    top_5: float | None
+    top_10: float | None
+    mean_reciprocal_rank: float | None
+    mean_entropy_bits: float | None
+    mean_surprisal_bits: float
+
+
+class RankSums:
+    """Collects `RankStatistics`, batch by batch."""
+
+    def __init__(self) -> None:
+        self._events = 0
+        self._within = [0, 0, 0]
+        self._columns = {"rank", "entropy"}
+        self._sums: dict[str, list[float]] = {"reciprocal": [], "entropy": [], "surprisal": []}
+
+    def add(self, batch: ScoreBatch) -> None:
+        """Add the rows of a batch.
+
+        Args:
+            batch: events, with the columns `rank` and `entropy` (nats) or without.
+
+        Example:
+            >>> from lmgauge.scores import ScoreBatch, Strings
+            >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+            >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+            >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+            >>> sums = RankSums()
+            >>> sums.add(table)
+            >>> sums.finish() is None  # the table has neither column
+            True
+        """
+        if not len(batch):
+            return
+        self._events += len(batch)
+        self._columns &= batch.extra.keys()
+        self._sums["surprisal"].append(-float(batch.logprob.sum()))
+        if "rank" in self._columns:
+            rank = batch.extra["rank"]
+            for i, most in enumerate((1, 5, 10)):
+                self._within[i] += int(np.count_nonzero(rank <= most))
+            self._sums["reciprocal"].append(float((1.0 / rank).sum()))
+        if "entropy" in self._columns:
+            self._sums["entropy"].append(float(batch.extra["entropy"].sum()))
+
+    def finish(self) -> RankStatistics | None:
+        """Return the statistics; None where the table has neither column."""
+        if not self._columns or not self._events:
+            return None
+
+        def mean(name: str) -> float:
+            return math.fsum(self._sums[name]) / self._events
+
+        ranks = "rank" in self._columns
+        first, top_5, top_10 = (count / self._events if ranks else None for count in self._within)
+        return RankStatistics(
+            events=self._events,
+            first=first,
+            top_5=top_5,
+            top_10=top_10,
+            mean_reciprocal_rank=mean("reciprocal") if ranks else None,
+            mean_entropy_bits=nats_to_bits(mean("entropy")) if "entropy" in self._columns else None,
+            mean_surprisal_bits=nats_to_bits(mean("surprisal")),
+        )

@@ -13,7 +13,7 @@ from lmgauge.choices import DEFAULT_SEED, DIAGNOSIS_SECTIONS
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.diagnosis.baselines import Baselines
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS, Calibration, calibrate
-from lmgauge.evaluation.diagnosis.costs import TokenCosts, UnseenWords
+from lmgauge.evaluation.diagnosis.costs import RankSums, TokenCosts, UnseenWords
 from lmgauge.evaluation.diagnosis.mutual_information import (
     FEWEST_TOKENS,
     LARGEST,
@@ -23,26 +23,14 @@ from lmgauge.evaluation.diagnosis.mutual_information import (
     information_curve,
     parts_of,
 )
-from lmgauge.evaluation.diagnosis.ranks import RankSums
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
+from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
+from lmgauge.evaluation.slicing import slices as by
 from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event, shared_ranges
-from lmgauge.evaluation.slicing.slices import (
-    CLASSES,
-    FREQUENCY_BANDS,
-    POSITION_STARTS,
-    band_labels,
-    frequency_bands,
-    position_bands,
-    range_classes,
-    range_sizes,
-    range_words,
-    segment_groups,
-)
-from lmgauge.evaluation.slicing.sums import Slices, SliceSums
-from lmgauge.evaluation.tables import evaluate_scores
+from lmgauge.evaluation.slicing.sums import Cut, CutSums, Slices
 from lmgauge.figures import FIGURES
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
@@ -193,7 +181,7 @@ class _Reading:
         self.baselines: Baselines | None = None
         if corpus is not None and "baselines" in self.only:
             self.baselines = Baselines(corpus.report.bytes or None, settings.threads)
-        self.slices: dict[str, SliceSums] = {}
+        self.slices = CutSums()
         self.spans = True
         self.long_runs = _LongRuns()
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
@@ -216,43 +204,36 @@ class _Reading:
         self.tokens.add(table)
         self.ranks.add(table)
         if "slices" in self.only:
-            size = range_sizes(block, ranges)[:, 0] if self._unit(block) == "byte" else ranges.events[0]
-            for name, labels, codes in self._cuts(block, table, ranges):
-                slices = self.slices.setdefault(name, SliceSums(name, labels, 1))
-                slices.labels = max(slices.labels, labels, key=len)
-                slices.add(codes, ranges.segment, [sums], size)
+            size = by.range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
+            self.slices.add(self._cuts(block, table, ranges), ranges.segment, [sums], size)
         if block is not None:
             self._add_examples(block, table, ranges)
 
-    def _unit(self, block: Segments | None) -> str:
-        return "byte" if block is not None and self.spans else "event"
-
-    def _cuts(self, block: Segments | None, table: ScoreBatch, ranges: Ranges) -> Iterator[tuple[str, Sequence[str], Ints]]:
-        """Yield ways to divide the text: their name, their slices, and which slice each event is in."""
+    def _cuts(self, block: Segments | None, table: ScoreBatch, ranges: Ranges) -> Iterator[Cut]:
+        """Yield ways to cut the text: their name, their slices, and which slice each event is in."""
         if block is not None:
-            names = self.corpus.group_names if self.corpus and self.corpus.group_names else ["all"]
-            yield "group", names, segment_groups(block)[ranges.segment]
+            yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
         if block is not None and self.spans:
             yield from self._cuts_by_text(block, table)
         yield "kind of event", _KIND_LABELS, table.kind.astype(np.int64)
         if "context" in table.extra:
             context = np.minimum(table.extra["context"].astype(np.int64), _LONGEST_NGRAM)
             yield "matched order (context used)", _number_labels(int(context.max(initial=0))), context
-        bands = band_labels(POSITION_STARTS)
-        yield "position in the segment (events)", bands, position_bands(ranges.position)
-        lengths = position_bands(table.segment_events - 1)
+        bands = by.band_labels(by.POSITION_STARTS)
+        yield "position in the segment (events)", bands, by.position_bands(ranges.position)
+        lengths = by.position_bands(table.segment_events - 1)
         yield "length of the segment (events)", bands, lengths[ranges.segment]
 
-    def _cuts_by_text(self, block: Segments, table: ScoreBatch) -> Iterator[tuple[str, Sequence[str], Ints]]:
+    def _cuts_by_text(self, block: Segments, table: ScoreBatch) -> Iterator[Cut]:
         # Events that share their last byte, as parts of a character may, are of one aligned span.
         spans = shared_ranges([table])
         of_event = np.repeat(np.arange(len(spans)), spans.events[0])
-        yield "class", CLASSES, range_classes(block, spans)[of_event]
+        yield "class", by.CLASSES, by.range_classes(block, spans)[of_event]
         if self.training is None:
             return
-        words = range_words(block, spans)
+        words = by.range_words(block, spans)
         counts, longest = (np.asarray(column, np.int64) for column in self.training(block))
-        yield "occurrences in training", FREQUENCY_BANDS, frequency_bands(counts, words)[of_event]
+        yield "occurrences in training", by.FREQUENCY_BANDS, by.frequency_bands(counts, words)[of_event]
         longest = np.minimum(longest, _LONGEST_NGRAM)
         self.long_runs.add(words, spans.segment, longest)
         codes = np.zeros(len(words), np.int64)
@@ -281,11 +262,11 @@ class _Reading:
     def finish(self, calibration: Calibration | None, information: InformationCurve | None) -> Diagnosis:
         """Return the diagnosis."""
         unit = "byte" if self.corpus is not None and self.spans else "event"
-        slices = tuple(sums.finish(unit) for sums in self.slices.values())
+        slices = self.slices.finish(unit)
         return Diagnosis(
             evaluation=self.evaluation,
             baselines=() if self.baselines is None else self.baselines.finish(),
-            slices=tuple(s for s in slices if s.rows),
+            slices=tuple(slices),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
             worst_tokens=self.worst.worst(),
             impossible_tokens=self.impossible.worst(),

@@ -36,7 +36,7 @@ _FEWEST_CLASSES = 2
 
 @dataclass(frozen=True)
 class InformationCurve:
-    """Mutual information of tokens so many tokens apart, in bits, of a text and of text sampled from a model.
+    """Mutual information of tokens at several distances, in bits, of a text and of text sampled from a model.
 
     Attributes:
         distances: in tokens, `</s>` counted.
@@ -152,6 +152,10 @@ def information_curve(text: list[Ints], sampled: list[Ints] | None, *, seed: int
 
     Returns:
         Bits at each distance; None for fewer than `FEWEST_TOKENS`, which are too few to estimate it.
+
+    Example:
+        >>> information_curve([np.zeros(10, np.int64)], None) is None  # too few tokens
+        True
     """
     if sampled is not None:
         text, sampled = _alike(text, sampled)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.diagnosis.baselines import Baseline
 from lmgauge.evaluation.diagnosis.calibration import Calibration
-from lmgauge.evaluation.diagnosis.costs import TokenCost, UnseenWord
+from lmgauge.evaluation.diagnosis.costs import RankStatistics, TokenCost, UnseenWord
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
-from lmgauge.evaluation.diagnosis.ranks import RankStatistics
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
@@ -108,6 +107,11 @@ def share_of_bits(slices: Slices) -> list[float | None]:
 
     Returns:
         [slices], 0 to 1.
+
+    Example:
+        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
+        >>> share_of_bits(Slices("class", "byte", (row, row)))
+        [0.5, 0.5]
     """
     total = math.fsum(row.bits[0] for row in slices.rows)
     if not total or math.isinf(total):
@@ -120,6 +124,11 @@ def slice_rows(slices: Slices) -> list[dict[str, Any]]:
 
     Args:
         slices: one way to divide the text.
+
+    Example:
+        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
+        >>> slice_rows(Slices("class", "byte", (row,)))[0]["bits_per_byte"]
+        1.0
     """
     return [_plain(row, share, slices.unit) for row, share in zip(slices.rows, share_of_bits(slices), strict=True)]
 
@@ -145,6 +154,11 @@ def slice_perplexity(row: Slice) -> float:
 
     Args:
         row: the slice, with its bits.
+
+    Example:
+        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
+        >>> slice_perplexity(row)
+        4.0
     """
     return perplexity_from_bits(row.bits[0] / row.ranges)
 
@@ -154,6 +168,11 @@ def finite_perplexity(row: Slice) -> float | None:
 
     Args:
         row: the slice, with its bits.
+
+    Example:
+        >>> row = Slice("word", 1, 2, 4, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), finite_bits=(4.0,))
+        >>> finite_perplexity(row)
+        4.0
     """
     events = row.ranges - row.zeros[0]
     return perplexity_from_bits(row.finite_bits[0] / events) if events else None

@@ -156,6 +156,9 @@ class ModelPair:
 
         Returns:
             float64 [events, columns]; the divergences of an event are NaN where a model gives nothing a probability.
+
+        Raises:
+            InputError: a model returns a value that is not a log-probability.
         """
         total, done = sum(len(segment.ids) for segment in segments), 0
         rows = np.empty((total, FIRST_OVERLAP + len(self._ranks)))
@@ -198,7 +201,11 @@ class ModelPair:
         return normalized(model.log_distribution(context), model.label)
 
     def worst(self, segments: Sequence[SegmentEvents], kl: Floats) -> WorstContext | None:
-        """Return where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined."""
+        """Return where KL(A || B), float64 [events], is largest (the first such event); None if it is nowhere defined.
+
+        Raises:
+            InputError: a model returns a value that is not a log-probability.
+        """
         if np.isnan(kl).all():
             return None
         event = int(np.nanargmax(kl))
@@ -214,14 +221,7 @@ class ModelPair:
             p = np.zeros(len(vocabulary)) if distribution is None else distribution.p
             tops.append((vocabulary.token(int(p.argmax())), float(p.max())))
         before = [vocabulary.token(i) for i in segment.ids[max(0, position - _SHOWN_CONTEXT) : position].tolist()]
+        token = vocabulary.token(int(segment.ids[position]))
         return WorstContext(
-            segment=segment.index,
-            position=position,
-            context=tokenizer.detokenize(before),
-            token=vocabulary.token(int(segment.ids[position])),
-            kl_nats=float(kl[event]),
-            top_a=tops[0][0],
-            top_a_probability=tops[0][1],
-            top_b=tops[1][0],
-            top_b_probability=tops[1][1],
+            segment.index, position, tokenizer.detokenize(before), token, float(kl[event]), *tops[0], *tops[1]
         )

@@ -340,14 +340,14 @@ def _quantiles(values: Floats) -> dict[str, float]:
 
 def _notes(rows: Floats, drawn: Drawn, names: tuple[str, str]) -> Iterator[str]:
     if len(drawn.chosen) == 1:
-        yield "one segment: no interval, as an interval tells how segments differ"
+        yield "one segment: no interval, which would need the difference between segments"
     for column, (left, right) in ((KL_AB, ("A", "B")), (KL_BA, ("B", "A"))):
         infinite = int(np.count_nonzero(rows[:, column] == np.inf))
         if infinite:
             yield f"KL({left} || {right}) is infinite at {infinite:,} events: {right} rules out what {left} holds possible"
     undefined = int(np.count_nonzero(np.isnan(rows[:, KL_AB])))
     if undefined:
-        yield f"{undefined:,} events left out of the divergences: a model gives nothing a probability after their context"
+        yield f"{undefined:,} events left out of the divergences: there a model gives every token probability zero"
     for column, name in ((MASS_A, names[0]), (MASS_B, names[1])):
         off = np.abs(rows[:, column] - 1.0)
         off[rows[:, column] == 0.0] = 0.0

@@ -73,6 +73,14 @@ class ExampleHeap:
             block: the segments.
             values: float64 [segments], by which they stand out, bits.
             bits: of each model, float64 [segments].
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["a 17"])))
+            >>> heap = ExampleHeap(1)
+            >>> heap.add_segments(block, np.array([9.5]), [np.array([20.0])])
+            >>> heap.worst()[0].text
+            'a 17'
         """
         for i in self._candidates(values):
             whole = block.text(i)

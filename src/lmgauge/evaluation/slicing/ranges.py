@@ -56,6 +56,15 @@ def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Rang
 
     Raises:
         InputError: a table has no spans, or the spans of a segment fall.
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> ranges = shared_ranges([table])
+        >>> ranges.starts.tolist(), ranges.ends.tolist()  # the last ends behind the line end
+        ([0, 1], [1, 3])
     """
     keys = [_boundaries(table) for table in tables]
     boundaries = [_distinct(key) for key in keys]
@@ -127,6 +136,14 @@ def extents(table: ScoreBatch) -> Ints:
 
     Returns:
         int64 [segments]; 0 without rows.
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> extents(table).tolist()
+        [2]
     """
     scored = table.segment_events > 0
     extents = np.zeros(len(scored), np.int64)
@@ -140,6 +157,14 @@ def whole_segments(tables: Sequence[ScoreBatch], block: Segments | None) -> Rang
     Args:
         tables: of the same segments.
         block: the segments; None without the text.
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> whole_segments([table], None).events[0].tolist()
+        [2]
     """
     count = len(tables[0].segments)
     nothing = np.zeros(count, np.int64)
@@ -152,6 +177,14 @@ def ranges_by_event(tables: Sequence[ScoreBatch]) -> Ranges:
 
     Args:
         tables: of such texts; byte spans are those of the first.
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> ranges_by_event([table]).ends.tolist()
+        [1, 2]
     """
     first = tables[0]
     segment = np.repeat(np.arange(len(first.segments), dtype=np.int64), first.segment_events)
@@ -170,6 +203,14 @@ def exact_sums(table: ScoreBatch, events: Ints) -> ExactSums:
 
     Raises:
         InputError: a log-probability is not that of an event.
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> exact_sums(table, np.array([1, 1])).nats().tolist()
+        [-1.0, -2.0]
     """
     count = len(events)
     sums = ExactSums.room(count)
@@ -194,6 +235,14 @@ def kinds_within(table: ScoreBatch, events: Ints, kind: int) -> Ints:
 
     Returns:
         int64 [n].
+
+    Example:
+        >>> from lmgauge.scores import ScoreBatch, Strings
+        >>> ids, kind = np.array([0, 1], np.uint32), np.zeros(2, np.uint8)
+        >>> one, logprob, ends = np.array([0]), np.array([-1.0, -2.0]), np.array([1, 2])
+        >>> table = ScoreBatch(one, one + 2, ids, Strings(["a", "b"]), logprob, kind, ends)
+        >>> kinds_within(table, np.array([2]), 0).tolist()
+        [2]
     """
     of_kind = np.concatenate(([0], np.cumsum(table.kind == kind)))
     bounds = np.concatenate(([0], np.cumsum(events)))

@@ -14,16 +14,7 @@ from lmgauge.text.segments import Segments, is_character_start, is_white_space
 
 Codes = NDArray[np.int64]
 
-CLASSES = (
-    "word",
-    "number",
-    "URL",
-    "punctuation",
-    "CJK",
-    "other non-ASCII",
-    "code symbol",
-    "whitespace and line end",
-)
+CLASSES = ("word", "number", "URL", "punctuation", "CJK", "other non-ASCII", "code symbol", "whitespace and line end")
 WORD, NUMBER, URL, PUNCTUATION, CJK, OTHER, SYMBOL, WHITE = range(len(CLASSES))
 _CODE_SYMBOLS = frozenset("{}[]<>=+*/\\|&^%$#@~`_")
 _URL = re.compile(rb"(?:https?://|ftp://|www\.)[^\s<>\"]+|[\w.+-]+@[\w-]+\.[\w.-]+")
@@ -45,16 +36,26 @@ def _class_of(character: str) -> int:
     return CJK if unicodedata.name(character, "").startswith(_CJK_NAMES) else OTHER
 
 
-def segment_groups(block: Segments) -> Codes:
-    """Return the code of the group of each segment, 0 where the text has no groups.
+def cut_by_group(block: Segments, ranges: Ranges, names: Sequence[str]) -> tuple[str, Sequence[str], Codes]:
+    """Return the text cut by groups of segments; all are one group where the text has none.
 
     Args:
         block: the segments.
+        ranges: of these segments.
+        names: of the groups, as far as the text was read; a field's are known as they come.
 
     Returns:
-        int64 [segments].
+        Name of the cut, labels, and int64 [ranges], the group of each range.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> block = next(iter(Corpus.from_strings(["a 17"])))
+        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
+        >>> cut_by_group(block, ranges, [])[1]
+        ['all']
     """
-    return np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
+    of_segment = np.zeros(len(block), np.int64) if block.groups is None else block.groups.astype(np.int64)
+    return "group", names or ["all"], of_segment[ranges.segment]
 
 
 def byte_classes(block: Segments) -> NDArray[np.uint8]:
@@ -89,6 +90,13 @@ def range_classes(block: Segments, ranges: Ranges) -> Codes:
     """Return int64 [ranges], index into `CLASSES`: the class that most bytes of a range are of.
 
     White space only if there is nothing else; ties go to the class named first.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> block = next(iter(Corpus.from_strings(["a 17"])))
+        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
+        >>> [CLASSES[code] for code in range_classes(block, ranges)]
+        ['word', 'number']
     """
     classes = byte_classes(block)
     starts, ends = _bytes_of(block, ranges)
@@ -133,6 +141,13 @@ def range_words(block: Segments, ranges: Ranges) -> Codes:
     """Return int64 [ranges], the number within the block of the white-space word that a range ends in or behind.
 
     It is -1 where the range has no byte of a word.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> block = next(iter(Corpus.from_strings(["a 17"])))
+        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
+        >>> range_words(block, ranges).tolist()
+        [0, 1]
     """
     begins = _word_starts(block)
     letter = _letters(block)
@@ -215,6 +230,13 @@ def range_sizes(block: Segments | None, ranges: Ranges) -> Codes:
     """Return int64 [ranges, 3]: bytes, characters and words (by their first byte) of each range, line ends included.
 
     Without the text bytes are those of the spans, the rest is 0.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> block = next(iter(Corpus.from_strings(["a 17"])))
+        >>> ranges = Ranges(*np.array([[0, 0], [0, 1], [1, 4], [0, 1]]), (np.ones(2, np.int64),))
+        >>> range_sizes(block, ranges).tolist()
+        [[1, 1, 1], [3, 3, 1]]
     """
     if block is None:
         return np.column_stack((ranges.ends - ranges.starts, np.zeros((len(ranges), 2), np.int64)))

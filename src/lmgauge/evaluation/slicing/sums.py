@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from lmgauge.numerics.intervals import Spread, spread, sums_by
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 
+Cut = tuple[str, Sequence[str], Ints]
 _FULL = 8  # cells a range, up to which a table of all cells is quicker than sorting
 _MOST_CELLS = 1 << 20
 
@@ -141,11 +142,7 @@ class SliceSums:
         """
         rows = [self._row(code) for code in range(len(self._counts)) if self._counts[code, 1]]
         adjusted = holm([row.p_value for row in rows])
-        return Slices(
-            self.name,
-            unit,
-            tuple(replace(row, p_value=p) for row, p in zip(rows, adjusted, strict=True)),
-        )
+        return Slices(self.name, unit, tuple(replace(row, p_value=p) for row, p in zip(rows, adjusted, strict=True)))
 
     def _row(self, code: int) -> Slice:
         segments, ranges, size = self._counts[code].tolist()
@@ -160,6 +157,50 @@ class SliceSums:
         return Slice(
             self.labels[code], segments, ranges, size, bits, per_unit, difference, interval, p_value, tuple(zeros), finite
         )
+
+
+class CutSums:
+    """Collects the sums of several ways to cut a text, block by block; each is made when it first comes.
+
+    Attributes:
+        cuts: sums by the name of the way to cut.
+    """
+
+    def __init__(self) -> None:
+        self.cuts: dict[str, SliceSums] = {}
+
+    def add(
+        self,
+        cuts: Iterable[Cut],
+        segment: Ints,
+        sums: Sequence[ExactSums],
+        size: Ints,
+        *,
+        first: int = 0,
+        documents: Ints | None = None,
+    ) -> None:
+        """Add ranges of whole segments, cut in each of these ways.
+
+        Args:
+            cuts: name, labels of the slices (they may grow from block to block), and int64 [n], the slice of each range.
+            segment: int64 [n], number of the range's segment in the block, rising.
+            sums: of one table or two, exact.
+            size: int64 [n], bytes (or events).
+            first: number of the block's first segment in the text.
+            documents: int64 [segments of the block], the document of each; None where documents are not known.
+        """
+        for name, labels, codes in cuts:
+            own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums)))
+            own.labels = max(labels, own.labels, key=len)
+            own.add(codes, segment, sums, size, first=first, documents=documents)
+
+    def finish(self, unit: str) -> list[Slices]:
+        """Return the slices of each way to cut the text, those without any row left out.
+
+        Args:
+            unit: what sizes count: byte or event.
+        """
+        return [slices for slices in (sums.finish(unit) for sums in self.cuts.values()) if slices.rows]
 
 
 class _Cells:
@@ -192,12 +233,7 @@ class _Cells:
         unit, code, difference, size = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         width = int(code.max()) + 1
         cells, inverse = np.unique(unit * width + code, return_inverse=True)
-        return (
-            cells // width,
-            cells % width,
-            sums_by(inverse, difference),
-            sums_by(inverse, size),
-        )
+        return cells // width, cells % width, sums_by(inverse, difference), sums_by(inverse, size)
 
     def spread(self, code: int) -> Spread | None:
         """Return the difference per size of a slice, nats."""

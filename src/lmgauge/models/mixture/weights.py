@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.models.mixture.model import MixtureModel, agreeing, check_weights
+from lmgauge.models.mixture.model import agreeing, check_weights
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.scoring import score_together, with_same_events
 
@@ -92,44 +92,6 @@ class MixtureFit:
     def __str__(self) -> str:
         weights = ", ".join(f"{weight:.4f}" for weight in self.weights)
         return f"weights {weights}: perplexity {self.perplexity:.4f} on {self.events:,} events, {self.iterations} iterations"
-
-
-def mix(
-    models: Sequence[LanguageModel],
-    held_out: Corpus,
-    *,
-    tolerance: float = TOLERANCE,
-    max_iterations: int = MAX_ITERATIONS,
-    threads: int | None = None,
-    names: Sequence[str] | None = None,
-    progress: Progress = lambda stage: None,
-) -> MixtureModel:
-    """Return the mixture of models that predicts a held-out text best; see `estimate_weights`.
-
-    Args:
-        models: at least two over the same tokens.
-        held_out: text that no component was trained on.
-        tolerance: nats per event.
-        max_iterations: the largest number of steps.
-        threads: how many.
-        names: what to call the models in messages.
-        progress: called with a few words when a stage begins.
-
-    Raises:
-        InputError: the models cannot be mixed, or the text has no event that any of them thinks possible.
-        UsageError: fewer than two models.
-
-    Example:
-        >>> import lmgauge
-        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> models = [lmgauge.train("laplace", corpus, order=order) for order in (1, 2)]
-        >>> len(mix(models, corpus).weights)
-        2
-    """
-    fit = estimate_weights(
-        models, held_out, tolerance=tolerance, max_iterations=max_iterations, threads=threads, names=names, progress=progress
-    )
-    return MixtureModel(models, fit.weights, estimation=fit.to_dict(), names=names)
 
 
 def estimate_weights(

@@ -79,6 +79,9 @@ def estimate_discounts(settings: NgramTrainingSettings, order: int, counts_of_co
         order: the order, from 1.
         counts_of_counts: int64 [c], n_c of this order.
 
+    Raises:
+        ValueError: the smoothing has no table of discounts.
+
     Example:
         >>> estimate_discounts(NgramTrainingSettings("kneser-ney"), 2, np.array([0, 6, 3, 1])).values  # 6 / (6 + 2 * 3)
         (0.0, 0.5)
@@ -94,8 +97,10 @@ def estimate_discounts(settings: NgramTrainingSettings, order: int, counts_of_co
             return _one_discount(order, n)
         case "modified-kneser-ney":
             return _three_discounts(order, n, settings.interpolate)
-        case _:
+        case "good-turing":
             return _katz_discounts(order, n)
+        case kind:
+            raise ValueError(f"{kind} has no table of discounts; add a case for it to estimate_discounts")
 
 
 def _one_discount(order: int, n: list[int]) -> Discounts:

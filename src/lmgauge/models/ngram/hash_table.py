@@ -35,6 +35,7 @@ def new_table(entries: int) -> Table:
 
     Raises:
         UsageError: more entries than 31-bit slots can number.
+        MemoryError: there is no room for it.
 
     Example:
         >>> new_table(3).shape

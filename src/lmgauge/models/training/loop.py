@@ -15,18 +15,7 @@ from torch import Tensor
 
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.models.network.torch.allocator import out_of_memory
-from lmgauge.models.training.checkpoints import (
-    Checkpoint,
-    CheckpointFolder,
-    load_optimizer,
-    load_parameters,
-    load_random,
-    optimizer_tensors,
-    parameters_of,
-    random_tensors,
-    under_prefix,
-    with_prefix,
-)
+from lmgauge.models.training import checkpoints as stored
 from lmgauge.models.training.data import Window, WindowSource
 from lmgauge.models.training.loss import IGNORED, output_loss
 from lmgauge.models.training.networks import mixed_precision
@@ -103,7 +92,7 @@ class Loop:
     source: WindowSource
     valid: NDArray[np.int64] | None
     settings: NeuralTrainingSettings
-    folder: CheckpointFolder
+    folder: stored.CheckpointFolder
     note: dict[str, Any]
     processes: Processes
     watch: Watch = lambda event: None
@@ -291,16 +280,16 @@ class Loop:
             "history": self.history,
             "seconds": self.seconds,
         }
-        tensors = with_prefix("model", parameters_of(self.model))
-        tensors |= with_prefix("optimizer", optimizer_tensors(self.optimizer))
-        own = {"sums": self.sums} | with_prefix("random", random_tensors(self.device))
-        own |= with_prefix("carried", {str(i): tensor for i, tensor in enumerate(self.carried or ())})
+        tensors = stored.with_prefix("model", stored.parameters_of(self.model))
+        tensors |= stored.with_prefix("optimizer", stored.optimizer_tensors(self.optimizer))
+        own = {"sums": self.sums} | stored.with_prefix("random", stored.random_tensors(self.device))
+        own |= stored.with_prefix("carried", {str(i): tensor for i, tensor in enumerate(self.carried or ())})
         others = self.processes.gather(own)
         if self.processes.rank == 0:
-            self.folder.save(self.total_update, Checkpoint(note, tensors, own), others)
+            self.folder.save(self.total_update, stored.Checkpoint(note, tensors, own), others)
         self.processes.wait()
 
-    def resume(self, checkpoint: Checkpoint) -> None:
+    def resume(self, checkpoint: stored.Checkpoint) -> None:
         """Resume from a checkpoint.
 
         Args:
@@ -320,7 +309,7 @@ class Loop:
                 f"{self.folder.path}: the checkpoint cannot be resumed from ({said}); delete the folder to start anew"
             ) from error
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
+    def _restore(self, checkpoint: stored.Checkpoint) -> None:
         note = checkpoint.note
         differences = self.settings.differences(note["settings"])
         differences += [f"{name.replace('_', ' ')} is another" for name in self.note if note.get(name) != self.note[name]]
@@ -331,10 +320,10 @@ class Loop:
                 f"{self.folder.path}: the training was begun with other settings: {'; '.join(differences)}; give the "
                 "same options, or delete the folder to start anew"
             )
-        load_parameters(self.model, under_prefix("model", checkpoint.tensors))
-        load_optimizer(self.optimizer, under_prefix("optimizer", checkpoint.tensors))
-        load_random(under_prefix("random", checkpoint.own), self.device)
-        carried = under_prefix("carried", checkpoint.own)
+        stored.load_parameters(self.model, stored.under_prefix("model", checkpoint.tensors))
+        stored.load_optimizer(self.optimizer, stored.under_prefix("optimizer", checkpoint.tensors))
+        stored.load_random(stored.under_prefix("random", checkpoint.own), self.device)
+        carried = stored.under_prefix("carried", checkpoint.own)
         self.carried = tuple(carried[str(i)].to(self.device) for i in range(len(carried))) or None
         self.sums = checkpoint.own["sums"].to(self.device)
         self.epoch, self.update, self.total_update = (int(note[name]) for name in ("epoch", "update", "total_update"))

@@ -22,6 +22,11 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, dtype: torch.dtype
     ) -> Tensor:
+        """Return the summed loss in nats, and keep its gradients.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
+        """
         states, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
         rows = max(1, _MOST_LOGITS // len(weight))
         total = torch.zeros((), dtype=torch.float64, device=hidden.device)
@@ -39,6 +44,7 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of states, weight and bias, each in the shape of its tensor."""
         scaled = tuple(None if gradient is None else gradient.mul_(outer[0]) for gradient in ctx.gradients)
         return (*scaled, None, None)
 

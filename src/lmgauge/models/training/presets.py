@@ -7,10 +7,10 @@ ours and was chosen on the validation text of the Penn Treebank.
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Unpack
 
 from lmgauge.errors import UsageError
-from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings
+from lmgauge.models.training.settings import NEURAL_KINDS, NeuralKind, NeuralTrainingSettings, SettingsChanges
 
 PRESET_NAMES = ("small", "medium", "large")
 
@@ -67,7 +67,7 @@ _TRANSFORMER = _table(
 _PRESETS = {"ffnn": _FFNN, "rnn": _RNN, "lstm": _LSTM, "gru": _GRU, "transformer": _TRANSFORMER}
 
 
-def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Any) -> NeuralTrainingSettings:
+def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Unpack[SettingsChanges]) -> NeuralTrainingSettings:
     """Return the settings of a preset, such as its tokens per update, some of them changed.
 
     Args:
@@ -90,4 +90,5 @@ def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Any) -> 
     if unknown:
         raise UsageError(f"{', '.join(unknown)}: no such setting of neural training")
     settings = NeuralTrainingSettings(kind=kind, preset=preset, **_PRESETS[kind][preset])
-    return replace(settings, **{name: value for name, value in changes.items() if value is not None})
+    changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    return replace(settings, **changed)

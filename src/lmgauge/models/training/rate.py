@@ -22,6 +22,9 @@ def make_optimizer(model: nn.Module, settings: NeuralTrainingSettings) -> torch.
         model: the network; parameters of shape [n, m] are matrices.
         settings: optimizer, learning rate and weight decay.
 
+    Raises:
+        RuntimeError: the parameters are on a device without fused updates.
+
     Example:
         >>> type(make_optimizer(nn.Linear(1, 1), NeuralTrainingSettings(kind="lstm"))).__name__
         'SGD'

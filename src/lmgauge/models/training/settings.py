@@ -135,24 +135,24 @@ class NeuralTrainingSettings:
             raise UsageError(f"{_option(name)} {value!r}: give a whole number from {least} to {_MOST}")
 
     def _check_ranges(self) -> None:
-        if not 0 <= self.dropout < 1:
-            raise UsageError(f"dropout {self.dropout}: give the share of units to drop, 0 or more and less than 1")
-        if not self.learning_rate > 0 or not 0 < self.decay <= 1:
-            raise UsageError(f"learning-rate {self.learning_rate} and decay {self.decay} are above 0, decay at most 1")
-        if not self.initializer_range > 0:
-            raise UsageError(
-                f"initializer-range {self.initializer_range}: give a number above 0: parameters that begin alike stay alike"
-            )
-        if min(self.clip_norm, self.weight_decay) < 0:
-            raise UsageError(f"clip-norm {self.clip_norm} and weight-decay {self.weight_decay} are 0 or more")
-        if not 0 <= self.improvement < 1:
-            raise UsageError(f"improvement {self.improvement}: give the relative fall that counts, from 0 to less than 1")
+        rules = {
+            "dropout": (0 <= self.dropout < 1, "0 or more and less than 1"),
+            "learning_rate": (self.learning_rate > 0, "above 0"),
+            "decay": (0 < self.decay <= 1, "above 0 and at most 1"),
+            "initializer_range": (self.initializer_range > 0, "above 0, as parameters that begin alike stay alike"),
+            "clip_norm": (self.clip_norm >= 0, "0 or more"),
+            "weight_decay": (self.weight_decay >= 0, "0 or more"),
+            "improvement": (0 <= self.improvement < 1, "0 or more and less than 1"),
+        }
+        for name, (holds, rule) in rules.items():
+            if not holds:
+                raise UsageError(f"{_option(name)} must be {rule}; got {getattr(self, name)}")
 
     def _check_architecture(self) -> None:
         if self.kind == "ffnn" and self.order < 2:
             raise UsageError(f"order {self.order}: a feed-forward model predicts from at least one token; give 2 or more")
         if self.kind == "transformer" and self.embedding_size % self.heads:
-            raise UsageError(f"embedding-size {self.embedding_size} is shared out among {self.heads} heads: give a multiple")
+            raise UsageError(f"embedding-size must be a multiple of heads ({self.heads}); got {self.embedding_size}")
         same_width = self.embedding_size == self.hidden_size and not self.direct_connections
         if self.tie_embeddings and self.kind != "transformer" and not same_width:
             raise UsageError(

@@ -124,6 +124,9 @@ def fixed_vocabulary(tokenizer: Tokenizer) -> Vocabulary | None:
     Args:
         tokenizer: of words, characters, subwords or bytes.
 
+    Raises:
+        ValueError: the ids of a tokenizer.json are not 0, 1, 2, ..., each once.
+
     Example:
         >>> len(fixed_vocabulary(make_tokenizer("byte")))
         259

@@ -24,10 +24,9 @@ from lmgauge._kernels import _native
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS
 from lmgauge.errors import UsageError
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
-from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.tasks.tokenizers import check_tokenizer, regex_unicode_version, tokenized, tokenizer_signature
-from lmgauge.version import __version__
 
 LARGEST_VALUE = 1e6
 LARGEST_ORDER = 64
@@ -109,7 +108,7 @@ def _checked(sums: ArrayLike, order: int) -> Floats:
 
 
 def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """Matches and n-grams after smoothing, and which orders have a precision, [rows, N] each.
+    """Return matches and n-grams after smoothing, and which orders have a precision, [rows, N] each.
 
     Without any match none has; otherwise those before the first order without n-grams.
     """
@@ -117,8 +116,8 @@ def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bo
     correct, total = rows[:, 2 : 2 + order], rows[:, 2 + order :]
     matched = np.any(correct != 0, axis=1, keepdims=True)
     if metric.smoothing == "add-k":
-        added = np.where(np.arange(order) > 0, value, 0.0)
-        correct, total = correct + added, total + added
+        pseudocounts = np.where(np.arange(order) > 0, value, 0.0)
+        correct, total = correct + pseudocounts, total + pseudocounts
     exists = np.logical_and.accumulate(total != 0, axis=1) & matched
     hits = correct
     if metric.smoothing == "exp":
@@ -129,13 +128,13 @@ def _smoothed(rows: Floats, metric: BLEU) -> tuple[Floats, Floats, NDArray[np.bo
 
 
 def _orders_counted(exists: NDArray[np.bool_], metric: BLEU) -> Floats:
-    """How many orders the mean of each row is over, float64 [rows]; 0 where nothing matched, and the score is 0."""
+    """Return how many orders the mean of each row is over, float64 [rows]; 0 where nothing matched, and the score is 0."""
     counted: Floats = exists.astype(np.float64).sum(axis=1)
     return counted if metric.effective_order else np.where(counted > 0, float(metric.order), 0.0)
 
 
 def _uniform_means(ratios: Floats, counted: Floats) -> Floats:
-    """The geometric mean of the first `counted` precisions of each row.
+    """Return the geometric mean of the first `counted` precisions of each row.
 
     By their product and not by logarithms, so that 1 and 1/2 come out as they are; exponents apart, against underflow.
     """
@@ -219,15 +218,8 @@ class BleuScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ... (per cent)."""
-        parts: dict[str, Any] = {
-            "metric": self.metric,
-            "score": self.score,
-            "brevity_penalty": self.brevity_penalty,
-            "ratio": self.ratio,
-            "hypothesis_length": self.hypothesis_length,
-            "reference_length": self.reference_length,
-            "order": self.order,
-        }
+        names = ("metric", "score", "brevity_penalty", "ratio", "hypothesis_length", "reference_length", "order")
+        parts = {name: getattr(self, name) for name in names}
         for name, values in (("precision", self.precisions), ("count", self.counts), ("total", self.totals)):
             parts |= {f"{name}_{n}": value for n, value in enumerate(values, 1)}
         return parts | {"signature": self.signature}
@@ -324,6 +316,10 @@ class BLEU(CompiledMetric):
             texts: as they were written.
             threads: to share them among.
 
+        Raises:
+            MissingExtraError: the tokenizer needs a library that is not installed.
+            InputError: the tokenizer's model is missing or damaged.
+
         >>> BLEU(lowercase=True).prepared(Texts.of_strings(["The mat."])).strings()[0].split()
         ['the', 'mat', '.']
         """
@@ -332,15 +328,8 @@ class BLEU(CompiledMetric):
     def kernel(self, hypotheses: Texts, references: References, stop: Stop) -> Kernel:
         """Return what counts lengths, matches and n-grams; an average reference length in parts of 1/720720 of a word."""
         length = REFERENCE_LENGTHS.index(self.reference_length)
-
-        def count(begin: int, end: int, out: Statistics) -> None:
-            _native.bleu_statistics(
-                hypotheses.arrays,
-                references.texts.arrays,
-                *(references.offsets, self.order, length, begin, end, out.reshape(-1)),
-            )
-
-        return count
+        texts = (hypotheses.arrays, references.texts.arrays, references.offsets, self.order, length)
+        return lambda begin, end, out: _native.bleu_statistics(*texts, begin, end, out.reshape(-1))
 
     def scores(self, sums: Floats) -> Floats:
         """Return BLEU of each row of sums.
@@ -360,7 +349,13 @@ class BLEU(CompiledMetric):
         return bleu_scores(self._in_words(sums), self)
 
     def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> BleuScore:
-        """Return BLEU and its parts from one sum of statistics, int64 [2 + 2 N]; see `ScoredSums.score`."""
+        """Return BLEU and its parts from one sum of statistics, int64 [2 + 2 N]; see `ScoredSums.score`.
+
+        Raises:
+            UsageError: the number of statistics does not belong to the order.
+            MissingExtraError: the tokenizer needs a library that is not installed.
+            InputError: the tokenizer's model is missing or damaged.
+        """
         row = self._in_words(np.asarray(sums)[None, :])
         counts, totals = np.split(np.asarray(sums)[2:], 2)
         length = float(row[0, 1])
@@ -394,11 +389,8 @@ class BLEU(CompiledMetric):
         >>> BLEU(lowercase=True).signature(1).rpartition("|version")[0]
         'nrefs:1|case:lc|eff:no|tok:13a|smooth:exp'
         """
-        keys = reference_key(references) | (choices or {})
-        keys["case"] = "lc" if self.lowercase else "mixed"
-        keys["eff"] = "yes" if self.effective_order else "no"
-        keys["tok"] = tokenizer_signature(self.tokenizer)
-        keys["smooth"] = self._smoothing_name()
+        keys: dict[str, str | bool] = {"case": "lc" if self.lowercase else "mixed", "eff": self.effective_order}
+        keys |= {"tok": tokenizer_signature(self.tokenizer), "smooth": self._smoothing_name()}
         if self.order != BLEU.order:
             keys["order"] = str(self.order)
         if self.weights is not None and not self.uniform_weights:
@@ -407,8 +399,7 @@ class BLEU(CompiledMetric):
             keys["reflen"] = self.reference_length
         if self.tokenizer == "intl":
             keys["unicode"] = regex_unicode_version()
-        keys |= {"version": SACREBLEU_VERSION, "lmgauge": __version__}
-        return signature_of(keys)
+        return self.signature_with(references, choices, keys | {"version": SACREBLEU_VERSION})
 
     def _smoothing_name(self) -> str:
         if self.smoothing not in ("floor", "add-k"):

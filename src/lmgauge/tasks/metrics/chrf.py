@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +17,8 @@ import numpy as np
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.tasks.metrics.compiled import NO_MATCH, CompiledMetric, Kernel, Stop
-from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.version import __version__
 
 LARGEST_ORDER = 64
 
@@ -137,8 +137,8 @@ class ChrF(CompiledMetric):
     """The options of chrF (Popović 2015) and, with word n-grams, chrF+ and chrF++ (Popović 2017).
 
     Attributes:
-        char_order: n-grams of 1 to so many characters, 0 to 64.
-        word_order: n-grams of 1 to so many words, 0 to 64; 2 makes it chrF++. The last character of a word, or else the
+        char_order: the longest n-grams of characters, 0 to 64.
+        word_order: the longest n-grams of words, 0 to 64; 2 makes it chrF++. The last character of a word, or else the
             first, is a word of its own if it is ASCII punctuation.
         beta: how many times recall weighs as much as precision.
         lowercase: compare lower-case texts.
@@ -207,11 +207,7 @@ class ChrF(CompiledMetric):
             stop: not looked at.
         """
         options = (self.char_order, self.word_order, float(self.beta**2), self.eps_smoothing, self.whitespace)
-
-        def count(begin: int, end: int, out: Statistics) -> None:
-            _native.chrf_statistics(hypotheses.arrays, references.texts.arrays, references.offsets, options, begin, end, out)
-
-        return count
+        return partial(_native.chrf_statistics, hypotheses.arrays, references.texts.arrays, references.offsets, options)
 
     def scores(self, sums: Floats) -> Floats:
         """Return chrF of each row of sums, float64 [rows, columns] -> float64 [rows], 0 to 100."""
@@ -222,6 +218,9 @@ class ChrF(CompiledMetric):
         row = np.asarray(sums, dtype=np.float64)[None]
         precision, recall = chrf_averages(row)
         counts = [int(count) for count in sums]
+        keys: dict[str, str | bool] = {"case": "lc" if self.lowercase else "mixed", "eff": not self.eps_smoothing}
+        keys |= {"nc": str(self.char_order), "nw": str(self.word_order), "space": self.whitespace}
+        keys["version"] = SACREBLEU_VERSION
         return ChrfScore(
             metric=self.name,
             score=float(self.scores(row)[0]),
@@ -233,17 +232,5 @@ class ChrF(CompiledMetric):
             char_order=self.char_order,
             word_order=self.word_order,
             beta=self.beta,
-            signature=signature_of(
-                reference_key(references)
-                | (choices or {})
-                | {
-                    "case": "lc" if self.lowercase else "mixed",
-                    "eff": "no" if self.eps_smoothing else "yes",
-                    "nc": str(self.char_order),
-                    "nw": str(self.word_order),
-                    "space": "yes" if self.whitespace else "no",
-                    "version": SACREBLEU_VERSION,
-                    "lmgauge": __version__,
-                }
-            ),
+            signature=self.signature_with(references, choices, keys),
         )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric
+from lmgauge.tasks.metrics.protocol import Statistics, TaskMetric, reference_key, signature_of
 from lmgauge.tasks.texts import References, Texts
 from lmgauge.threads import run_ranges, thread_count
+from lmgauge.version import __version__
 
 # Below this a second thread costs more than it saves.
 BYTES_PER_THREAD = 1 << 17
@@ -53,6 +54,19 @@ class CompiledMetric(TaskMetric):
             references: one or more for each segment, prepared.
             stop: set where another thread has failed, or on Ctrl-C.
         """
+
+    def signature_with(
+        self, references: int | None, choices: Mapping[str, str] | None, own: Mapping[str, str | bool]
+    ) -> str:
+        """Return all choices that move the score, in sacreBLEU's format: of the data, of the test, of the metric.
+
+        Args:
+            references: how many each segment has, None where the number varies.
+            choices: keys of the test, such as `seed`.
+            own: options of the metric; True and False are written as yes and no.
+        """
+        named = {key: ("yes" if value else "no") if isinstance(value, bool) else value for key, value in own.items()}
+        return signature_of(reference_key(references) | dict(choices or {}) | named | {"lmgauge": __version__})
 
     def statistics(
         self, hypotheses: Texts, references: References, threads: int | None = None, sources: Texts | None = None

@@ -22,10 +22,9 @@ import numpy as np
 from lmgauge._kernels import _native
 from lmgauge.choices import UnicodeForm
 from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
-from lmgauge.tasks.metrics.protocol import Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.normalization import STANDARD, Normalization
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.version import __version__
 
 UNITS = {"word": 0, "character": 1}
 
@@ -223,14 +222,8 @@ class EditRate(CompiledMetric):
         Of several references the one with the fewest edits counts, the first of equals. Time grows with the product of the
         lengths (a million characters against as many unrelated ones: some minutes), memory with their sum.
         """
-
-        def count(begin: int, end: int, out: Statistics) -> None:
-            _native.edit_counts(
-                *(references.texts.arrays, references.offsets, hypotheses.arrays, UNITS[self.unit]),
-                *(begin, end, out.reshape(-1), stop),
-            )
-
-        return count
+        texts = (references.texts.arrays, references.offsets, hypotheses.arrays)
+        return lambda begin, end, out: _native.edit_counts(*texts, UNITS[self.unit], begin, end, out.reshape(-1), stop)
 
     def scores(self, sums: Floats) -> Floats:
         """Return the error rate, a ratio, for each row of sums; float64 [rows, 4] -> float64 [rows]."""
@@ -252,13 +245,7 @@ class EditRate(CompiledMetric):
             insertions=insertions,
             reference_length=hits + substitutions + deletions,
             hypothesis_length=hits + substitutions + insertions,
-            signature=signature_of(
-                reference_key(references)
-                | (choices or {})
-                | {"unit": self.unit}
-                | self.normalization.signature()
-                | {"lmgauge": __version__}
-            ),
+            signature=self.signature_with(references, choices, {"unit": str(self.unit)} | self.normalization.signature()),
         )
 
 

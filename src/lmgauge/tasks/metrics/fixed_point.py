@@ -50,11 +50,19 @@ class FixedPoint:
         return np.rint(rows * SCALE).astype(np.int64)
 
     def scores(self, sums: Floats) -> Floats:
-        """Return the number for each row of sums, float64 [rows, columns] -> float64 [rows]."""
+        """Return the number for each row of sums, float64 [rows, columns] -> float64 [rows].
+
+        Raises:
+            UsageError: as the metric's own.
+        """
         return self.metric.scores(sums / SCALE)
 
     def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> TaskScore:
-        """Return the number and its parts from one sum, int64 [columns]; see `ScoredSums.score`."""
+        """Return the number and its parts from one sum, int64 [columns]; see `ScoredSums.score`.
+
+        Raises:
+            UsageError: as the metric's own.
+        """
         return self.metric.score(sums / SCALE, references, choices)
 
 

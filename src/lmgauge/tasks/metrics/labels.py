@@ -10,20 +10,19 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, get_args
 
 import numpy as np
 
 from lmgauge.choices import Average
 from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.readable import first_few
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.version import __version__
 
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""
-
-NAMED = 5
-"""Labels that a note names; of more it tells the number."""
 
 
 def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.0) -> Floats:
@@ -136,16 +135,9 @@ def label_scores(
     # An array of objects: scikit-learn would make one of fixed width, which cuts off U+0000 and pads to the longest.
     right, answers = np.array(gold, dtype=object), np.array(predicted, dtype=object)
 
-    def scored(average: str | None) -> Any:
-        return precision_recall_fscore_support(
-            right, answers, labels=list(counted), average=average, zero_division=zero_division
-        )
-
-    def averaged(average: Average) -> tuple[float, float, float]:
-        precision, recall, f1, _ = scored(average)
-        return float(precision), float(recall), float(f1)
-
-    precision, recall, f1, support = scored(None)
+    scored = partial(precision_recall_fscore_support, right, answers, labels=list(counted), zero_division=zero_division)
+    precision, recall, f1, support = scored(average=None)
+    averages: dict[str, Any] = {name: tuple(map(float, scored(average=name)[:3])) for name in get_args(Average)}
     counts = Counter(predicted)
     return LabelScores(
         labels=counted,
@@ -154,9 +146,7 @@ def label_scores(
         f1=tuple(f1.tolist()),
         support=tuple(int(count) for count in support),
         predicted=tuple(counts[label] for label in counted),
-        macro=averaged("macro"),
-        micro=averaged("micro"),
-        weighted=averaged("weighted"),
+        **averages,
         accuracy=float(accuracy_score(right, answers)),
         segments=len(gold),
         notes=_notes(counted, Counter(gold), counts, zero_division),
@@ -326,10 +316,6 @@ def _check_options(labels: tuple[str, ...], zero_division: float) -> None:
 
 
 def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str], zero_division: float) -> tuple[str, ...]:
-    def named(these: list[str]) -> str:
-        rest = len(these) - NAMED
-        return ", ".join(map(repr, these[:NAMED])) + (f" and {rest:,} more" if rest > 0 else "")
-
     value = "left out of averages" if math.isnan(zero_division) else f"set to {zero_division:g}"
     unpredicted = [label for label in labels if not predicted[label]]
     absent = [label for label in labels if not gold[label]]
@@ -341,7 +327,7 @@ def _notes(labels: tuple[str, ...], gold: Counter[str], predicted: Counter[str],
         (neither, f"neither gold nor predicted, F1 {value}"),
         (ignored, "not counted"),
     ]
-    notes = [f"{what}: {named(these)}" for these, what in remarks if these]
+    notes = [f"{what}: {first_few(these)}" for these, what in remarks if these]
     if gold[""] or predicted[""]:
         notes.append(f"nothing is a label too: gold {gold['']:,} times, predicted {predicted['']:,} times")
     return tuple(notes)

@@ -68,6 +68,9 @@ class ScoredSums(Protocol):
 
         Returns:
             float64 [rows], in the metric's unit.
+
+        Raises:
+            UsageError: the number of columns is not the metric's.
         """
 
     def score(self, sums: Any, references: int | None, choices: dict[str, str] | None = None) -> TaskScore:
@@ -77,6 +80,10 @@ class ScoredSums(Protocol):
             sums: int64 [columns], or float64 if the statistics are; the sum over the segments in question.
             references: references per segment, None where the number varies; for the signature.
             choices: further keys of the signature: {"bs": "1000", "seed": "12345"}.
+
+        Raises:
+            UsageError: the number of statistics is not the metric's.
+            MissingExtraError: a library that the signature names is not installed.
         """
 
 
@@ -101,7 +108,12 @@ class TaskMetric(ScoredSums, Protocol):
     zero_means: ClassVar[str] = ""
 
     def prepared(self, texts: Texts) -> Texts:
-        """Return hypotheses as the statistics need them: lower case, tokens."""
+        """Return hypotheses as the statistics need them: lower case, tokens.
+
+        Raises:
+            InputError: a text cannot be prepared, or a file that this needs is missing.
+            MissingExtraError: a library that this needs is not installed.
+        """
         return texts
 
     def prepared_references(self, texts: Texts) -> Texts:
@@ -109,6 +121,9 @@ class TaskMetric(ScoredSums, Protocol):
 
         Args:
             texts: one or more for each segment.
+
+        Raises:
+            InputError, MissingExtraError: as `prepared`.
         """
         return self.prepared(texts)
 
@@ -125,6 +140,10 @@ class TaskMetric(ScoredSums, Protocol):
 
         Returns:
             int64 [segments, columns], or float64 with `float_statistics`.
+
+        Raises:
+            InputError: the texts cannot be scored; the message names the segment.
+            UsageError: the options do not fit the texts.
         """
 
 

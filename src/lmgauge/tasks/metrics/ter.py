@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from lmgauge._kernels import _native
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, CompiledMetric, Kernel, Stop
-from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics, reference_key, signature_of
+from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.tercom import Tercom
 from lmgauge.tasks.texts import References, Texts
-from lmgauge.version import __version__
 
 
 def ter_scores(sums: Floats) -> Floats:
@@ -73,7 +73,7 @@ class TER(CompiledMetric):
     diagonal by at most 25 words; a segment gets no further shift after 1,000 were tried.
 
     Attributes:
-        normalized: undo XML entities and set punctuation apart, as Tercom's normalizer does.
+        normalized: undo XML entities and separate punctuation, as Tercom's normalizer does.
         no_punct: remove punctuation.
         asian_support: with one of these, treat Chinese and Japanese too.
         case_sensitive: tell upper from lower case.
@@ -127,11 +127,7 @@ class TER(CompiledMetric):
             references: 1 to 16 for each segment, prepared.
             stop: not looked at.
         """
-
-        def count(begin: int, end: int, out: Statistics) -> None:
-            _native.ter_statistics(hypotheses.arrays, references.texts.arrays, references.offsets, begin, end, out)
-
-        return count
+        return partial(_native.ter_statistics, hypotheses.arrays, references.texts.arrays, references.offsets)
 
     def scores(self, sums: Floats) -> Floats:
         """Return TER of each row of sums, float64 [rows, 2] -> float64 [rows]."""
@@ -139,14 +135,12 @@ class TER(CompiledMetric):
 
     def score(self, sums: Statistics, references: int | None, choices: dict[str, str] | None = None) -> TerScore:
         """Return the score and its parts from one sum of statistics, int64 [2]; see `ScoredSums.score`."""
-        flags = {"norm": self.normalized, "punct": not self.no_punct, "asian": self.asian_support}
-        keys = reference_key(references) | (choices or {})
-        keys |= {"case": "mixed" if self.case_sensitive else "lc", "tok": "tercom"}
-        keys |= {name: "yes" if on else "no" for name, on in flags.items()}
+        keys: dict[str, str | bool] = {"case": "mixed" if self.case_sensitive else "lc", "tok": "tercom"}
+        keys |= {"norm": self.normalized, "punct": not self.no_punct, "asian": self.asian_support}
         return TerScore(
             metric=self.name,
             score=float(self.scores(np.asarray(sums, dtype=np.float64)[None])[0]),
             num_edits=int(sums[0]),
             ref_length=int(sums[1]) / LENGTH_SCALE,
-            signature=signature_of(keys | {"version": SACREBLEU_VERSION, "lmgauge": __version__}),
+            signature=self.signature_with(references, choices, keys | {"version": SACREBLEU_VERSION}),
         )

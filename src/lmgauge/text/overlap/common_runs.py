@@ -61,8 +61,7 @@ class SuffixIndex:
             >>> len(index.first_places(1)), index.whole_windows(3).tolist()
             (3, [True, True, False, False, False])
         """
-        firsts: NDArray[np.int32] = np.flatnonzero(self.arrays[3] < n).astype(np.int32)
-        return firsts
+        return np.flatnonzero(self.arrays[3] < n).astype(np.int32)
 
     def whole_windows(self, n: int) -> NDArray[np.bool_]:
         """Return bool [tokens]: True where n tokens follow one another from here on, without a separator.
@@ -81,8 +80,7 @@ class SuffixIndex:
         steps = np.zeros(len(ids) + 1, np.int8)
         steps[(separators - lengths)[long]] = 1
         steps[(separators - n + 1)[long]] = -1
-        whole: NDArray[np.bool_] = np.cumsum(steps[:-1], dtype=np.int8) > 0
-        return whole
+        return np.cumsum(steps[:-1], dtype=np.int8) > 0
 
     def windows(self, n: int) -> Windows:
         """Return the distinct n-grams of the text, for the kernels to look up.
@@ -174,8 +172,7 @@ class Follower:
             segments, begins = block.places(train - first)
             self._source[test] = source
             self._byte[test] = begins
-            numbers = block.text.line_numbers
-            self._line[test] = segments + block.text.first_line if numbers is None else numbers[segments]
+            self._line[test] = block.text.lines()[segments]
 
     def finish(self) -> CommonRuns:
         """Return the runs, once the training text was read to its end."""

@@ -175,8 +175,7 @@ class NearDuplicates:
         """Return which segments of a block have enough shingles of the test (of those set in `only`); set those in `met`."""
         known, unknown = np.zeros(len(block.text), np.int32), np.zeros(len(block.text), np.int32)
         _native.count_shingles(self._suffixes.arrays, self.windows, block.ids, EOS, known, unknown, only, met)
-        enough: NDArray[np.bool_] = (known > 0) & (known >= self._threshold * (known + unknown) - _ROUNDING)
-        return enough
+        return (known > 0) & (known >= self._threshold * (known + unknown) - _ROUNDING)
 
     def add(self, block: EncodedBlock, segments: NDArray[np.int64], whole_duplicates: NDArray[np.bool_]) -> None:
         """Take up candidates of a block; blocks come in order.

@@ -33,11 +33,7 @@ _NO_SEGMENTS = np.zeros(0, np.int64)
 
 
 def find_overlap(
-    train: Corpus,
-    test: Corpus,
-    settings: OverlapSettings | None = None,
-    *,
-    threads: int | None = None,
+    train: Corpus, test: Corpus, settings: OverlapSettings | None = None, *, threads: int | None = None
 ) -> Overlap:
     """Find what of a test text is in a training text.
 
@@ -185,8 +181,7 @@ class _Matches:
         def covered_before(places: NDArray[np.int64]) -> NDArray[np.int64]:
             span = np.searchsorted(begins, places, side="right")
             over = np.maximum(ends[np.maximum(span - 1, 0)] - places, 0)
-            covered: NDArray[np.int64] = np.where(span > 0, up_to[span] - over, 0)
-            return covered
+            return np.where(span > 0, up_to[span] - over, 0)
 
         return covered_before(test.ends + test.terminators) - covered_before(test.starts)
 

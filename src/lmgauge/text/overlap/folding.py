@@ -61,7 +61,7 @@ def _ascii_table() -> NDArray[np.uint8]:
 
 @cache
 def _table() -> NDArray[np.uint32]:
-    """What each code point becomes: a space, an apostrophe, its lower case, or itself."""
+    """Return what each code point becomes: a space, an apostrophe, its lower case, or itself."""
     table = np.arange(_TABLE_SIZE, dtype=np.uint32)
     for code in range(0x80, _TABLE_SIZE):
         character = chr(code)

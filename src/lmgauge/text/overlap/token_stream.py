@@ -47,8 +47,7 @@ class EncodedBlock:
         if self.text.terminator:
             words: NDArray[np.uint32] = self.ids[self.ids != EOS]
             return words
-        stream: NDArray[np.uint32] = np.where(self.ids == EOS, np.uint32(UNK), self.ids)
-        return stream
+        return np.where(self.ids == EOS, np.uint32(UNK), self.ids)
 
     def places(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where tokens begin.
@@ -98,7 +97,7 @@ class StreamEncoder:
                 self._skipped[spaces[spaces != EOS]] = True
 
     def finish(self) -> int:
-        """The vocabulary is complete: from now on tokens that it does not have are `UNK`. Returns its size."""
+        """Close the vocabulary, so that from now on tokens that it does not have are `UNK`, and return its size."""
         if isinstance(self.vocabulary, VocabularyBuilder):
             self.vocabulary = self.vocabulary.finish()
         return len(self.vocabulary)

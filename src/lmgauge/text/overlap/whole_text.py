@@ -86,12 +86,7 @@ class WholeText:
         self.starts = np.concatenate([original.starts + begin for begin, original in originals])
         self.ends = np.concatenate([original.ends + begin for begin, original in originals])
         self.terminators = np.concatenate([np.full(len(o), o.terminator, np.int64) for _, o in originals])
-        self.lines = np.concatenate(
-            [
-                np.arange(o.first_line, o.first_line + len(o)) if o.line_numbers is None else o.line_numbers
-                for _, o in originals
-            ]
-        )
+        self.lines = np.concatenate([original.lines() for _, original in originals])
         self.groups = np.concatenate([np.zeros(len(o), np.int32) if o.groups is None else o.groups for _, o in originals])
         self.sources = list(dict.fromkeys(o.source for _, o in originals))
         self.source_codes = np.concatenate([np.full(len(o), self.sources.index(o.source), np.int32) for _, o in originals])
@@ -148,8 +143,7 @@ class WholeText:
         steps = np.zeros(len(self.ids) + 1, np.int32)
         # Segments begin with a token, or where the next one does; empty records begin where it does, too.
         np.add.at(steps, np.searchsorted(self.token_starts, self.starts), 1)
-        segments: NDArray[np.int32] = np.cumsum(steps[:-1], dtype=np.int32) - 1
-        return segments
+        return np.cumsum(steps[:-1], dtype=np.int32) - 1
 
     def blank(self) -> NDArray[np.bool_]:
         """bool [segments]: whether there is no token in it."""
