@@ -17,6 +17,7 @@ from tests.models.network.conftest import TEXT  # noqa: E402
 from lmgauge import evaluate  # noqa: E402
 from lmgauge.errors import InputError, ModelFileError, UsageError  # noqa: E402
 from lmgauge.evaluation.audit.levels import audit  # noqa: E402
+from lmgauge.evaluation.audit.results import AuditSettings  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel, load_neural  # noqa: E402
 from lmgauge.scores import ScoreBatch  # noqa: E402
@@ -160,7 +161,8 @@ def test_audit_passes(checkpoint: Folder, text_file: Path) -> None:
         ("mamba", ScoringOptions(end="none")),
     ):
         tokenizer = "byte-fallback" if kind == "llama" else "byte-level"
-        found = audit(load_neural(checkpoint(kind, tokenizer), options), Corpus.from_files(text_file), contexts=20)
+        model = load_neural(checkpoint(kind, tokenizer), options)
+        found = audit(model, Corpus.from_files(text_file), AuditSettings(contexts=20))
         assert found.passed, found
 
 
