@@ -35,3 +35,11 @@ def test_without_pandas_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingExtraError, match="pandas"):
         Numbers((3,)).to_pandas()
+    assert Numbers((3,))._repr_html_() is None  # a notebook then shows the text
+
+
+def test_notebooks_show_an_escaped_table() -> None:
+    html = Numbers(("<b>&",))._repr_html_()  # type: ignore[arg-type]
+    assert html is not None
+    assert "<table" in html
+    assert "&lt;b&gt;&amp;" in html

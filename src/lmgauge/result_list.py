@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from lmgauge.errors import needing
+from lmgauge.errors import MissingExtraError, needing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +37,13 @@ class ResultList(Sequence[T], Generic[T]):
 
     def __str__(self) -> str:
         return "\n".join(str(item) for item in self.items)
+
+    def _repr_html_(self) -> str | None:
+        """Return the table that notebooks show, escaped by pandas; None, for the text, where pandas is not installed."""
+        try:
+            return cast("str", self.to_pandas().to_html())
+        except MissingExtraError:
+            return None
 
     @abstractmethod
     def to_rows(self) -> list[dict[str, Any]]:

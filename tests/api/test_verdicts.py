@@ -92,3 +92,8 @@ def test_what_is_wrong_is_told_in_one_line(shop: Path, name: str) -> None:
         WRONG[name](shop)
     assert len(str(error.value).splitlines()) == 1
     assert error.value.exit_code == 2
+
+
+def test_recipes_are_lists_of_runs_by_name() -> None:
+    with pytest.raises(lmgauge.UsageError, match="recipes are lists of runs by name"):
+        lmgauge.compare_recipes({"A": "run-a", "B": "run-b"})

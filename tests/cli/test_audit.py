@@ -157,6 +157,7 @@ def test_standard_input(folder: Path) -> None:
         (["-m", "{folder}/wb3", "{folder}/test.txt", "--text", "x"], "--text belongs to a RUN"),
         ([], "name a model with -m"),
         (["a", "b"], "name a model with -m"),
+        (["a.txt"], "name a model with -m"),
         (["none"], "no such run"),
         (["{folder}/wb3"], "is not a run folder"),
     ],

@@ -138,6 +138,11 @@ def test_eval_json_is_the_api_in_full_precision(folder: Path) -> None:
     assert seen["model"] == "kn3"
 
 
+def test_a_model_among_the_texts_is_recognized(folder: Path) -> None:
+    model = folder / "kn3"
+    assert f"{model} is a model: write -m {model}" in refused("eval", model, folder / "test.txt")
+
+
 def test_several_models_are_one_table(folder: Path) -> None:
     result = ok("eval", "-m", folder / "kn3", "-m", folder / "mle2", folder / "one.txt", folder / "two.txt")
     lines = result.stdout.split("\n")

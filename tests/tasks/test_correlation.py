@@ -54,7 +54,9 @@ def test_a_system_that_stands_apart_is_seen() -> None:
     low, high = found.spearman_interval or (0, 0)
     assert (found.to_dict()["spearman_low"], found.to_dict()["spearman_high"]) == (low, high)
     assert low < (found.spearman or 0) < high
-    told = "5 systems are taken as independent, which variants of one system are not; how sure each score is does not enter"
+    told = (
+        "5 systems are taken as independent, which variants of one system are not; the uncertainty of each score is not used"
+    )
     assert found.independence == found.to_dict()["independence"] == told
     assert told in str(found)
 

@@ -38,7 +38,7 @@ def compare(
         text: what they scored; if not given, where the runs remember it.
         document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
         train: training text, for slices by how often words occur in it.
-        resamples: of the permutation test over documents or segments.
+        resamples: draws of the permutation test over documents or segments.
         seed: of it.
         threads: how many; no number depends on it.
         examples: how many tokens and segments to keep of each kind.
@@ -83,6 +83,10 @@ def compare_recipes(
         InputError: a run is damaged or was changed, the runs may not be compared, or an event has probability zero.
         UsageError: fewer than two recipes, or a recipe with one run.
     """
+    if not isinstance(recipes, Mapping) or any(isinstance(runs, (str, os.PathLike)) for runs in recipes.values()):
+        raise UsageError(
+            'recipes are lists of runs by name: write lmgauge.compare_recipes({"A": ["s1", "s2"], "B": ["t1", "t2"]})'
+        )
     grouped = {name: [opened(run) for run in runs] for name, runs in recipes.items()}
     runs = [run for group in grouped.values() for run in group]
     corpus = text_of(runs, text, document) if runs and (text is not None or document is not None) else None

@@ -24,6 +24,7 @@ from lmgauge.cli.options import (
 from lmgauge.cli.say import answer, showing_progress
 from lmgauge.evaluation.audit.results import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.text.formats import TEXT_FORMATS
 from lmgauge.text.reading_options import ReadingOptions
 
 _OF_MODEL = ("contexts", "sum_tolerance", "compression_bytes", "exhaustive")
@@ -100,7 +101,7 @@ def audit(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Prove a result, or show what is wrong with it.
+    """Check a result, or show what is wrong with it.
 
     With -m, a model on TEXT (files, globs or -, standard input, also if none is named). Without it a RUN, a folder that
     `lmgauge eval -o` wrote or a score table, for what can be seen without the model; with it, also whether the model
@@ -119,7 +120,7 @@ def audit(
     is_run = len(what) == 1 and (Path(what[0]) / EVALUATION_FILE).exists()
     if model is None:
         refuse_given((*names_of(ScoringOptions), *_OF_MODEL), "needs the model: name it with -m")
-        if len(what) != 1 or what == ("-",):
+        if len(what) != 1 or what == ("-",) or Path(what[0]).suffix in TEXT_FORMATS["text"].suffixes:
             raise click.UsageError("name a model with -m and its TEXT, or one RUN")
     elif named.texts and not is_run:
         raise click.UsageError("--text belongs to a RUN; with -m the texts stand alone: lmgauge audit -m MODEL TEXT")

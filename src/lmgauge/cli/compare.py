@@ -53,7 +53,9 @@ class _Shown:
     _Choices,
     "Statistics",
     document_option,
-    whole_number("--resamples", least=1000, default=10_000, help="Of the permutation test over documents or segments."),
+    whole_number(
+        "--resamples", least=1000, default=10_000, help="Draws of the permutation test over documents or segments."
+    ),
     seed_option,
     threads_option,
     whole_number("--examples", least=0, default=5, help="Tokens and segments to show."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -127,7 +128,9 @@ def evaluate(
     if to_stdout + as_json > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
     if bool(models) == bool(scores):
-        raise click.UsageError("name models with -m, or a score table with --scores")
+        folder = next((text for text in texts if Path(text, "config.json").is_file()), None)
+        hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
+        raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
     if scores:
         results = _evaluate_table(scores, texts, reading)
     else:

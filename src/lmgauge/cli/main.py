@@ -27,7 +27,7 @@ SECTIONS = {
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
         "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
-        "audit": ("lmgauge.cli.audit:audit", "Prove a result, or show what is wrong with it."),
+        "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
     },
     "Compare": {

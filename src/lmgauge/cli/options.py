@@ -139,7 +139,8 @@ _SCORING = (
 reserved_option = click.option(
     "--reserved",
     type=click.Choice(RESERVED_POLICIES),
-    help="A <unk>, <s> or </s> in the text: stop, ordinary, the unknown word; if not given, as in training.",
+    help="A <unk>, <s> or </s> in the text: stop (refuse), read it as an ordinary word (escape), or read <unk> as the "
+    "unknown word (unk); if not given, as in training.",
 )
 
 

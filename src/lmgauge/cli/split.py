@@ -25,7 +25,7 @@ from lmgauge.text.reading_options import ReadingOptions
     "--by",
     type=click.Choice(SPLIT_BY),
     help="Keep the segments of a group (a file, or see --group) or of a document (see --document) together; --group or "
-    "--document alone says so too.",
+    "--document without --by does the same.",
 )
 @seed_option
 @under("Output", json_option)

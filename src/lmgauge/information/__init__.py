@@ -67,3 +67,7 @@ __all__ = [
     "pointwise_mutual_information",
     "relative_frequencies",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

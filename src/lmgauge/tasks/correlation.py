@@ -81,8 +81,8 @@ class Correlation:
         if self.p_value is None and self.spearman_interval is None:
             return ""
         return (
-            f"{len(self.systems)} systems are taken as independent, which variants of one system are not; how sure each "
-            "score is does not enter"
+            f"{len(self.systems)} systems are taken as independent, which variants of one system are not; the "
+            "uncertainty of each score is not used"
         )
 
     @property

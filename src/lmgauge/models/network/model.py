@@ -86,8 +86,8 @@ class NetworkModel(ScoresStrings):
         if not self._in_windows:
             return []
         return [
-            f"{self._in_windows:,} of {self._segments:,} segments are longer than {self.context_policy.length:,} tokens "
-            f"and were read in windows of that size, the next one {self.context_policy.stride:,} further"
+            f"{self._in_windows:,} of {self._segments:,} segments longer than {self.context_policy.length:,} tokens, read "
+            f"in windows of that size, each {self.context_policy.stride:,} tokens after the one before"
         ]
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
