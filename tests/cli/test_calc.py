@@ -280,7 +280,7 @@ class TestStandardInput:
 
 
 class TestMistakes:
-    @pytest.mark.parametrize("word", ["--foo", "-x", "-h", "--foo=1"])
+    @pytest.mark.parametrize("word", ["--foo", "-x", "--foo=1"])
     def test_unknown_options(self, word: str) -> None:
         result = run(word, "0.5")
         assert result.exit_code == 2

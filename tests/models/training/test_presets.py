@@ -81,7 +81,7 @@ def test_differences_are_named() -> None:
     ("kind", "changes", "message"),
     [
         ("ffnn", {"order": 1}, "order 1"),
-        ("transformer", {"heads": 3}, "3 heads"),
+        ("transformer", {"heads": 3}, "multiple of heads \\(3\\); got 256"),
         ("rnn", {"nonlinearity": "relu"}, "nonlinearity 'relu'"),
         ("lstm", {"schedule": "linear"}, "schedule 'linear'"),
         ("lstm", {"hidden_size": 1.5}, "hidden-size 1.5"),
@@ -95,9 +95,9 @@ def test_differences_are_named() -> None:
         ("lstm", {"learning_rate": float("inf")}, "learning-rate inf: give a finite number"),
         ("lstm", {"clip_norm": float("nan")}, "clip-norm nan"),
         ("lstm", {"dropout": "0.5"}, "dropout '0.5'"),
-        ("lstm", {"initializer_range": 0.0}, "initializer-range 0.0"),
-        ("lstm", {"improvement": 1.0}, "improvement 1.0"),
-        ("lstm", {"weight_decay": -0.1}, "weight-decay -0.1"),
+        ("lstm", {"initializer_range": 0.0}, "initializer-range must be above 0"),
+        ("lstm", {"improvement": 1.0}, "improvement must be 0 or more and less than 1; got 1.0"),
+        ("lstm", {"weight_decay": -0.1}, "weight-decay must be 0 or more; got -0.1"),
         ("ffnn", {"tie_embeddings": True, "embedding_size": 8, "hidden_size": 8, "direct_connections": True}, "tied"),
     ],
 )
