@@ -22,10 +22,9 @@ The names are listed once, in `__init__.pyi`, which type checkers read as it is;
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 
-_LINES = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
-_HOMES = {line.split()[3]: line.split()[1] for line in _LINES if line.startswith("from ")}
+with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as _stub:  # pathlib would be loaded for this alone
+    _HOMES = {line.split()[3]: line.split()[1] for line in _stub if line.startswith("from ")}
 _NAMESPACES = [name for name, home in _HOMES.items() if home == "lmgauge"]
 """Folders with names of their own, such as `lmgauge.tasks.bleu`."""
 
