@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -144,6 +145,43 @@ def test_both_doors_mix_the_same(folder: Path, tmp_path: Path, weights: tuple[fl
     lmgauge.mix(models, text, weights=weights, output=tmp_path / "python")
     assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
     assert files_of(tmp_path / "shell")
+
+
+@pytest.mark.parametrize(
+    ("shell", "python"),
+    [
+        ([KN, "--order", "2"], {"kind": KN, "order": 2}),
+        (
+            ["witten-bell", "--order", "3", "--back-off", "--cutoffs", "0,0,1", "--no-eos", "--vocabulary", "closed"],
+            {"kind": "witten-bell", "interpolate": False, "cutoffs": (0, 0, 1), "eos": False, "vocabulary": "closed"},
+        ),
+        (["lidstone", "--k", "0.5", "--min-count", "2"], {"kind": "lidstone", "k": 0.5, "min_count": 2}),
+        (
+            ["laplace", "--tokenizer", "character", "--context", "stream"],
+            {"kind": LAPLACE, "tokenizer": "character", "context": "stream"},
+        ),
+    ],
+    ids=["plain", "back-off", "lidstone", "characters"],
+)
+def test_both_doors_train_the_same(folder: Path, tmp_path: Path, shell: list[str], python: dict[str, Any]) -> None:
+    text = folder / "one.txt"
+    ok("train", *shell, "--reserved", "escape", text, "-o", tmp_path / "shell")
+    lmgauge.train(texts=text, reserved="escape", **python).save(tmp_path / "python")
+    assert files_of(tmp_path / "shell") == files_of(tmp_path / "python")
+
+
+def test_both_doors_train_the_same_network(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    text = folder / "one.txt"
+    sizes = {"hidden_size": 8, "embedding_size": 8, "epochs": 1}
+    options = [part for name, value in sizes.items() for part in (f"--{name.replace('_', '-')}", value)]
+    ok("train", "rnn", *options, "--reserved", "escape", "--threads", 1, text, "-o", tmp_path / "shell")
+    lmgauge.train_neural("rnn", text, output=tmp_path / "python", reserved="escape", threads=1, **sizes)  # type: ignore[arg-type]
+    shell, python = files_of(tmp_path / "shell"), files_of(tmp_path / "python")
+    assert shell.keys() == python.keys()
+    for files in (shell, python):  # the one thing that may differ is how long it took
+        files["config.json"] = re.sub(rb'"seconds": [0-9.]+', b"", files["config.json"])
+    assert [name for name in shell if shell[name] != python[name]] == []
 
 
 def test_all_that_was_chosen_is_recorded(folder: Path, tmp_path: Path) -> None:

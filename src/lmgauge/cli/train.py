@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from difflib import get_close_matches
 from typing import Any, TypedDict
 
 import click
@@ -42,6 +41,8 @@ class _Kind(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Return what is wrong with `value`, and which kind may be meant."""
+        from difflib import get_close_matches
+
         meant = " or ".join(get_close_matches(str(value).lower(), self.choices, 2))
         hint = f"; did you mean {meant}?" if meant else ""
         return super().get_invalid_choice_message(value, ctx).rstrip(".") + hint
@@ -137,7 +138,7 @@ _SIZE = (
 @click.argument("texts", nargs=-1, type=click.Path(allow_dash=True))
 @settings("files", TrainingFiles, "Output", *_OUTPUT)
 @reading_settings()
-@settings("run", RunSettings, "Vocabulary", *_VOCABULARY)
+@settings("shared", RunSettings, "Vocabulary", *_VOCABULARY)
 @settings("smoothing", _Smoothing, "Smoothing", *_SMOOTHING)
 @settings("changes", SettingsChanges, "Size", *_SIZE)
 @under("Neural models", *RUN)
@@ -148,7 +149,7 @@ def train(
     kind: str,
     files: TrainingFiles,
     reading: ReadingOptions,
-    run: RunSettings,
+    shared: RunSettings,
     smoothing: _Smoothing,
     changes: SettingsChanges,
 ) -> None:
@@ -164,12 +165,13 @@ def train(
     """
     if kind in NEURAL_KINDS:
         refuse_other_kinds(kind, ngram_only=(*_Smoothing.__annotations__, "words"))
-        train_network(kind, files, reading, run, changes)
+        train_network(kind, files, reading, shared, changes)
         return
     refuse_given(NEURAL_ONLY, f"is for neural models; {kind} does not take it")
+    from lmgauge.api.train import train as run
     from lmgauge.json_text import to_json
     from lmgauge.models.ngram.settings import ADDITIVE, NgramTrainingSettings
-    from lmgauge.models.ngram.training import read_word_list, train_ngram
+    from lmgauge.models.ngram.training import read_word_list
     from lmgauge.report.terminal import progress
 
     if kind in ADDITIVE:
@@ -179,18 +181,20 @@ def train(
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as listener:
-        chosen = NgramTrainingSettings(
+        model = run(
             kind,  # type: ignore[arg-type]  # click has checked it
+            corpus,
             words=None if files.words is None else read_word_list(files.words),
-            tokenizer=run.tokenizer,
-            min_count=run.min_count,
-            vocab_size=run.vocab_size,
-            reserved=run.reserved,
+            tokenizer=shared.tokenizer,
+            min_count=shared.min_count,
+            vocab_size=shared.vocab_size,
+            reserved=shared.reserved,
+            threads=shared.threads,
+            progress=listener,
             order=changes["order"] or NgramTrainingSettings.order,
             context=changes["context"] or NgramTrainingSettings.context,
             **smoothing,
         )
-        model = train_ngram(chosen, corpus, threads=run.threads, progress=listener)
         listener(f"saving {files.output}")
         model.save(files.output)
     if files.as_json:

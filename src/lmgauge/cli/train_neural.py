@@ -12,7 +12,7 @@ from lmgauge.cli.command import names_of, options_given, refuse_given
 from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
 from lmgauge.files import refuse_replacing
-from lmgauge.models.training.presets import PRESET_NAMES, preset_settings
+from lmgauge.models.training.presets import PRESET_NAMES
 from lmgauge.models.training.settings import CHOICES, RECURRENT, RunSettings, SettingsChanges
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -179,17 +179,17 @@ def train_network(
     Raises:
         click.UsageError: the output is named like an ARPA file.
         MissingExtraError: torch is not installed.
-        LmgaugeError: whatever `run_training` raises.
+        LmgaugeError: whatever `lmgauge.train_neural` raises.
     """
     output = files.output
     if output.endswith(ARPA_ENDINGS):
         raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a neural model is a folder")
+    from lmgauge.api.train import train_neural
     from lmgauge.cli.training_display import training_display
     from lmgauge.errors import MissingExtraError
 
     try:
         from lmgauge.models.training.processes import Processes
-        from lmgauge.models.training.run import run_training
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
     corpus = read_texts(files.texts, reading, alone=False)
@@ -199,12 +199,19 @@ def train_network(
         {"-o": output}, [source.path for text in (corpus, valid) if text is not None for source in text.sources]
     )
     chosen = {name: value for name, value in changes.items() if name in options_given()}  # not the defaults of n-grams
-    settings = preset_settings(kind, files.preset, **chosen)  # type: ignore[arg-type]  # click has checked it
     shows = Processes.from_environment().rank == 0
     try:
         with training_display(live=shows) as display:
-            result = run_training(
-                settings, run, corpus, valid=valid, output=output, progress=display.say, watch=display.show
+            result = train_neural(
+                kind,  # type: ignore[arg-type]  # click has checked it
+                corpus,
+                valid=valid,
+                output=output,
+                preset=files.preset,
+                progress=display.say,
+                watch=display.show,
+                **vars(run),
+                **chosen,  # type: ignore[arg-type]  # a part of `SettingsChanges`
             )
     except (KeyboardInterrupt, SystemExit):
         if shows:
