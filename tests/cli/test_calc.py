@@ -287,6 +287,13 @@ class TestMistakes:
         assert "No such option" in result.output
         assert word in result.output
 
+    def test_h_shows_the_help_of_the_command(self) -> None:
+        from lmgauge.cli.main import cli
+
+        result = CliRunner().invoke(cli, ["calc", "-h"])
+        assert result.exit_code == 0
+        assert result.output.startswith("Usage: cli calc")
+
     def test_a_near_miss_is_suggested(self) -> None:
         assert "--bits" in run("--bit", "-1").output.split("No such option", 1)[1]
 

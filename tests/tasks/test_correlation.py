@@ -160,6 +160,7 @@ def test_tables_of_every_kind(name: str, tmp_path: Path) -> None:
         ("t.csv", 'system,score\n"a"b,1\n', r"t\.csv:2: "),
         ("t.csv", "system,score\n", "no rows"),
         ("t.jsonl", '{"a": 1}\n{\n', r"t\.jsonl:2: not JSON"),
+        ("t.jsonl", '{"a": 1}\n' + "[" * 100_000, r"t\.jsonl:2: not usable JSON"),
         ("t.jsonl", "[1]\n", r"t\.jsonl:1: list where an object"),
         ("t.json", '{\n"a": }', r"t\.json:2: not JSON"),
         ("t.json", '{"score": 1}', 'under "systems"'),

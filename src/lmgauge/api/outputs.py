@@ -17,11 +17,11 @@ class Outputs:
     """What `lmgauge.evaluate` writes besides returning numbers.
 
     Attributes:
-        folder: gets evaluation.json and scores.parquet (a folder a model in it, if several), for `compare`, `diagnose` and
-            `audit` to read.
+        folder: gets evaluation.json and scores.parquet (one folder for each model, if several), for `compare`, `diagnose`
+            and `audit` to read.
         columns: "entropy" (nats), "rank" or both: also fill them in scores.parquet and `per_token`; slow.
-        per_segment: file for a row a segment, .tsv or .jsonl; "-" is standard output.
-        per_token: file for a row an event, .tsv or .jsonl; "-" is standard output.
+        per_segment: file for one row per segment, .tsv or .jsonl; "-" is standard output.
+        per_token: file for one row per token, .tsv or .jsonl; "-" is standard output.
 
     Example:
         >>> Outputs("run/", columns=("entropy",)).wanted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 
@@ -11,6 +10,7 @@ from lmgauge.cli.command import CommaList, Command, settings, under, whole_numbe
 from lmgauge.cli.options import (
     document_option,
     json_option,
+    model_among,
     read_texts,
     reading_settings,
     reserved_option,
@@ -79,7 +79,7 @@ def divergence(
     from lmgauge.api.divergence import divergence as run
     from lmgauge.report import divergence as report
 
-    model = next((text for text in texts if Path(text, "config.json").is_file()), None)
+    model = model_among(texts)
     if model is not None:
         raise click.UsageError(f"{model} is a model, not a text: the two models come first, then the texts: A B TEXTS...")
     corpus = read_texts(texts, reading)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, sett
 from lmgauge.cli.options import (
     document_option,
     json_option,
+    model_among,
     read_texts,
     reading_settings,
     reserved_option,
@@ -70,19 +70,19 @@ class _Choices:
         "--output",
         "folder",
         type=click.Path(),
-        help="Folder for evaluation.json and scores.parquet (a folder a model, if several).",
+        help="Folder for evaluation.json and scores.parquet (one folder in it for each model, if several).",
     ),
     click.option(
         "--per-segment",
         type=click.Path(allow_dash=True),
         metavar="FILE",
-        help="Also write a row a segment: .tsv, .jsonl, or - .",
+        help="Also write one row per segment: .tsv, .jsonl, or - .",
     ),
     click.option(
         "--per-token",
         type=click.Path(allow_dash=True),
         metavar="FILE",
-        help="Also write a row an event: .tsv, .jsonl, or - .",
+        help="Also write one row per token: .tsv, .jsonl, or - .",
     ),
     click.option(
         "--columns",
@@ -128,7 +128,7 @@ def evaluate(
     if to_stdout + as_json > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
     if bool(models) == bool(scores):
-        folder = next((text for text in texts if Path(text, "config.json").is_file()), None)
+        folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
     if scores:

@@ -8,11 +8,21 @@ Two groups arrive as one object: `reading_settings()` as `reading: ReadingOption
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.choices import ERROR_POLICIES, FIRST_TOKENS, FORMATS, PRECISIONS, RESERVED_POLICIES, SEGMENT_ENDS, UNITS
+from lmgauge.choices import (
+    DEFAULT_SEED,
+    ERROR_POLICIES,
+    FIRST_TOKENS,
+    FORMATS,
+    PRECISIONS,
+    RESERVED_POLICIES,
+    SEGMENT_ENDS,
+    UNITS,
+)
 from lmgauge.cli.command import refuse_given, settings, whole_number
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
@@ -82,6 +92,11 @@ def read_texts(texts: Sequence[str], reading: ReadingOptions, *, alone: bool = T
     if alone:
         refuse_field(corpus)
     return corpus
+
+
+def model_among(texts: Sequence[str]) -> str | None:
+    """Return the first path that is the folder of a model where texts are named; None if there is none."""
+    return next((text for text in texts if Path(text, "config.json").is_file()), None)
 
 
 def refuse_field(*corpora: Corpus | None) -> None:
@@ -160,7 +175,7 @@ threads_option = whole_number(
     "last bits of neural models.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
-seed_option = whole_number("--seed", least=0, default=12345, help="Same seed, same output.")
+seed_option = whole_number("--seed", least=0, default=DEFAULT_SEED, help="Same seed, same output.")
 
 
 def training_text(use: str) -> Callable[[Any], Any]:

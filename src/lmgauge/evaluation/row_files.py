@@ -1,4 +1,4 @@
-"""Rows of an evaluation for other programs: a line a token, a line a segment; TSV, JSON lines or Parquet by suffix."""
+"""Rows of an evaluation for other programs: one line per token or per segment; TSV, JSON lines or Parquet by suffix."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class ScoredText:
         return self.summary() | {"tokens": self.to_rows()}
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row a token.
+        """Return one row per token.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -118,7 +118,7 @@ class ScoredTexts(ResultList[ScoredText]):
         return [item.to_dict() for item in self.items]
 
     def tokens_to_pandas(self) -> pd.DataFrame:
-        """Return a row a token of all strings; the column `segment` says of which, from 0.
+        """Return one row per token of all strings; the column `segment` says of which, from 0.
 
         Raises:
             MissingExtraError: pandas is not installed.

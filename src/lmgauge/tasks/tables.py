@@ -78,22 +78,24 @@ def _read_json_lines(path: str, text: str) -> list[Row]:
 
 
 def _json_row(path: str, number: int, line: str) -> Row:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{path}:{number}: not JSON: {error}") from error
+    row = _parsed(line, path, number)
     if not isinstance(row, dict):
         raise InputError(f"{path}:{number}: {type(row).__name__} where an object with the columns' names belongs")
     return row
 
 
-def _read_json(path: str, text: str) -> list[Row]:
+def _parsed(text: str, path: str, line: int | None = None) -> Any:
+    """Return the value of a JSON text: the whole file, or its line of this number."""
     try:
-        whole = json.loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}:{error.lineno}: not JSON: {error.msg}") from error
+        raise InputError(f"{path}:{line or error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets thousands deep
-        raise InputError(f"{path}: not usable JSON: {error}") from error
+        raise InputError(f"{path}{'' if line is None else f':{line}'}: not usable JSON: {error}") from error
+
+
+def _read_json(path: str, text: str) -> list[Row]:
+    whole = _parsed(text, path)
     rows = whole.get("systems") if isinstance(whole, dict) else whole
     if not isinstance(rows, list):
         raise InputError(f'{path}: needs a list of objects, or an object with such a list under "systems"')

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.errors import InputError, MissingExtraError, UsageError, needing
 from lmgauge.tasks.texts import Texts
 from lmgauge.threads import run_ranges
 
@@ -233,8 +233,6 @@ def regex_unicode_version() -> str:
 
 
 def _regex() -> Any:
-    try:
+    with needing("regex", extra="translation"):
         import regex
-    except ImportError as error:
-        raise MissingExtraError("regex", extra="translation") from error
     return regex

@@ -1,4 +1,4 @@
-"""Parquet columns of strings as segments, a row a record, without a Python object per row."""
+"""Parquet columns of strings as segments, one record per row, without a Python object per row."""
 
 from __future__ import annotations
 

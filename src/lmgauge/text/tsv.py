@@ -1,4 +1,4 @@
-"""Columns of tab-separated files as segments: a line a record, columns by number or by the names in the first line."""
+"""Columns of tab-separated files as segments: one record per line, columns by number or by the names in the first line."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import GrowingContext
-from lmgauge.errors import MissingExtraError
+from lmgauge.errors import MissingExtraError, needing
 from lmgauge.evaluation.audit.results import Check, counted, judge
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
@@ -129,10 +129,8 @@ def constriction() -> Any:
     Raises:
         MissingExtraError: it is not installed.
     """
-    try:
+    with needing("constriction", extra="audit"):
         import constriction as library
-    except ImportError as error:
-        raise MissingExtraError("constriction", extra="audit") from error
     return library
 
 

@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 @dataclass
 class PairedSegments:
-    """Columns with a row a segment, collected block by block.
+    """Columns with one row per segment, collected block by block.
 
     Attributes:
         nats: of each model, finite log-probabilities only.

@@ -6,7 +6,7 @@ import math
 import os
 from types import TracebackType
 
-from lmgauge.errors import MissingExtraError
+from lmgauge.errors import needing
 from lmgauge.models.training.loop import TrainingEvent
 
 
@@ -19,10 +19,8 @@ class TensorBoard:
         Raises:
             MissingExtraError: tensorboard is not installed.
         """
-        try:
+        with needing("tensorboard", extra="tensorboard"):
             from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            raise MissingExtraError("tensorboard", extra="tensorboard") from error
         self._writer = SummaryWriter(os.fspath(directory))
 
     def __enter__(self) -> TensorBoard:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.models.network.tokens import strings_by_id
 from lmgauge.models.training.checkpoints import CheckpointFolder
 from lmgauge.models.training.hub_tokenizer import special_token
@@ -78,11 +78,9 @@ def train_subwords(kind: str, size: int, texts: Corpus) -> bytes:
         MissingExtraError: tokenizers is not installed.
         InputError: the text is empty.
     """
-    try:
+    with needing("tokenizers", extra="tokenizers"):
         from tokenizers import Tokenizer as Backend
         from tokenizers import decoders, models, pre_tokenizers, trainers
-    except ImportError as error:
-        raise MissingExtraError("tokenizers", extra="tokenizers") from error
     options: dict[str, Any] = {
         "vocab_size": size,
         "special_tokens": list(SPECIAL_TOKENS),

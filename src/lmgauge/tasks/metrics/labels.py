@@ -16,7 +16,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from lmgauge.choices import Average
-from lmgauge.errors import InputError, MissingExtraError, UsageError
+from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.readable import first_few
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.version import __version__
@@ -128,10 +128,8 @@ def label_scores(
     check_labels(gold, predicted)
     counted = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)
     _check_options(counted, zero_division)
-    try:
+    with needing("scikit-learn", extra="labels"):
         from sklearn.metrics import accuracy_score, precision_recall_fscore_support
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", extra="labels") from error
     # An array of objects: scikit-learn would make one of fixed width, which cuts off U+0000 and pads to the longest.
     right, answers = np.array(gold, dtype=object), np.array(predicted, dtype=object)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
+from lmgauge.errors import ModelFileError, UsageError, needing
 from lmgauge.models.network.engine import free_bytes
 
 if TYPE_CHECKING:
@@ -39,10 +39,8 @@ def _library() -> ModuleType:
     Raises:
         MissingExtraError: not installed.
     """
-    try:
+    with needing("llama-cpp-python", extra="gguf"):
         import llama_cpp
-    except ImportError as error:
-        raise MissingExtraError("llama-cpp-python", extra="gguf") from error
     if not _listeners:
         logging.getLogger("llama-cpp-python").setLevel(logging.ERROR)
 
