@@ -1,6 +1,6 @@
 """Which folder may import what: the arrows of the design, read from the source with `ast`.
 
-    cli -> api -> report -> evaluation, tasks -> numerics
+    cli -> api -> report -> evaluation, tasks -> numerics       explore, integrations: beside cli, on the door
                             evaluation -> scores <- models -> text        _kernels: leaves
 
 The score table is the waist: nothing right of it knows a model, nothing left of it knows a metric.
@@ -49,7 +49,8 @@ ALLOWED: dict[str, set[str]] = {
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
     "api": FOR_ALL | EVERY_ROOM,
-    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.explore"},
     "__main__": {"lmgauge.cli"},
 }
 """Room (folder or module right under the package; "" for the other modules there) -> prefixes of what it may import."""
@@ -74,7 +75,8 @@ LIBRARIES: dict[str, set[str]] = {
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
-    "report": {"numpy", "rich"},
+    "report": {"numpy", "rich", "jinja2", "markupsafe", "vl_convert"},
+    "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
     "api": {"numpy"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
@@ -85,10 +87,11 @@ EXTRAS = {
     *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp"),
     *("regex", "sacrebleu", "sklearn"),
+    *("jinja2", "markupsafe", "vl_convert", "starlette", "uvicorn"),
 }
 """Libraries that may be absent: only ever imported inside the function that needs them."""
 
-LAZY_ROOMS = ("lmgauge.models.network.", "lmgauge.models.training.", "lmgauge.integrations.")
+LAZY_ROOMS = ("lmgauge.models.network.", "lmgauge.models.training.", "lmgauge.integrations.", "lmgauge.explore.")
 """What is in these folders is only imported inside functions, and may import its libraries at the top."""
 
 

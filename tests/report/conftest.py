@@ -12,6 +12,7 @@ import pytest
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
+from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.report import (
     alignments,
     audit,
@@ -79,6 +80,16 @@ def results(runs: list[Path]) -> dict[str, Any]:
     }
 
 
+def passage() -> Passage:
+    """A segment of three events, its words hostile."""
+    text = f"{HOSTILE} 1"
+    first = len(HOSTILE.encode())
+    ends = np.array([first, first + 2, first + 2], np.int64)
+    kinds, codes = np.array([1, 0, 2], np.uint8), np.array([0, 1, 1], np.uint8)
+    spans = Spans(ends, np.array([9.5, np.inf, 0.25]), kinds, {"rank": np.array([7, 90, 1])}, {"class": codes})
+    return Passage(3, HOSTILE, LONG, ("worst",), text, (np.inf,), (3,), first + 3, (spans,))
+
+
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "evaluations": lambda it: evaluations.blocks(it["evaluations"], HOSTILE),
     "comparison": lambda it: comparison.blocks(it["comparison"]),
@@ -93,6 +104,11 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "errors": lambda it: alignments.error_blocks(errors_by_system(it["alignments"]), 3),
     "correlation": lambda it: correlation.blocks(it["correlation"]),
     "tokens": lambda _: (doc.Heading(HOSTILE), doc.Tokens((HOSTILE, "b", LONG), 1), doc.Text(HOSTILE), doc.Text(LONG)),
+    "page only": lambda _: (
+        doc.Ladder((doc.Rung(HOSTILE, doc.Mark("PASS", "good"), LONG),)),
+        doc.Passages((passage(),), (HOSTILE,), {"class": (HOSTILE, "number")}),
+        *map(doc.Text, (HOSTILE, LONG, "page")),
+    ),
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}

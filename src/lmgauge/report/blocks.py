@@ -7,11 +7,12 @@ One builder for each result makes the blocks (`report.evaluations.blocks`, ...);
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from lmgauge.evaluation.passages import Passage
     from lmgauge.numerics.intervals import Interval
     from lmgauge.tasks.alignment import Alignment
 
@@ -109,12 +110,23 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length; `bold` are the rows to set off. A table without rows is not shown."""
+    """Columns of equal length. A table without rows is not shown.
+
+    Attributes:
+        columns: as many cells each.
+        title: above it.
+        bold: the rows to set off.
+        footnotes: below it.
+        cut: the way to cut the text that the rows are slices of, labeled by the first column: rows lead to examples.
+        anchors: for each row the segment it is about, which a page may show; empty where rows are about none.
+    """
 
     columns: tuple[Column, ...]
     title: str = ""
     bold: tuple[int, ...] = ()
     footnotes: tuple[str, ...] = ()
+    cut: str = ""
+    anchors: tuple[int, ...] = ()
 
     @property
     def rows(self) -> list[tuple[Cell, ...]]:
@@ -155,13 +167,14 @@ class Lines:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart.
+    """A line of a chart, or what one model (or system) has in it.
 
     Attributes:
         name: in the legend.
-        x: numbers, or the names of classes in their order.
+        x: numbers, or the names of classes (or rows) in their order.
         y: one for each x; None where it is not known.
-        low, high: ends of the band around y; empty where there is none.
+        low, high: ends of the 95 % interval around y; empty where there is none.
+        names: of the points, where x does not name them.
     """
 
     name: str
@@ -169,18 +182,82 @@ class Series:
     y: tuple[float | None, ...]
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+ChartKind = Literal["line", "intervals", "bars", "histogram", "scatter"]
+"""How a chart is drawn.
+
+`line`: y over x, with a band; `intervals`: a row for each x (a name), y and its interval along it; `bars`: the same with a
+bar from 0; `histogram`: y things in the bin that begins at x (the last x ends the last bin, its y is None); `scatter`:
+points.
+"""
 
 
 @dataclass(frozen=True)
 class ChartData:
-    """What a page draws; its numbers are in a table beside it, so that a terminal shows nothing more."""
+    """What a page draws; its numbers are in a table beside it, so that a terminal shows nothing more.
 
+    Attributes:
+        name: a short one, for links, files and `result.chart(name)`: lower case, words joined by hyphens.
+        title: above it.
+        x_title, y_title: of what is along x and y of its series; with their units, if any.
+        kind: how it is drawn.
+        better: whether low or high values are good; empty where neither is.
+        rule: a value of y that a line is drawn at, such as that of the whole text; `rule_name` says what it is.
+        diagonal: draw the line y = x.
+        log_x, log_y: logarithmic axes.
+        cut: the way to cut the text that the x are slices of: each leads to its examples (see `Passages.cuts`).
+        note: what a reader must know of it.
+    """
+
+    name: str
     title: str
     x_title: str
     y_title: str
     y_unit: str
     series: tuple[Series, ...]
     x_unit: str = ""
+    kind: ChartKind = "line"
+    better: Literal["", "lower", "higher"] = ""
+    rule: float | None = None
+    rule_name: str = ""
+    diagonal: bool = False
+    log_x: bool = False
+    log_y: bool = False
+    cut: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A step of a ladder: its name, the verdict on it, and why."""
+
+    name: str
+    mark: Mark
+    text: str
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Checks that stand on each other, the lowest first; for pages, as a table beside it has them all."""
+
+    rungs: tuple[Rung, ...]
+
+
+@dataclass(frozen=True)
+class Passages:
+    """Segments of the text with what their events cost, for pages: colored, with a legend and filters.
+
+    Attributes:
+        items: the segments, in the order to be shown.
+        names: of the runs; one, or two whose difference is shown.
+        cuts: for each way to cut the text (`ChartData.cut`, `Table.cut`) the labels that `Spans.slices` number.
+    """
+
+    items: tuple[Passage, ...]
+    names: tuple[str, ...]
+    cuts: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -197,7 +274,7 @@ class Signature:
     text: str
 
 
-Block = Heading | Verdict | Table | ChartData | Lines | Text | Tokens | Aligned | Signature
+Block = Heading | Verdict | Table | ChartData | Ladder | Passages | Lines | Text | Tokens | Aligned | Signature
 Document = tuple[Block, ...]
 
 

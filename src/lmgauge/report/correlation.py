@@ -52,7 +52,7 @@ def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
         columns.append(doc.numbers("p", [correlation.p_value, *([None] * (len(known) - 1))], form="p"))
     yield doc.Table(tuple(columns))
     points = doc.Series("systems", correlation.x, correlation.y)
-    yield doc.ChartData(_title(correlation), correlation.x_name, correlation.y_name, "", (points,))
+    yield doc.ChartData("correlation", _title(correlation), correlation.x_name, correlation.y_name, "", (points,))
 
 
 def _verdict(correlation: Correlation) -> Iterator[doc.Verdict]:

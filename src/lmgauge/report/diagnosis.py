@@ -125,7 +125,7 @@ def _calibration(calibration: Calibration) -> Iterator[doc.Block]:
     question = "calibration: are events given p = 0.1 seen a tenth of the time?"
     yield doc.Table(columns, f"{question} ({which} contexts)")
     series = doc.Series("share that came true", tuple(means), tuple(shares))
-    yield doc.ChartData(question, "mean p", "share that came true", "", (series,))
+    yield doc.ChartData("calibration", question, "mean p", "share that came true", "", (series,))
     yield doc.Heading("how sure it is")
     yield from (doc.Text(line, indent=2) for line in _confidence_lines(calibration))
 
@@ -185,4 +185,4 @@ def _information(curve: InformationCurve) -> Iterator[doc.Block]:
     )
     yield doc.Table(tuple(columns), title, footnotes=(note,))
     series = tuple(doc.Series(name, tuple(curve.distances), tuple(values)) for name, values in curves.items())
-    yield doc.ChartData(title, "distance", "mutual information", "bits", series, x_unit="tokens")
+    yield doc.ChartData("mutual-information", title, "distance", "mutual information", "bits", series, x_unit="tokens")

@@ -67,7 +67,8 @@ def _chart(slices: Slices, names: Sequence[str]) -> doc.ChartData:
     x = tuple(row.label for row in slices.rows)
     series = [doc.Series(name, x, tuple(row.bits_per_unit[i] for row in slices.rows)) for i, name in enumerate(names)]
     bits = f"bits per {slices.unit}"
-    return doc.ChartData(f"{bits} by {slices.name}", slices.name, bits, "bits", tuple(series))
+    name = slices.name.split(" (")[0].replace(" ", "-")
+    return doc.ChartData(name, f"{bits} by {slices.name}", slices.name, bits, "bits", tuple(series), better="lower")
 
 
 def example_blocks(title: str, examples: Sequence[Example], names: Sequence[str]) -> doc.Document:

@@ -90,7 +90,7 @@ class _Renderer:
         return capture.get()
 
     def _lines(self, block: doc.Block) -> Iterator[Line]:
-        """Yield the lines of a block as they are to be printed; `ChartData` is for pages and has none."""
+        """Yield the lines of a block as they are to be printed; charts, ladders and passages are for pages and have none."""
         match block:
             case doc.Heading(text):
                 yield from self._broken(text, "bold")
@@ -111,7 +111,7 @@ class _Renderer:
             case doc.Table():
                 if block.rows:
                     yield from self._table(block)
-            case doc.ChartData():
+            case doc.ChartData() | doc.Ladder() | doc.Passages():
                 pass
             case _:
                 assert_never(block)
