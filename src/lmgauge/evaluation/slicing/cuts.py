@@ -70,6 +70,10 @@ class EventCuts:
         lengths = by.position_bands(table.segment_events - 1)
         yield "length of the segment (events)", bands, lengths[ranges.segment]
 
+    def word_counts(self, block: Segments) -> Ints | None:
+        """Return how often each word of a block occurs in the training text, int64 [words]; None without one."""
+        return None if self.training is None else np.asarray(self.training(block)[0], np.int64)
+
     def _by_context(self, context: Ints) -> Cut:
         """Return the events by the order that matched, or, where contexts are longer than orders are, by bands of them."""
         if self.longest_context > _LONGEST_NGRAM:
@@ -133,3 +137,7 @@ class SpanCuts:
         if block is not None and self.counts is not None:
             codes = by.frequency_bands(self.counts(block), by.range_words(block, ranges))
             yield "occurrences in training", by.FREQUENCY_BANDS, codes
+
+    def word_counts(self, block: Segments) -> Ints | None:
+        """Return how often each word of a block occurs in the training text, int64 [words]; None without one."""
+        return None if self.counts is None else self.counts(block)
