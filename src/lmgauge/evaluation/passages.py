@@ -193,7 +193,7 @@ class _Reading:
             values[WORST][impossible] = 0.0
         for why, leaders in self.leaders.items():
             leaders.add(values[why], block.first)
-        wanted = {index for indices in (*self.named.values(), *self.leaders.values()) for index in indices}
+        wanted = {index for indices in (*self.named.values(), *map(list, self.leaders.values())) for index in indices}
         self.passages = {index: passage for index, passage in self.passages.items() if index in wanted}
         for index in sorted(i for i in wanted if block.first <= i < block.first + len(block) and scored[i - block.first]):
             self.passages[index] = self._read(block, tables, index - block.first)

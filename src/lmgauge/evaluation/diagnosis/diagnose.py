@@ -33,6 +33,7 @@ from lmgauge.evaluation.slicing.examples import ExampleHeap
 from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event
 from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.figures import FIGURES
+from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -205,9 +206,19 @@ class _Reading:
         if "slices" in self.only:
             size = by.range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
             cuts = self.cuts.of(block, table, ranges, spans=self.spans)
-            self.slices.add(cuts, ranges.segment, [sums], size)
+            first = int(table.segments[0]) if len(table.segments) else 0
+            documents = self._documents(block, table)
+            self.slices.add(cuts, ranges.segment, [sums], size, first=first, documents=documents)
         if block is not None:
             self._add_examples(block, table, ranges)
+
+    def _documents(self, block: Segments | None, table: ScoreBatch) -> Ints | None:
+        """Return the document of each segment, as the evaluation took them; None where it took segments."""
+        interval = self.evaluation.interval
+        if interval is None or interval.unit == UNKNOWN:
+            return None
+        of_text = "document" not in table.extra or (self.corpus and self.corpus.settings.get("document") is not None)
+        return block.documents if block is not None and of_text else table.documents()
 
     def _add_examples(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
         bits = nats_to_bits(-table.logprob)
@@ -234,6 +245,7 @@ class _Reading:
         slices = self.slices.finish(unit)
         return Diagnosis(
             evaluation=self.evaluation,
+            interval=self.slices.whole_interval(),
             baselines=() if self.baselines is None else self.baselines.finish(),
             slices=tuple(slices),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
