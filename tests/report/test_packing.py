@@ -62,3 +62,9 @@ def test_what_could_steer_a_page_is_a_sign(text: str) -> None:
     shown = shown_text(passage(text, [1], [1.0]))
     assert len(shown) == len(text)
     assert shown.isprintable()
+
+
+def test_none_is_the_largest_number_of_a_column() -> None:
+    (run,) = packed(passage("ab", [1, 2], [1.0, 1.0], occurrences=np.array([-1, 254]), context=np.array([-1, 255])))
+    assert numbers(run["columns"]["occurrences"]) == [255, 254]
+    assert numbers(run["columns"]["context"]) == [65535, 255]

@@ -168,8 +168,9 @@
       if (KINDS[token.kind] && token.kind === 1) lines.push(KINDS[1]);
       if (token.events > 1) lines.push(`${token.events} tokens`);
       for (const [column, values] of token.values) {
-        const words = [...values].map((v) => (column === "entropy" ? `${shown(inBits(v, this.data.step))} bits` : v.toLocaleString("en")));
-        lines.push(`${COLUMNS[column] ?? column}: ${words.join(", ")}`);
+        const none = 2 ** (8 * values.BYTES_PER_ELEMENT) - 1;
+        const words = [...values].filter((v) => column === "entropy" || v !== none).map((v) => (column === "entropy" ? `${shown(inBits(v, this.data.step))} bits` : v.toLocaleString("en")));
+        if (words.length) lines.push(`${COLUMNS[column] ?? column}: ${words.join(", ")}`);
       }
       for (const [cut, codes] of token.codes) lines.push(`${cut}: ${this.data.cuts[cut][codes[codes.length - 1]] ?? ""}`);
       for (const top of token.tops ?? []) lines.push("most probable: " + top.map(([word, p]) => `${JSON.stringify(word)} ${Number(p.toPrecision(2))}`).join(", "));
