@@ -36,6 +36,21 @@ def visible(text: str, keep: str = "") -> str:
     return "".join(character if character in keep else _shown(character) for character in text)
 
 
+def visible_on_page(text: str, keep: str = "") -> str:
+    """Return a text as `visible` does, with the signs of Unicode whatever standard output can show.
+
+    Args:
+        text: whatever.
+        keep: characters that may stay, such as line ends.
+
+    >>> visible_on_page("a\x00\u202eb\n", keep="\n")
+    'a\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}b\n'
+    """
+    if text.isprintable():
+        return text
+    return "".join(character if character in keep else _sign(character) for character in text)
+
+
 def readable(text: str) -> str:
     """Return a text on one line, in characters that standard output can show; signs of ours become plain letters there.
 
@@ -77,9 +92,13 @@ def _can_show(text: str) -> bool:
 
 
 def _shown(character: str) -> str:
+    shown = _sign(character)
+    return shown if shown == character or _can_show(shown) else "?"
+
+
+def _sign(character: str) -> str:
     if character.isprintable():
         return character
     if character.isspace() and character not in _SHOWN:
         return " "
-    shown = _SHOWN.get(character, "\N{REPLACEMENT CHARACTER}")
-    return shown if _can_show(shown) else "?"
+    return _SHOWN.get(character, "\N{REPLACEMENT CHARACTER}")

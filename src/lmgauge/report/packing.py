@@ -1,0 +1,79 @@
+"""Passages as plain values that a page's script paints: columns of small numbers, packed."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.readable import visible_on_page
+
+BITS_STEP = 0.05
+"""Bits on a page are whole numbers of this."""
+_INFINITE = 65535
+_KEPT = "\n"
+
+
+def shown_text(passage: Passage) -> str:
+    """Return the text of a passage as a page shows it: control characters as signs, line ends kept.
+
+    Args:
+        passage: a segment, or its beginning.
+    """
+    return visible_on_page(passage.text, keep=_KEPT)
+
+
+def packed(passage: Passage) -> list[dict[str, Any]]:
+    """Return what the events of each run cost, for the page's script.
+
+    Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps from
+    one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
+    `BITS_STEP`, and 65535 is infinite; in other columns the largest number stands for none.
+
+    Args:
+        passage: a segment, or its beginning.
+    """
+    units = _units_before(passage.text)
+    return [_packed(spans, units) for spans in passage.spans]
+
+
+def _packed(spans: Spans, units: NDArray[np.int64]) -> dict[str, Any]:
+    ends = units[np.minimum(spans.ends, len(units) - 1)]
+    columns = {name: _steps(values) if name == "entropy" else values for name, values in spans.columns.items()}
+    return {
+        "ends": _string(np.diff(ends, prepend=0)),
+        "bits": _string(_steps(spans.bits)),
+        "kinds": _string(spans.kinds),
+        "columns": {name: _string(values) for name, values in columns.items()},
+        "cuts": {name: _string(codes) for name, codes in spans.slices.items()},
+    }
+
+
+def _units_before(text: str) -> NDArray[np.int64]:
+    """Return int64 [bytes + 1]: the UTF-16 units of the characters that end at or before each byte, as they are shown."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    sizes = np.array([len(c.encode("utf-8", "surrogatepass")) for c in text], np.int64)
+    shown = np.array([1 + (ord(visible_on_page(c, keep=_KEPT)) > 0xFFFF) for c in text], np.int64)
+    before = np.zeros(len(encoded) + 1, np.int64)
+    before[np.cumsum(sizes)] = shown
+    units: NDArray[np.int64] = np.cumsum(before)
+    return units
+
+
+def _steps(bits: NDArray[np.number[Any]]) -> NDArray[np.int64]:
+    finite = np.where(np.isfinite(bits), bits, 0.0)
+    steps = np.minimum(np.round(finite / BITS_STEP), _INFINITE - 1)
+    return np.where(np.isfinite(bits), steps, _INFINITE).astype(np.int64)
+
+
+def _string(values: Iterable[Any] | NDArray[np.number[Any]]) -> str:
+    numbers = np.asarray(values, np.int64)
+    highest = int(numbers.max(initial=0))
+    size = 1 if highest < 255 else 2 if highest <= _INFINITE else 4
+    none = (1 << 8 * size) - 1
+    column = np.where(numbers < 0, none, np.minimum(numbers, none)).astype(f"<u{size}")
+    return f"{size}:{base64.b64encode(column.tobytes()).decode('ascii')}"

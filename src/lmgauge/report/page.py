@@ -1,0 +1,346 @@
+"""Blocks as HTML: a page of one file that opens without a network, and fragments of it for notebooks.
+
+Nothing is computed here. Jinja2 escapes every string, control characters become signs, and the page's policy allows no other
+script or style than its own and no request to anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, assert_never
+from urllib.parse import quote
+
+from lmgauge.errors import needing
+from lmgauge.readable import visible_on_page
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import in_words
+from lmgauge.report.packing import BITS_STEP, packed, shown_text
+from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+    from markupsafe import Markup
+
+    from lmgauge.evaluation.passages import Passage
+
+_LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {"good": ("✓", "yes"), "bad": ("✗", "no"), "unknown": ("?", "uncertain")}
+_OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
+_BETTER = {"": "", "lower": "lower is better", "higher": "higher is better"}
+
+
+def render(document: Iterable[doc.Block], title: str) -> str:
+    """Return a page: one HTML file with everything in it.
+
+    Args:
+        document: blocks, in the order of reading.
+        title: of the page.
+
+    Raises:
+        MissingExtraError: Jinja2 is not installed, or what draws charts.
+    """
+    content = list(document)
+    if content and content[0] == doc.Heading(title):
+        content = content[1:]
+    style, script = _asset("page.css"), _asset("page.js")
+    return _template("page.html").render(
+        title=_clean(title),
+        body=_Renderer(content).body(),
+        contents=[(f"part-{number}", _clean(text)) for number, text in enumerate(_headings(content), 1)],
+        style=style,
+        script=script,
+        policy=policy(style, script),
+        version=__version__,
+    )
+
+
+def fragment(document: Iterable[doc.Block], *, charts: int = 1) -> str:
+    """Return blocks as HTML to be put into a page of others, such as a notebook: no script, a style for itself only.
+
+    Args:
+        document: blocks, in the order of reading; passages are left out.
+        charts: how many charts to draw, the first ones.
+
+    Raises:
+        MissingExtraError: Jinja2 is not installed, or what draws charts.
+    """
+    shown = [block for block in document if not isinstance(block, doc.Passages)]
+    drawn = [block for block in shown if isinstance(block, doc.ChartData)][:charts]
+    content = [block for block in shown if not isinstance(block, doc.ChartData) or any(block is chart for chart in drawn)]
+    return _template("fragment.html").render(body=_Renderer(content, linked=False).body(), style=_asset("page.css"))
+
+
+def policy(style: str, script: str, connect: str = "'none'") -> str:
+    """Return a content security policy for a page with one style and one script of its own.
+
+    Args:
+        style, script: their texts.
+        connect: where the script may ask for more: nowhere, or "'self'".
+    """
+    rules = {"default-src": "'none'", "style-src": _digest(style), "script-src": _digest(script), "img-src": "data:"}
+    rules |= {"connect-src": connect, "base-uri": "'none'", "form-action": "'none'"}
+    return "; ".join(f"{what} {allowed}" for what, allowed in rules.items())
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
+
+
+def _asset(name: str) -> str:
+    return (files("lmgauge.report") / "templates" / name).read_text("utf-8").strip()
+
+
+@cache
+def environment() -> Environment:
+    """Return what renders our templates: escaping is on, and what a template does not know is an error.
+
+    Raises:
+        MissingExtraError: Jinja2 is not installed.
+    """
+    with needing("jinja2", extra="report"):
+        import jinja2
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("lmgauge.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _template(name: str) -> Template:
+    return environment().get_template(name)
+
+
+def _clean(text: str) -> str:
+    return visible_on_page(text)
+
+
+def _headings(content: Sequence[doc.Block]) -> Iterator[str]:
+    return (block.text for block in content if isinstance(block, doc.Heading))
+
+
+class _Renderer:
+    """Turns blocks into HTML.
+
+    Args:
+        content: the whole document: rows and marks lead only to segments and slices that it shows.
+        linked: rows and marks lead to their examples.
+    """
+
+    def __init__(self, content: Sequence[doc.Block], *, linked: bool = True) -> None:
+        self._content, self._linked = content, linked
+        shown = [block for block in content if isinstance(block, doc.Passages)] if linked else []
+        self._segments = {passage.segment for block in shown for passage in block.items}
+        self._slices = {_clean(cut): _present(block, cut) for block in shown for cut in block.cuts}
+        self._macros: Any = _template("blocks.html").module
+        self._heading = 0
+
+    def body(self) -> Markup:
+        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of."""
+        from markupsafe import Markup
+
+        parts: list[Markup] = []
+        place = 0
+        while place < len(self._content):
+            charts = self._charts_after(place)
+            if charts:
+                table = self._block(self._content[place])
+                drawn = [self._block(chart) for chart in charts]
+                parts.append(self._macros.beside(table, drawn))
+            else:
+                parts.append(self._block(self._content[place]))
+            place += 1 + len(charts)
+        return Markup("\n").join(parts)
+
+    def _charts_after(self, place: int) -> list[doc.ChartData]:
+        """Return the charts that follow a table."""
+        charts: list[doc.ChartData] = []
+        if isinstance(self._content[place], doc.Table):
+            for block in self._content[place + 1 :]:
+                if not isinstance(block, doc.ChartData):
+                    break
+                charts.append(block)
+        return charts
+
+    def _block(self, block: doc.Block) -> Markup:
+        macros = self._macros
+        result: Markup
+        match block:
+            case doc.Heading(text):
+                self._heading += 1
+                result = macros.heading(f"part-{self._heading}", _clean(text), self._heading > 1)
+            case doc.Verdict(level, text):
+                result = macros.verdict(level, *_LEVEL_SIGNS[level], _clean(text))
+            case doc.Text(text, note, indent):
+                result = macros.paragraph(_clean(text), note, indent > 0)
+            case doc.Signature(text):
+                result = macros.signature(_clean(text))
+            case doc.Lines(pairs):
+                values = [(_clean(name), _values(value)) for name, value in pairs]
+                result = macros.lines(values)
+            case doc.Tokens():
+                result = macros.tokens_line(_tokens(block))
+            case doc.Aligned(alignment):
+                result = macros.aligned(alignment.unit, [_aligned(*pair) for pair in alignment.pairs()])
+            case doc.Table():
+                result = self._table(block)
+            case doc.ChartData():
+                result = self._chart(block)
+            case doc.Ladder(rungs):
+                steps = [
+                    (_clean(r.name), r.mark.level, _LEVEL_SIGNS[r.mark.level][0], _clean(r.mark.text), _clean(r.text))
+                    for r in rungs
+                ]
+                result = macros.ladder(steps)
+            case doc.Passages():
+                result = self._passages(block)
+            case _:
+                assert_never(block)
+        return result
+
+    def _table(self, table: doc.Table) -> Markup:
+        if not table.rows:
+            from markupsafe import Markup
+
+            return Markup("")
+        notes = [f"{column.title}: {column.note}" for column in table.columns if column.note]
+        titles = [
+            {"text": _clean(column.title) + (f", {_clean(column.unit)}" if column.unit else ""), "align": column.align}
+            for column in table.columns
+        ]
+        rows = [
+            {"cells": [_cell(cell) for cell in row], "bold": i in table.bold, "href": self._row_link(table, i)}
+            for i, row in enumerate(table.rows)
+        ]
+        footnotes = [_clean(note) for note in (*notes, *table.footnotes)]
+        return self._macros.table(_clean(table.title), titles, rows, footnotes)  # type: ignore[no-any-return]
+
+    def _row_link(self, table: doc.Table, row: int) -> str:
+        """Return where a row leads to: to the slice or segment it is of, as far as the page shows it; empty if nowhere."""
+        if table.anchors and table.anchors[row] in self._segments:
+            return f"#s{table.anchors[row]}"
+        label = table.columns[0].cells[row]
+        if table.cut and isinstance(label, str) and _clean(label) in self._slices.get(_clean(table.cut), ()):
+            return slice_link(table.cut, label)
+        return ""
+
+    def _chart(self, chart: doc.ChartData) -> Markup:
+        from markupsafe import Markup
+
+        from lmgauge.report.charts import specification
+        from lmgauge.report.drawing import svg
+
+        drawn = svg(specification(chart, links=_clean(chart.cut) in self._slices))
+        subtitle = " · ".join(filter(None, (_BETTER[chart.better], _clean(chart.note))))
+        return self._macros.chart(f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn))  # type: ignore[no-any-return]
+
+    def _passages(self, block: doc.Passages) -> Markup:
+        from markupsafe import Markup
+
+        items = [_article(passage) for passage in block.items]
+        cuts = {_clean(cut): [_clean(label) for label in labels] for cut, labels in block.cuts.items()}
+        data = {
+            "step": BITS_STEP,
+            "names": [_clean(name) for name in block.names],
+            "cuts": cuts,
+            "passages": {str(passage.segment): packed(passage) for passage in block.items},
+        }
+        shown = {cut: [label for label in labels if label in self._slices.get(cut, ())] for cut, labels in cuts.items()}
+        reasons = dict.fromkeys(_clean(reason) for passage in block.items for reason in passage.why)
+        groups = dict.fromkeys(_clean(passage.group) for passage in block.items if passage.group)
+        json_text = Markup(_script_json(data))
+        result: Markup = self._macros.passages(items, data["names"], list(reasons), list(groups), shown, json_text)
+        return result
+
+
+def _article(passage: Passage) -> dict[str, Any]:
+    per_byte = [bits / passage.size if passage.size else None for bits in passage.bits]
+    return {
+        "segment": passage.segment,
+        "where": _clean(passage.where),
+        "group": _clean(passage.group),
+        "why": [_clean(reason) for reason in passage.why],
+        "bits": [in_words(doc.Number(bits, 1)) for bits in passage.bits],
+        "per_byte": [in_words(doc.Number(bits, 3)) for bits in per_byte],
+        "text": shown_text(passage),
+        "is_cut": passage.is_cut,
+    }
+
+
+def slice_link(cut: str, label: str) -> str:
+    """Return the fragment of a page that shows examples of a slice.
+
+    Args:
+        cut: the way to cut the text.
+        label: of the slice.
+
+    >>> slice_link("class", "code symbol")
+    '#cut=class&is=code%20symbol'
+    """
+    return f"#cut={quote(_clean(cut), safe='')}&is={quote(_clean(label), safe='')}"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _present(block: doc.Passages, cut: str) -> set[str]:
+    """Return the labels of the slices that an event shown is in."""
+    labels = block.cuts[cut]
+    codes = {
+        int(code)
+        for p in block.items
+        for spans in p.spans
+        if cut in spans.slices
+        for code in set(spans.slices[cut].tolist())
+    }
+    return {_clean(labels[code]) for code in codes if code < len(labels)}
+
+
+def _script_json(data: Any) -> str:
+    """Return JSON that is text within a script element: no character in it can end the element."""
+    plain = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+    return plain.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _values(value: str | tuple[str, ...]) -> list[str]:
+    return [_clean(part) for part in ((value,) if isinstance(value, str) else value)]
+
+
+def _tokens(cell: doc.Tokens) -> dict[str, Any]:
+    if cell.meant is None:
+        return {"before": _clean("".join(cell.parts)), "meant": "", "after": ""}
+    before, after = "".join(cell.parts[: cell.meant]), "".join(cell.parts[cell.meant + 1 :])
+    return {"before": _clean(before), "meant": _clean(cell.parts[cell.meant]), "after": _clean(after)}
+
+
+def _aligned(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
+    """Return the operation in words, and the unit of the reference over that of the hypothesis."""
+    return _OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
+
+
+def _cell(cell: doc.Cell) -> dict[str, Any]:
+    """Return a cell's kind, text, and the value it is sorted by."""
+    match cell:
+        case str():
+            return {"kind": "text", "text": _clean(cell), "value": _clean(cell)}
+        case doc.Mark(text, level):
+            return {"kind": "mark", "text": _clean(text), "value": text, "level": level, "sign": _LEVEL_SIGNS[level][0]}
+        case doc.Bar(share):
+            return {
+                "kind": "bar",
+                "text": f"{100 * share:.0f} %",
+                "value": share,
+                "width": round(100 * min(1.0, max(0.0, share))),
+            }
+        case doc.Tokens():
+            return {"kind": "tokens", "text": "", "value": "".join(cell.parts), **_tokens(cell)}
+        case doc.Range(low):
+            return {"kind": "number", "text": in_words(cell), "value": low}
+    return {"kind": "number", "text": in_words(cell), "value": "" if cell.value is None else cell.value}
