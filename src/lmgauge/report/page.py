@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {"good": ("✓", "yes"), "bad": ("✗", "no"), "unknown": ("?", "uncertain")}
 _OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
-_BETTER = {"": "", "lower": "lower is better", "higher": "higher is better"}
 
 
 def render(document: Iterable[doc.Block], title: str) -> str:
@@ -237,9 +236,8 @@ class _Renderer:
         from lmgauge.report.drawing import svg
 
         spec = specification(chart, links=_clean(chart.cut) in self._slices)
-        spec.pop("title", None)  # the caption has it, as text that can be searched
+        subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
-        subtitle = " · ".join(filter(None, (_BETTER[chart.better], _clean(chart.note))))
         return self._macros.chart(f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn))  # type: ignore[no-any-return]
 
     def _passages(self, block: doc.Passages) -> Markup:
