@@ -238,7 +238,9 @@ class _Renderer:
         spec = specification(chart, links=_clean(chart.cut) in self._slices)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
-        return self._macros.chart(f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn))  # type: ignore[no-any-return]
+        return self._macros.chart(
+            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn), _clean(chart.note)
+        )  # type: ignore[no-any-return]
 
     def _passages(self, block: doc.Passages) -> Markup:
         from markupsafe import Markup
