@@ -198,9 +198,7 @@ class Index:
         """
         for reader, run in zip(self.readers, self.runs, strict=True):
             if not reader.unchanged():
-                raise InputError(
-                    f"{run.path}: was changed or removed while it was looked at: start `lmgauge explore` again"
-                )
+                raise InputError(f"{run.path}: was changed or removed while it was looked at: start `lmgauge explore` again")
 
     def of_text(self, name: str, size: int) -> NDArray[Any]:
         """Return a column of the first segments: segment, bytes, group, document, source or line."""
