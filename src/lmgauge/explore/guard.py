@@ -39,7 +39,7 @@ _HEADERS = (
 _NOTHING = b"default-src 'none'; frame-ancestors 'none'"
 
 
-class Refusal(Exception):  # noqa: N818 - no fault of ours: an answer
+class Refusal(Exception):
     """Raised when a request is not answered.
 
     Attributes:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
 from lmgauge.explore.index import NO_DOCUMENT, Index
 from lmgauge.explore.search import Pattern, Search, Searches
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
@@ -135,7 +133,7 @@ class Selections:
         self._made: OrderedDict[tuple[Chosen, Order], Selection] = OrderedDict()
         self._numbers: OrderedDict[Chosen, dict[str, Any]] = OrderedDict()
 
-    def of(self, chosen: Chosen, order: Order = Order()) -> Selection:  # noqa: B008 - frozen
+    def of(self, chosen: Chosen, order: Order = Order()) -> Selection:
         """Return the segments that are chosen, in this order.
 
         A search goes on for `SEARCH_SECONDS`; where it has not come to its end, or not all is indexed, those known so far.
