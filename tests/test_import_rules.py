@@ -23,7 +23,7 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text"),
-    *("progress", "readable", "result_list", "scoring", "signature", "threads", "version"),
+    *("progress", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
@@ -60,7 +60,9 @@ FOR_TYPES: dict[str, set[str]] = {
     "evaluation": {"lmgauge.models.protocol"},
     "scores": {"lmgauge.text"},
     "tasks": {"lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
-    "report": SOURCE_TEXT | {"lmgauge.text.overlap.results"},
+    "report": SOURCE_TEXT
+    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
+    | {"lmgauge.models.training.run"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 

@@ -33,6 +33,15 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
 
 
+def blocks_of_one(comparison: Comparison) -> doc.Document:
+    """Return the verdict and figures of one comparison, and slices and examples.
+
+    Args:
+        comparison: of two runs.
+    """
+    return (*_one(comparison, 1), *_details(comparison))
+
+
 def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
     yield doc.Heading(f"{comparison.second} compared with {comparison.first}")
     yield _verdict(comparison, models)

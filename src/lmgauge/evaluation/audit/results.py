@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS, DEFAULT_SEED
 from lmgauge.errors import CheckFailedError, InputError, UsageError
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
 PASS: Verdict = "PASS"
@@ -171,8 +176,8 @@ class Headline:
         return ", ".join([*parts, counted(self.events, "event")])
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Shown):
     """The checks of all levels, in order.
 
     Attributes:
@@ -278,11 +283,17 @@ class Audit:
             "settings": dict(self.settings),
         }
 
-    def __str__(self) -> str:
-        lines = [f"{self.model}: {'passed' if self.passed else 'FAILED'}", *filter(None, [str(self.headline)])]
-        for check in self.checks:
-            lines.append(f"{check.verdict:<11}  {check.level}, {check.name}: {check.evidence}")
-        return "\n".join(lines)
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each check: level, name, verdict, evidence.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        names = ("level", "name", "verdict", "evidence")
+        return data_frame({name: getattr(check, name) for name in names} for check in self.checks)
+
+    def _in_brief(self) -> str:
+        return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", str(self.headline)]))
 
 
 def numbers_of(record: object) -> dict[str, Any]:
