@@ -8,9 +8,10 @@ from functools import partial
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
-from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, TrainingWords
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings
 from lmgauge.evaluation.diagnosis.diagnose import diagnose as _diagnose
 from lmgauge.evaluation.diagnosis.results import Diagnosis
+from lmgauge.evaluation.slicing.cuts import TrainingWords
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress

@@ -45,6 +45,8 @@ def render(document: Iterable[doc.Block], title: str) -> str:
         MissingExtraError: Jinja2 is not installed, or what draws charts.
     """
     content = list(document)
+    if content and content[0] == doc.Heading(title):
+        content = content[1:]
     style, script = _asset("page.css"), _asset("page.js")
     return _template("page.html").render(
         title=_clean(title),
