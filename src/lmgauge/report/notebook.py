@@ -74,11 +74,9 @@ class Chart:
     def _drawn(self, kind: str) -> bytes:
         if kind == ".json":
             return f"{to_json(self.specification)}\n".encode()
-        from lmgauge.report import drawing
+        from lmgauge.report.drawing import figure
 
-        if kind == ".svg":
-            return drawing.svg(self.specification).encode()
-        return drawing.pdf(self.specification) if kind == ".pdf" else drawing.png(self.specification)
+        return figure(self.specification, kind.removeprefix("."))  # type: ignore[arg-type]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Return the chart for a notebook, which shows the form that it prefers: Vega-Lite, a drawing, or its name."""

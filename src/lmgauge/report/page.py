@@ -238,9 +238,11 @@ class _Renderer:
         spec = specification(chart, links=_clean(chart.cut) in self._slices)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
-        return self._macros.chart(
-            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn), _clean(chart.note)
-        )  # type: ignore[no-any-return]
+        drawing = Markup(drawn)
+        result: Markup = self._macros.chart(
+            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
+        )
+        return result
 
     def _passages(self, block: doc.Passages) -> Markup:
         from markupsafe import Markup
