@@ -29,7 +29,7 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
         details: also slices and examples.
     """
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
-    shown = [block for item in comparisons for block in _details(item)] if details else []
+    shown = [block for item in comparisons for block in details_of(item)] if details else []
     return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
 
 
@@ -39,7 +39,7 @@ def blocks_of_one(comparison: Comparison) -> doc.Document:
     Args:
         comparison: of two runs.
     """
-    return (*_one(comparison, 1), *_details(comparison))
+    return (*_one(comparison, 1), *details_of(comparison))
 
 
 def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
@@ -162,7 +162,12 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
         )
 
 
-def _details(comparison: Comparison) -> doc.Document:
+def details_of(comparison: Comparison) -> doc.Document:
+    """Return where the difference comes from: slices of the text, then the tokens and segments that differ most.
+
+    Args:
+        comparison: of two runs.
+    """
     names = (comparison.first, comparison.second)
     examples = (
         ("Tokens where {} loses most", comparison.tokens_lost),

@@ -51,7 +51,7 @@ def verdict(diagnosed: Diagnosis) -> doc.Verdict:
     Args:
         diagnosed: of the run.
     """
-    return doc.Verdict("bad" if diagnosed.evaluation.zero_probability_events else "good", " ".join(_sentences(diagnosed)))
+    return doc.Verdict("bad" if diagnosed.evaluation.zero_probability_events else "fact", " ".join(_sentences(diagnosed)))
 
 
 def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
@@ -125,9 +125,8 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     matrix = group_matrix(overview.runs, overview.diagnoses, compared)
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix)))
-    pair = replace(compared, items=compared.items[:1], runs=compared.runs[:2])
-    details = comparison.blocks(pair)[len(comparison.blocks(pair, details=False)) :]
-    yield from _section(f"Where {pair[0].second} and {pair[0].first} differ", details)
+    pair = compared[0]
+    yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.details_of(pair))
     yield from _section("How segments differ", tuple(_histogram(overview)))
     yield from _text(overview)
     yield from _section("What is not shown", doc.notes(overview.passages.notes))

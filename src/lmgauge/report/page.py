@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
     from lmgauge.evaluation.passages import Passage
 
-_LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {"good": ("✓", "yes"), "bad": ("✗", "no"), "unknown": ("?", "uncertain")}
+_LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {
+    "good": ("✓", "yes"),
+    "bad": ("✗", "no"),
+    "unknown": ("?", "uncertain"),
+    "fact": ("", ""),
+}
 _OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
 
 
@@ -175,7 +180,8 @@ class _Renderer:
                 self._heading += 1
                 result = macros.heading(f"part-{self._heading}", _clean(text), self._heading > 1)
             case doc.Verdict(level, text):
-                result = macros.verdict(level, *_LEVEL_SIGNS[level], _clean(text))
+                lead, _, rest = _clean(text).partition(". ")
+                result = macros.verdict(level, *_LEVEL_SIGNS[level], f"{lead}." if rest else lead, rest)
             case doc.Text(text, note, indent):
                 result = macros.paragraph(_clean(text), note, indent > 0)
             case doc.Signature(text):
