@@ -30,7 +30,7 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     """
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
-    return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
+    return (*verdicts, agreements_of(comparisons), *shown)
 
 
 def blocks_of_one(comparison: Comparison) -> doc.Document:
@@ -43,14 +43,37 @@ def blocks_of_one(comparison: Comparison) -> doc.Document:
 
 
 def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
-    yield doc.Heading(f"{comparison.second} compared with {comparison.first}")
-    yield _verdict(comparison, models)
+    yield doc.Heading(title(comparison))
+    yield verdict(comparison, models)
+    yield from figures_of(comparison)
+
+
+def title(comparison: Comparison) -> str:
+    """Return which run is compared with which."""
+    return f"{comparison.second} compared with {comparison.first}"
+
+
+def figures_of(comparison: Comparison) -> Iterator[doc.Block]:
+    """Yield which figures may be compared, the figures with their differences, and what these are worth.
+
+    Args:
+        comparison: of two runs.
+    """
     yield from map(doc.Text, _comparable(comparison))
     if comparison.differences:
         yield _figures(comparison)
     independence = [f"95 % intervals and p-values: {comparison.independence}."] if comparison.independence else []
     about = [] if comparison.p_value_holm is None else [_ABOUT]
     yield from doc.notes([*independence, *about, *comparison.notes])
+
+
+def agreements_of(comparisons: Comparisons) -> doc.Table:
+    """Return what has to agree between all runs, and whether it does.
+
+    Args:
+        comparisons: at least one run beside the first.
+    """
+    return _agreements(comparisons.runs, comparisons.agreements)
 
 
 def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:
@@ -121,8 +144,13 @@ def change_cells(difference: float, interval: Interval | None, *, perplexity: bo
     return doc.Number(difference, digits, form), doc.between(interval, digits, form)
 
 
-def _verdict(comparison: Comparison, models: int) -> doc.Verdict:
-    """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real."""
+def verdict(comparison: Comparison, models: int) -> doc.Verdict:
+    """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real.
+
+    Args:
+        comparison: of two runs.
+        models: how many are compared with the first, for which p-values are adjusted.
+    """
     if not comparison.differences:
         return doc.Verdict("bad", "Not comparable: nothing of the two can be compared.")
     lead = comparison.differences[0]
