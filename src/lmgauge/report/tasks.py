@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, percent
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, SIGNIFICANT
 from lmgauge.tasks.metrics.error_rates import ErrorRates
-from lmgauge.tasks.metrics.labels import F1Score, LabelScores
+from lmgauge.tasks.metrics.labels import Average, F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
 
 # Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.
@@ -72,7 +72,7 @@ def label_blocks(scores: LabelScores) -> doc.Document:
     Args:
         scores: precision, recall and F1 of each label and over all.
     """
-    names = ("macro", "micro", "weighted")
+    names = get_args(Average)
     columns = [doc.labels("average", names)]
     for i, title in enumerate(("precision", "recall", "F1")):
         columns.append(doc.numbers(title, [getattr(scores, name)[i] for name in names], 2, "percent"))
