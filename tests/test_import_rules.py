@@ -213,9 +213,9 @@ def test_libraries_are_declared() -> None:
 
     core = names(project["dependencies"])
     optional = set[str]().union(*(names(lines) for lines in project["optional-dependencies"].values()))
-    known_as = {"llama_cpp": "llama-cpp-python", "sklearn": "scikit-learn"}
+    known_as = {"llama_cpp": "llama-cpp-python", "sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
     imported = {known_as.get(name, name) for name in (f.target.split(".")[0] for f in LIBRARY)}
-    assert imported - core - {"llama-cpp-python", "scikit-learn"} <= EXTRAS
+    assert imported - core - set(known_as.values()) <= EXTRAS
     assert imported - core <= optional - core
 
 

@@ -68,6 +68,8 @@ ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")
+MOST_PASSAGES = 60
+"""Of each kind, on a page; so the slices of their events are numbered by a byte, see `evaluation.passages`."""
 AUDIT_LEVELS = ("coverage", "normalization", "causality", "contamination", "compression")
 
 # -- scores of tasks ----------------------------------------------------------------------------------------------------

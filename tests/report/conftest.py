@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.browser import browser as browser
+from tests.browser import opens as opens
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
@@ -118,14 +120,14 @@ def split_text() -> SplitText:
     return SplitText(parts, (0.75, 0.25), 1, "ab" * 32)
 
 
-def passage() -> Passage:
-    """A segment of three events, its words hostile."""
-    text = f"{HOSTILE} 1"
-    first = len(HOSTILE.encode())
+def passage(words: str = HOSTILE) -> Passage:
+    """A segment of three events: hostile words, a number, and the line end."""
+    text = f"{words} 1"
+    first = len(words.encode())
     ends = np.array([first, first + 2, first + 2], np.int64)
     kinds, codes = np.array([1, 0, 2], np.uint8), np.array([0, 1, 1], np.uint8)
-    spans = Spans(ends, np.array([9.5, np.inf, 0.25]), kinds, {"rank": np.array([7, 90, 1])}, {"class": codes})
-    return Passage(3, HOSTILE, LONG, ("worst",), text, (np.inf,), (3,), first + 3, (spans,))
+    spans = Spans(ends, np.array([9.5, np.inf, 0.25]), kinds, {"rank": np.array([7, 90, 1])}, {"class": codes, words: codes})
+    return Passage(3, words, words, ("worst",), text, (np.inf,), (3,), first + 3, (spans,))
 
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {

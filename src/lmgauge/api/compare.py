@@ -11,10 +11,10 @@ from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.compare import compare as _compare
 from lmgauge.evaluation.comparison.judge import ComparisonSettings
-from lmgauge.evaluation.comparison.pair_sums import WordCounts
 from lmgauge.evaluation.comparison.recipes import RecipeComparisons
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
+from lmgauge.evaluation.slicing.cuts import WordCounts
 from lmgauge.numerics.resampling import DEFAULT_TRIALS
 from lmgauge.text.documents import Corpus
 from lmgauge.text.training_coverage import find_training_coverage

@@ -27,6 +27,7 @@ SECTIONS = {
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
         "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
+        "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
     },
@@ -71,6 +72,7 @@ GUESSES = {
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
     "diagnose": ("analyze", "errors", "report"),
+    "explore": ("browse", "serve", "server", "ui", "view", "viewer", "watch"),
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "compare": ("bootstrap", "diff", "paired", "significance"),

@@ -1,16 +1,34 @@
-"""Segments of the text with what each of their events cost: what a page colors."""
+"""Segments of the text with what each of their events cost: what a page colors. Chosen and read in one pass."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from lmgauge.choices import DEFAULT_SEED, MOST_PASSAGES
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.evaluation.segment_scores import ScoreHistogram, SegmentScores
+from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts
+from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, shared_ranges
+from lmgauge.evaluation.slicing.slices import range_words
+from lmgauge.evaluation.slicing.sums import Cut
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
+
+WORST, IMPROVED, LOST, SAMPLE = "worst", "most improved", "most lost", "sample"
+_EVENTS, _BYTES = 1200, 12_000
+"""Most of a passage; the page stays small whatever its segments are."""
+_EVENTS_IN_ALL = {1: 24_000, 2: 12_000}
+"""Most of all passages, by the number of runs."""
+_BYTES_IN_ALL = 240_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +48,7 @@ class Spans:
     bits: Floats
     kinds: NDArray[np.uint8]
     columns: Mapping[str, NDArray[np.number[Any]]]
-    slices: Mapping[str, NDArray[np.uint8]]
+    slices: Mapping[str, NDArray[np.unsignedinteger[Any]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,3 +78,322 @@ class Passage:
     size: int
     spans: tuple[Spans, ...]
     is_cut: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassageSettings:
+    """Which segments to take.
+
+    Attributes:
+        segments: how many of each kind: the worst, a sample, and of two runs those that changed most, either way.
+        seed: of the sample.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    segments: int = 20
+    seed: int = DEFAULT_SEED
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.segments <= MOST_PASSAGES:
+            raise UsageError(f"segments must be a whole number from 0 to {MOST_PASSAGES}; got {self.segments}")
+        if self.seed < 0:
+            raise UsageError(f"seed must be 0 or more; got {self.seed}")
+
+
+@dataclass(frozen=True)
+class ChosenPassages:
+    """Passages of a text, and how the scores of all its segments are distributed.
+
+    Attributes:
+        items: the passages, in the order to be shown: kind by kind, each once.
+        cuts: for each way to cut the text the labels that `Spans.slices` number; only those that occur.
+        scores: of all segments; None where nothing was read.
+        notes: what is not there, and why.
+    """
+
+    items: tuple[Passage, ...] = ()
+    cuts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    scores: ScoreHistogram | None = None
+    notes: tuple[str, ...] = ()
+
+
+def choose_passages(
+    runs: Sequence[Run],
+    corpus: Corpus | None,
+    settings: PassageSettings | None = None,
+    *,
+    cuts: EventCuts | SpanCuts,
+    averages: Sequence[float],
+    named: Mapping[str, Sequence[int]] | None = None,
+) -> ChosenPassages:
+    """Read the segments that tell most of one run, or of two side by side, in one pass over tables and text.
+
+    Args:
+        runs: one, or two of the same text.
+        corpus: the text they scored, read in the same way; without it there are only the scores of segments.
+        settings: how many segments, and the seed of the sample.
+        cuts: how the text is cut: `EventCuts` of one run, `SpanCuts` of two.
+        averages: of each run, bits per byte: segments are the worse, the more bits they cost beyond that.
+        named: indices of segments by why they are chosen, the first of each first; without the worst ones those are found
+            here.
+
+    Raises:
+        InputError: a table breaks its rules, or is not about this text.
+
+    Example:
+        >>> PassageSettings(segments=3).segments
+        3
+    """
+    reading = _Reading(runs, corpus, settings or PassageSettings(), cuts, averages, named or {})
+    for block, tables in lockstep([run.batches() for run in runs], corpus, [run.name for run in runs]):
+        reading.add(block, tables)
+    return reading.finish()
+
+
+class _Reading:
+    """What is collected while tables and text go by."""
+
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        corpus: Corpus | None,
+        settings: PassageSettings,
+        cuts: EventCuts | SpanCuts,
+        averages: Sequence[float],
+        named: Mapping[str, Sequence[int]],
+    ) -> None:
+        self.runs, self.corpus, self.cuts, self.averages = runs, corpus, cuts, averages
+        self.named = {why: list(indices)[: settings.segments] for why, indices in named.items()}
+        self.leaders = {SAMPLE: _Leaders(settings.segments)}
+        if WORST not in named:
+            self.leaders = {WORST: _Leaders(settings.segments)} | self.leaders
+        self.random = np.random.default_rng(settings.seed)
+        self.scores = SegmentScores(len(runs))
+        self.spans = True
+        self.passages: dict[int, Passage] = {}
+        self.labels: dict[str, dict[int, str]] = {}
+
+    def add(self, block: Segments | None, tables: Sequence[ScoreBatch]) -> None:
+        """Add a block of the text, None without one, and the rows that each table has of its segments."""
+        bits, zeros = zip(*(_bits_of_segments(table) for table in tables), strict=True)
+        impossible = np.sum(zeros, axis=0) > 0
+        scored = np.any([table.segment_events > 0 for table in tables], axis=0)
+        sizes = [table.segment_events for table in tables] if block is None else [_sizes(block)] * len(tables)
+        self.scores.add(bits, zeros, sizes)
+        self.spans &= all(len(table.ends) == len(table) for table in tables)
+        if block is None or not self.spans:
+            return
+        excess = np.sum([own - mean * _sizes(block) for own, mean in zip(bits, self.averages, strict=True)], axis=0)
+        some = scored & (block.ends > block.starts)
+        values = {SAMPLE: np.where(some, 1.0 - self.random.random(len(block)), 0.0)}
+        values[WORST] = np.where(scored, excess, 0.0)
+        if len(tables) > 1:
+            values[WORST][impossible] = 0.0
+        for why, leaders in self.leaders.items():
+            leaders.add(values[why], block.first)
+        wanted = {index for indices in (*self.named.values(), *map(list, self.leaders.values())) for index in indices}
+        self.passages = {index: passage for index, passage in self.passages.items() if index in wanted}
+        for index in sorted(i for i in wanted if block.first <= i < block.first + len(block) and scored[i - block.first]):
+            self.passages[index] = self._read(block, tables, index - block.first)
+
+    def _read(self, block: Segments, tables: Sequence[ScoreBatch], i: int) -> Passage:
+        """Return a segment of a block, or its beginning where it is long."""
+        own = _one_segment(block, i)
+        rows = [table.of_segments(i, i + 1) for table in tables]
+        bits = [nats_to_bits(-table.logprob) for table in rows]
+        groups = self.corpus.group_names if self.corpus is not None else []
+        passage = Passage(
+            segment=own.first,
+            where=own.ids[0] if own.ids is not None else f"{PurePath(own.source).name or own.source}:{own.line(0)}",
+            group=groups[int(own.groups[0])] if own.groups is not None else "",
+            why=(),
+            text=own.text(0).decode("utf-8", "replace"),
+            bits=tuple(float(column.sum()) for column in bits),
+            events=tuple(len(table) for table in rows),
+            size=own.byte_count(),
+            spans=tuple(self._spans(own, rows, bits)),
+        )
+        return _shortened(passage, _EVENTS, _BYTES)
+
+    def _spans(self, own: Segments, rows: Sequence[ScoreBatch], bits: Sequence[Floats]) -> Iterator[Spans]:
+        """Yield the events of each run in a segment."""
+        if isinstance(self.cuts, EventCuts):
+            ranges = [ranges_by_event([table]) for table in rows]
+            ways = [list(self.cuts.of(own, rows[0], ranges[0], spans=True))]
+            of_event = [np.arange(len(rows[0]))]
+        else:
+            shared = shared_ranges(rows)
+            ways = [list(self.cuts.of(own, shared))] * len(rows)
+            of_event = [np.repeat(np.arange(len(shared)), events) for events in shared.events]
+        for table, own_bits, own_ways, codes in zip(rows, bits, ways, of_event, strict=True):
+            slices = {way[0]: self._numbered(way)[codes].astype(np.uint32) for way in own_ways}
+            yield Spans(table.ends, own_bits, table.kind, self._columns(own, table), slices)
+
+    def _numbered(self, way: Cut) -> Ints:
+        """Return the slice of each range, and keep the names of these slices."""
+        name, labels, codes = way
+        self.labels.setdefault(name, {}).update((code, labels[code]) for code in np.unique(codes).tolist())
+        return codes
+
+    def _columns(self, own: Segments, table: ScoreBatch) -> dict[str, NDArray[np.number[Any]]]:
+        """Return what the run has of each event besides its bits."""
+        columns: dict[str, NDArray[np.number[Any]]] = {
+            name: table.extra[name] for name in ("rank", "context") if name in table.extra
+        }
+        if "entropy" in table.extra:
+            columns["entropy"] = nats_to_bits(np.asarray(table.extra["entropy"], np.float64))
+        counts = self.cuts.word_counts(own)
+        if counts is not None:
+            spans = shared_ranges([table])
+            words = range_words(own, spans)
+            of_span = np.full(len(spans), -1, np.int64)
+            of_span[words >= 0] = counts[words[words >= 0]]
+            columns["occurrences"] = np.repeat(of_span, spans.events[0])
+        return columns
+
+    def finish(self) -> ChosenPassages:
+        """Return the passages, each once, and the scores of all segments."""
+        chosen: dict[int, list[str]] = {}
+        by_kind = {why: [*self.leaders.get(why, self.named.get(why, []))] for why in _KINDS}
+        for why, indices in by_kind.items():
+            for index in indices:
+                if index in self.passages:
+                    chosen.setdefault(index, []).append(why)
+        items = _within(
+            [replace(self.passages[index], why=tuple(why)) for index, why in chosen.items()], _EVENTS_IN_ALL[len(self.runs)]
+        )
+        cuts = {name: {code: labels[code] for code in _codes(items, name)} for name, labels in self.labels.items()}
+        return ChosenPassages(
+            items=tuple(_renumbered(passage, cuts) for passage in items),
+            cuts={name: tuple(labels.values()) for name, labels in cuts.items()},
+            scores=self.scores.finish("byte" if self.corpus is not None else "event"),
+            notes=tuple(self._notes(items)),
+        )
+
+    def _notes(self, items: Sequence[Passage]) -> Iterator[str]:
+        if self.corpus is None:
+            yield "the text is not at hand, so none of it is shown: name it with --text"
+        elif not self.spans:
+            yield "the table has no byte spans, so the text cannot be colored"
+        elif any(passage.is_cut for passage in items):
+            yield "long segments are cut, so that the page stays small; all counts are of whole segments"
+
+
+_KINDS = (WORST, IMPROVED, LOST, SAMPLE)
+
+
+class _Leaders:
+    """The indices of the segments with the largest values above 0, the largest first; of equal ones the earlier stays."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values = np.zeros(0)
+        self._indices = np.zeros(0, np.int64)
+
+    def add(self, values: Floats, first: int) -> None:
+        """Add the segments of a block, of which this is the first."""
+        positive = np.flatnonzero(values > 0.0)
+        values = np.concatenate((self._values, values[positive]))
+        order = np.argsort(-values, kind="stable")[: self._most]
+        self._values, self._indices = values[order], np.concatenate((self._indices, positive + first))[order]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._indices.tolist())
+
+
+def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:
+    """Return the bits of the possible events of each segment, and how many of its events are impossible."""
+    count = len(table.segments)
+    owner = np.repeat(np.arange(count), table.segment_events)
+    zero = np.isinf(table.logprob)
+    bits = np.where(zero, 0.0, nats_to_bits(-table.logprob))
+    sums: Floats = np.bincount(owner, bits, count).astype(np.float64)
+    return sums, np.bincount(owner, zero, count).astype(np.int64)
+
+
+def _sizes(block: Segments) -> Ints:
+    return block.ends - block.starts + block.terminator
+
+
+def _one_segment(block: Segments, i: int) -> Segments:
+    """Return a segment of a block as a block of its own."""
+    begin, end = int(block.starts[i]), int(block.ends[i])
+    return Segments(
+        data=block.data[begin : end + block.terminator],
+        starts=np.zeros(1, np.int64),
+        ends=np.array([end - begin]),
+        source=block.source,
+        first_line=block.line(i),
+        groups=None if block.groups is None else block.groups[i : i + 1],
+        ids=None if block.ids is None else block.ids[i : i + 1],
+        terminator=block.terminator,
+        first=block.first + i,
+    )
+
+
+def _shortened(passage: Passage, most_events: int, most_bytes: int) -> Passage:
+    """Return a passage, or its beginning: at most so many events of each run, and bytes of text."""
+    text = passage.text.encode()
+    fits = all(len(spans.ends) <= most_events for spans in passage.spans)
+    if fits and len(text) <= most_bytes:
+        return passage
+    end = min([most_bytes, len(text), *(int(s.ends[most_events - 1]) for s in passage.spans if len(s.ends) > most_events)])
+    shared = passage.spans[0].ends
+    for spans in passage.spans[1:]:
+        shared = np.intersect1d(shared, spans.ends)
+    shared = shared[(shared > 0) & (shared <= end)]
+    end = int(shared.max()) if len(shared) else end
+    shown = text[:end].decode("utf-8", "ignore")
+    end = len(shown.encode())
+    first = tuple(_first_events(spans, end, most_events) for spans in passage.spans)
+    return replace(passage, text=shown, spans=first, is_cut=True)
+
+
+def _first_events(spans: Spans, end: int, most: int) -> Spans:
+    """Return the events of the text before a byte, and the one that goes on behind it if there is no other."""
+    count = min(most, max(1, int(np.searchsorted(spans.ends, end, side="right"))))
+    columns = {name: column[:count] for name, column in spans.columns.items()}
+    slices = {name: codes[:count] for name, codes in spans.slices.items()}
+    return Spans(np.minimum(spans.ends[:count], end), spans.bits[:count], spans.kinds[:count], columns, slices)
+
+
+def _within(passages: Sequence[Passage], events: int) -> list[Passage]:
+    """Return passages that have no more events and bytes in all than a page holds: the longest ones are cut further."""
+    most_events = _fair_share([max(len(spans.ends) for spans in passage.spans) for passage in passages], events)
+    most_bytes = _fair_share([len(passage.text.encode()) for passage in passages], _BYTES_IN_ALL)
+    return [_shortened(passage, most_events, most_bytes) for passage in passages]
+
+
+def _fair_share(sizes: Sequence[int], whole: int) -> int:
+    """Return what none may exceed, so that all of these together are no more than the whole.
+
+    >>> _fair_share([1, 10, 100], 31)
+    20
+    """
+    left, rest = len(sizes), whole
+    for size in sorted(sizes):
+        if size * left > rest:
+            return max(1, rest // left)
+        left, rest = left - 1, rest - size
+    return max([1, *sizes])
+
+
+def _codes(passages: Sequence[Passage], cut: str) -> list[int]:
+    """Return the numbers of the slices that the events of passages are in, rising."""
+    codes = [spans.slices[cut] for passage in passages for spans in passage.spans if cut in spans.slices]
+    return np.unique(np.concatenate(codes)).tolist() if codes else []
+
+
+def _renumbered(passage: Passage, cuts: Mapping[str, Mapping[int, str]]) -> Passage:
+    """Return a passage whose slices are numbered as their names stand in the list of those that occur."""
+    places = {name: {code: place for place, code in enumerate(labels)} for name, labels in cuts.items()}
+
+    def renumbered(spans: Spans) -> Spans:
+        slices = {
+            name: np.array([places[name][code] for code in codes.tolist()], np.uint8) for name, codes in spans.slices.items()
+        }
+        return replace(spans, slices=slices)
+
+    return replace(passage, spans=tuple(map(renumbered, passage.spans)))

@@ -82,14 +82,16 @@ def write_evaluation(folder: Path, results: Sequence[Evaluation], settings: Mapp
     (folder / EVALUATION_FILE).write_bytes((to_json(content) + "\n").encode("utf-8", "backslashreplace"))
 
 
-def read_evaluation(folder: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
+def read_evaluation(folder: Path, *, hash_scores: bool = True) -> tuple[dict[str, Any], dict[str, Any], str, str]:
     """Read `evaluation.json` and see whether either file was changed after it was written.
 
     Args:
         folder: a run folder.
+        hash_scores: read all of the table for that; otherwise only whether the numbers were changed is known.
 
     Returns:
-        The numbers of the whole, the settings, and which file was changed (empty if none was).
+        The numbers of the whole, the settings, which file was changed (empty if none was), and the digest that the table
+        must have.
 
     Raises:
         InputError: a file is missing, or is not what lmgauge writes.
@@ -110,9 +112,9 @@ def read_evaluation(folder: Path) -> tuple[dict[str, Any], dict[str, Any], str]:
     broken = ""
     if sealed[0] != content_fingerprint(content):
         broken = f"{file}: was changed after it was written: its fingerprint is not that of its content"
-    elif sealed[1] != file_sha256(scores):
+    elif hash_scores and sealed[1] != file_sha256(scores):
         broken = f"{scores}: is not the table that {EVALUATION_FILE} was made from: it was changed"
-    return evaluation, settings, broken
+    return evaluation, settings, broken, sealed[1]
 
 
 def content_fingerprint(content: Mapping[str, Any]) -> str:

@@ -32,6 +32,7 @@ class Run:
         evaluation: the numbers that evaluation.json claims; None for a bare table.
         settings: how the text was read and scored; empty for a bare table.
         broken_seal: which file was changed after it was written; empty if none was.
+        scores_sha256: the digest that the table must have; empty for a bare table.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Run:
     evaluation: Mapping[str, Any] | None
     settings: Mapping[str, Any]
     broken_seal: str = ""
+    scores_sha256: str = ""
 
     def batches(self) -> Iterator[ScoreBatch]:
         """Return the rows of the table.
@@ -96,12 +98,13 @@ class Run:
         return []
 
 
-def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
+def open_run(path: str | Path, *, check_seal: bool = True, hash_scores: bool = True) -> Run:
     """Open a run folder, or a score table (Parquet or JSON lines).
 
     Args:
         path: of either.
         check_seal: refuse a folder whose files were changed by as much as a byte; otherwise `broken_seal` says so.
+        hash_scores: read all of the table for that; otherwise `scores_sha256` says what its digest must be.
 
     Raises:
         InputError: nothing is there, a file is missing, or was changed after it was written.
@@ -109,9 +112,9 @@ def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
     path = Path(path)
     evaluation: dict[str, Any] | None = None
     settings: dict[str, Any] = {}
-    scores, broken = path, ""
+    scores, broken, digest = path, "", ""
     if path.is_dir():
-        evaluation, settings, broken = read_evaluation(path)
+        evaluation, settings, broken, digest = read_evaluation(path, hash_scores=hash_scores)
         scores = path / SCORES_FILE
     elif not path.exists():
         raise InputError(f"{path}: no such run; make one with `lmgauge eval -m MODEL TEXT -o {path}`")
@@ -120,7 +123,7 @@ def open_run(path: str | Path, *, check_seal: bool = True) -> Run:
     metadata = read_metadata(path) if evaluation is None else evaluation
     origin = Origin.of_metadata(metadata, path.name)
     sha256 = str(metadata.get("fingerprints", {}).get("text", ""))
-    return Run(origin.model, path, scores, origin, sha256, evaluation, settings, broken)
+    return Run(origin.model, path, scores, origin, sha256, evaluation, settings, broken, digest)
 
 
 def with_distinct_names(runs: Sequence[Run]) -> list[Run]:

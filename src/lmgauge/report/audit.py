@@ -34,6 +34,28 @@ def blocks(audit: Audit) -> doc.Document:
     )
 
 
+def ladder(audit: Audit) -> doc.Ladder:
+    """Return the levels as steps that stand on each other, each with its verdict and why.
+
+    Args:
+        audit: of a run or a model.
+    """
+    steps = []
+    for level in LEVELS:
+        verdict = audit.verdict(level)
+        checks = [check for check in audit.checks if check.level == level]
+        reasons = [check.evidence for check in checks if check.verdict == verdict and check.evidence]
+        text = reasons[0] if verdict != PASS or len(checks) == 1 else _passed(audit, level)
+        steps.append(doc.Rung(level, doc.Mark(verdict, _LEVELS[verdict]), text))
+    return doc.Ladder(tuple(steps))
+
+
+def _passed(audit: Audit, level: str) -> str:
+    names = [check.name for check in audit.checks if check.level == level and check.verdict == PASS]
+    left = _unchecked(audit, level).removeprefix(level).strip()
+    return f"{_listed(names)} checked" + (f"; not checked: {left[1:-1]}" if left else "")
+
+
 def conclusion(audit: Audit) -> str:
     """Return one sentence: what failed, or how much of the text was verified by compression, and what was not checked."""
     if not audit.passed:

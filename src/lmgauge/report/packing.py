@@ -32,7 +32,7 @@ def packed(passage: Passage) -> list[dict[str, Any]]:
 
     Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps from
     one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
-    `BITS_STEP`, and 65535 is infinite.
+    `BITS_STEP`, and 65535 is infinite; in other columns the largest number stands for none.
 
     Args:
         passage: a segment, or its beginning.
@@ -71,8 +71,9 @@ def _steps(bits: NDArray[np.number[Any]]) -> NDArray[np.int64]:
 
 
 def _string(values: Iterable[Any] | NDArray[np.number[Any]]) -> str:
-    numbers = np.maximum(np.asarray(values), 0).astype(np.uint64)
+    numbers = np.asarray(values, np.int64)
     highest = int(numbers.max(initial=0))
-    size = 1 if highest < 1 << 8 else 2 if highest < 1 << 16 else 4
-    kept = np.minimum(numbers, (1 << 32) - 1).astype(f"<u{size}")
-    return f"{size}:{base64.b64encode(kept.tobytes()).decode('ascii')}"
+    size = 1 if highest < 255 else 2 if highest <= _INFINITE else 4
+    none = (1 << 8 * size) - 1
+    column = np.where(numbers < 0, none, np.minimum(numbers, none)).astype(f"<u{size}")
+    return f"{size}:{base64.b64encode(column.tobytes()).decode('ascii')}"

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {"good": ("✓", "yes"), "bad": ("✗", "no"), "unknown": ("?", "uncertain")}
 _OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
-_BETTER = {"": "", "lower": "lower is better", "higher": "higher is better"}
 
 
 def render(document: Iterable[doc.Block], title: str) -> str:
@@ -45,6 +44,8 @@ def render(document: Iterable[doc.Block], title: str) -> str:
         MissingExtraError: Jinja2 is not installed, or what draws charts.
     """
     content = list(document)
+    if content and content[0] == doc.Heading(title):
+        content = content[1:]
     style, script = _asset("page.css"), _asset("page.js")
     return _template("page.html").render(
         title=_clean(title),
@@ -234,9 +235,12 @@ class _Renderer:
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
-        drawn = svg(specification(chart, links=_clean(chart.cut) in self._slices))
-        subtitle = " · ".join(filter(None, (_BETTER[chart.better], _clean(chart.note))))
-        return self._macros.chart(f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn))  # type: ignore[no-any-return]
+        spec = specification(chart, links=_clean(chart.cut) in self._slices)
+        subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
+        drawn = svg(spec)
+        return self._macros.chart(
+            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn), _clean(chart.note)
+        )  # type: ignore[no-any-return]
 
     def _passages(self, block: doc.Passages) -> Markup:
         from markupsafe import Markup

@@ -17,6 +17,7 @@ In memory a table is a sequence of `ScoreBatch`es of NumPy arrays; on disk and t
 May import `errors`, `files`, `numerics` and, to count the source text, `text.documents` and `text.segments`.
 """
 
+from lmgauge.scores.files import RowReader as RowReader
 from lmgauge.scores.files import ScoreWriter as ScoreWriter
 from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 METADATA_KEY = b"lmgauge"
 _JSON_ROWS = 1 << 16
+_ROWS_AT_A_TIME = 1 << 16
 
 
 class ScoreWriter:
@@ -108,6 +109,83 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
         last = int(batch.segments[-1]) if len(batch.segments) else last
         reach = int(batch.ends[-1]) if len(batch.ends) else reach
         yield batch
+
+
+class RowReader:
+    """Reads any rows of a Parquet score table; only the row groups that they are in are touched.
+
+    The file stays open, so that what is read is of one file even if another takes its place; `unchanged` tells.
+
+    Args:
+        path: of the table.
+
+    Attributes:
+        rows: how many there are.
+
+    Raises:
+        InputError: the file cannot be read as Parquet.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.path = Path(path)
+        try:
+            self._file = pq.ParquetFile(self.path)
+            self._state = self._look()
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: cannot be read as a score table (Parquet): {reason}") from error
+        metadata = self._file.metadata
+        sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        self._bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        self.rows = int(self._bounds[-1])
+
+    def _look(self) -> tuple[int, int, int]:
+        state = self.path.stat()
+        return state.st_ino, state.st_size, state.st_mtime_ns
+
+    def unchanged(self) -> bool:
+        """Return True if the file is still there and is the one that was opened."""
+        try:
+            return self._look() == self._state
+        except OSError:
+            return False
+
+    def read(self, begin: int, end: int, columns: Sequence[str] | None = None) -> ScoreBatch:
+        """Return consecutive rows, the first of which begins a segment.
+
+        Args:
+            begin: the first row.
+            end: the row behind the last.
+            columns: names of those to read, `segment` and `logprob` among them; all if None.
+
+        Raises:
+            InputError: a row breaks the rules of the table, or the file cannot be read.
+        """
+        import pyarrow as pa
+
+        first = max(0, int(np.searchsorted(self._bounds, begin, side="right")) - 1)
+        last = int(np.searchsorted(self._bounds, end, side="left"))
+        wanted = None if columns is None else [name for name in columns if name in self._file.schema_arrow.names]
+        parts: list[pa.RecordBatch] = []
+        try:
+            for group in range(first, last):
+                at = int(self._bounds[group])
+                for batch in self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=wanted):
+                    low, high = max(begin - at, 0), min(end - at, len(batch))
+                    if low < high:
+                        parts.append(batch.slice(low, high - low))
+                    at += len(batch)
+                    if at >= end:
+                        break
+            if not parts:
+                raise InputError(f"{self.path}: has no rows {begin} to {end}")
+            table = pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{self.path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
+        return _from_arrow(table, self.path, -1, 0)
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

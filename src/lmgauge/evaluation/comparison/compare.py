@@ -14,9 +14,10 @@ from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS, 
 from lmgauge.evaluation.comparison.documents import choose_documents
 from lmgauge.evaluation.comparison.facts import gather_facts
 from lmgauge.evaluation.comparison.judge import ComparisonSettings, judge
-from lmgauge.evaluation.comparison.pair_sums import PairSums, WordCounts
+from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.results import SIGNIFICANT, Comparisons
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_distinct_names
+from lmgauge.evaluation.slicing.cuts import WordCounts
 from lmgauge.numerics.significance import holm
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus

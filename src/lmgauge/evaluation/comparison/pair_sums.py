@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,15 @@ from lmgauge.evaluation.comparison.paired_segments import PairedSegments
 from lmgauge.evaluation.runs import Run
 from lmgauge.evaluation.slicing import ranges as aligned
 from lmgauge.evaluation.slicing import slices as by
+from lmgauge.evaluation.slicing.cuts import SpanCuts, WordCounts
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import Floats, Ints, Ranges
-from lmgauge.evaluation.slicing.sums import Cut, CutSums
+from lmgauge.evaluation.slicing.ranges import Floats, Ranges
+from lmgauge.evaluation.slicing.sums import CutSums
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
-
-WordCounts = Callable[[Segments], Ints]
 
 
 class PairSums:
@@ -61,7 +60,7 @@ class PairSums:
         examples: int = 5,
     ) -> None:
         self.runs, self.facts, self.part, self.corpus = runs, facts, part, corpus
-        self.documents, self._counts = documents, counts
+        self.documents, self._cuts = documents, SpanCuts(corpus, counts)
         self.by_event = part == SHARED_EVENTS
         self.by_segment = part == WHOLE and not facts.spans
         self.unit = "event" if self.by_event or (self.by_segment and corpus is None) else "byte"
@@ -94,7 +93,8 @@ class PairSums:
             self.per_segment.documents.append(documents)
         first = int(tables[0].segments[0]) if len(tables[0].segments) else 0
         unit = columns[:, 1 if self.unit == "byte" else 0].astype(np.int64)
-        self.slices.add(self._cuts(block, ranges), ranges.segment, sums, unit, first=first, documents=documents)
+        cuts = self._cuts.of(block, ranges, spans=not self.by_segment)
+        self.slices.add(cuts, ranges.segment, sums, unit, first=first, documents=documents)
         if block is not None:
             self._add_examples(block, ranges, sums)
 
@@ -148,19 +148,6 @@ class PairSums:
             self.per_segment.nats[k].append(_by_segment(ranges, nats, segments))
         self.per_segment.zeros.append(zeros)
         self.per_segment.sizes.append(np.column_stack([_by_segment(ranges, column, segments) for column in columns.T]))
-
-    def _cuts(self, block: Segments | None, ranges: Ranges) -> Iterator[Cut]:
-        """Yield the ways to cut the text, with the slice that each range is in."""
-        if block is not None:
-            yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
-        if self.by_segment:
-            return
-        if block is not None:
-            yield "class", by.CLASSES, by.range_classes(block, ranges)
-        yield "position in the segment", by.band_labels(by.POSITION_STARTS), by.position_bands(ranges.position)
-        if block is not None and self._counts is not None:
-            codes = by.frequency_bands(self._counts(block), by.range_words(block, ranges))
-            yield "occurrences in training", by.FREQUENCY_BANDS, codes
 
     def _add_examples(self, block: Segments, ranges: Ranges, sums: Sequence[ExactSums]) -> None:
         nats = [part.nats() for part in sums]

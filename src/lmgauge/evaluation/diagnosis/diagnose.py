@@ -28,10 +28,12 @@ from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep, remembered
 from lmgauge.evaluation.slicing import slices as by
+from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import ExampleHeap
-from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event, shared_ranges
-from lmgauge.evaluation.slicing.sums import Cut, CutSums, Slices
+from lmgauge.evaluation.slicing.ranges import Ints, Ranges, exact_sums, ranges_by_event
+from lmgauge.evaluation.slicing.sums import CutSums, Slices
 from lmgauge.figures import FIGURES
+from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.documents import Corpus
@@ -40,13 +42,10 @@ from lmgauge.text.segments import Segments
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
-TrainingWords = Callable[[Segments], tuple[NDArray[np.integer[Any]], NDArray[np.integer[Any]]]]
 Sampler = Callable[[Sequence[int]], list[NDArray[np.uint32]]]
 Progress = Callable[[str], None]
 
 SECTIONS = DIAGNOSIS_SECTIONS
-_KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
-_LONGEST_NGRAM = 16
 # Texts of one kind share fewer runs of this many words by chance.
 _LONG_RUN, _MUCH_SEEN = 5, 0.5
 
@@ -184,6 +183,7 @@ class _Reading:
         self.slices = CutSums()
         self.spans = True
         self.long_runs = _LongRuns()
+        self.cuts = EventCuts(corpus, training, len(evaluation.events_by_matched_order), self.long_runs.add)
         self.tokens, self.unseen, self.ranks = TokenCosts(), UnseenWords(), RankSums()
         self.worst, self.impossible, self.segments = (ExampleHeap(self.examples) for _ in range(3))
         self.bits_per_byte = finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
@@ -205,40 +205,20 @@ class _Reading:
         self.ranks.add(table)
         if "slices" in self.only:
             size = by.range_sizes(block, ranges)[:, 0] if block is not None and self.spans else ranges.events[0]
-            self.slices.add(self._cuts(block, table, ranges), ranges.segment, [sums], size)
+            cuts = self.cuts.of(block, table, ranges, spans=self.spans)
+            first = int(table.segments[0]) if len(table.segments) else 0
+            documents = self._documents(block, table)
+            self.slices.add(cuts, ranges.segment, [sums], size, first=first, documents=documents)
         if block is not None:
             self._add_examples(block, table, ranges)
 
-    def _cuts(self, block: Segments | None, table: ScoreBatch, ranges: Ranges) -> Iterator[Cut]:
-        """Yield ways to cut the text: their name, their slices, and which slice each event is in."""
-        if block is not None:
-            yield by.cut_by_group(block, ranges, self.corpus.group_names if self.corpus else ())
-        if block is not None and self.spans:
-            yield from self._cuts_by_text(block, table)
-        yield "kind of event", _KIND_LABELS, table.kind.astype(np.int64)
-        if "context" in table.extra:
-            context = np.minimum(table.extra["context"].astype(np.int64), _LONGEST_NGRAM)
-            yield "matched order (context used)", _number_labels(int(context.max(initial=0))), context
-        bands = by.band_labels(by.POSITION_STARTS)
-        yield "position in the segment (events)", bands, by.position_bands(ranges.position)
-        lengths = by.position_bands(table.segment_events - 1)
-        yield "length of the segment (events)", bands, lengths[ranges.segment]
-
-    def _cuts_by_text(self, block: Segments, table: ScoreBatch) -> Iterator[Cut]:
-        # Events that share their last byte, as parts of a character may, are of one aligned span.
-        spans = shared_ranges([table])
-        of_event = np.repeat(np.arange(len(spans)), spans.events[0])
-        yield "class", by.CLASSES, by.range_classes(block, spans)[of_event]
-        if self.training is None:
-            return
-        words = by.range_words(block, spans)
-        counts, longest = (np.asarray(column, np.int64) for column in self.training(block))
-        yield "occurrences in training", by.FREQUENCY_BANDS, by.frequency_bands(counts, words)[of_event]
-        longest = np.minimum(longest, _LONGEST_NGRAM)
-        self.long_runs.add(words, spans.segment, longest)
-        codes = np.zeros(len(words), np.int64)
-        codes[words >= 0] = 1 + longest[words[words >= 0]]
-        yield "longest n-gram seen in training", _seen_labels(int(codes.max(initial=0))), codes[of_event]
+    def _documents(self, block: Segments | None, table: ScoreBatch) -> Ints | None:
+        """Return the document of each segment, as the evaluation took them; None where it took segments."""
+        interval = self.evaluation.interval
+        if interval is None or interval.unit == UNKNOWN:
+            return None
+        of_text = "document" not in table.extra or (self.corpus and self.corpus.settings.get("document") is not None)
+        return block.documents if block is not None and of_text else table.documents()
 
     def _add_examples(self, block: Segments, table: ScoreBatch, ranges: Ranges) -> None:
         bits = nats_to_bits(-table.logprob)
@@ -265,6 +245,7 @@ class _Reading:
         slices = self.slices.finish(unit)
         return Diagnosis(
             evaluation=self.evaluation,
+            interval=self.slices.whole_interval(),
             baselines=() if self.baselines is None else self.baselines.finish(),
             slices=tuple(slices),
             costly_tokens=self.tokens.most(self.examples) if "tokens" in self.only else (),
@@ -332,16 +313,6 @@ def _ends_behind(table: ScoreBatch) -> Ints:
     behind = np.zeros(len(table), np.int64)
     behind[np.cumsum(table.segment_events)[table.segment_events > 0] - 1] = 1
     return behind
-
-
-def _number_labels(highest: int) -> list[str]:
-    labels = [str(n) for n in range(min(highest, _LONGEST_NGRAM) + 1)]
-    return [*labels[:-1], f"{labels[-1]} and more"] if highest == _LONGEST_NGRAM else labels
-
-
-def _seen_labels(highest: int) -> list[str]:
-    names = ["no word", "none: an unseen word", "the word alone", *(f"{n} words" for n in range(2, _LONGEST_NGRAM + 1))]
-    return names[: highest + 1]
 
 
 class _LongRuns:

@@ -27,6 +27,8 @@ class Diagnosis(Shown):
 
     Attributes:
         evaluation: the figures of the whole text.
+        interval: 95 %, low and high, of its bits per byte (or event, where the text or byte spans are missing); None without
+            the text, and with an event of probability zero.
         baselines: the same bytes without a model, the cheapest first; empty without the text.
         slices: ways to cut the text; `ranges` of a slice are its events.
         costly_tokens: the tokens that cost most bits in all.
@@ -43,6 +45,7 @@ class Diagnosis(Shown):
     """
 
     evaluation: Evaluation
+    interval: tuple[float, float] | None
     baselines: tuple[Baseline, ...]
     slices: tuple[Slices, ...]
     costly_tokens: tuple[TokenCost, ...]

@@ -1,4 +1,4 @@
-"""Sums of one table, or of two side by side, over slices of the text: exact, and with how sure a difference is."""
+"""Sums of one table, or of two side by side, over slices of the text: exact, and with how sure they are."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ class Slice:
         bits_per_unit: of each model, per byte (or event).
         difference: of the second model from the first, bits per byte (or event); None for one model, infinite or
             undefined values.
-        interval: 95 %, low and high, of the difference, over documents or, where unknown, as `statistics.spread` does; None
-            for fewer than two segments.
+        interval: 95 %, low and high: for two models of the difference, for one of its bits per byte (or event). Over
+            documents or, where unknown, as `numerics.intervals.spread` does; None for fewer than two, and with an event of
+            probability zero. For one model that of a group that is one document is about text like this document.
         p_value: two-sided, adjusted by Holm over the slices of the table.
         zeros: of each model, events of probability zero.
         finite_bits: of each model, without those events.
@@ -68,14 +69,15 @@ class SliceSums:
         name: of this way to cut the text.
         labels: of the slices; may grow.
         tables: how many tables stand side by side, 1 or 2.
+        whole_segments: each segment lies in one slice.
     """
 
-    def __init__(self, name: str, labels: Sequence[str], tables: int) -> None:
+    def __init__(self, name: str, labels: Sequence[str], tables: int, *, whole_segments: bool = False) -> None:
         self.name, self.labels, self._tables = name, labels, tables
         self._exact: list[list[int]] = [[] for _ in range(tables)]
         self._zeros = np.zeros((0, tables), np.int64)
         self._counts = np.zeros((0, 3), np.int64)  # segments, ranges, size
-        self._cells = _Cells()
+        self._cells: _SegmentCells | _Cells = _SegmentCells() if whole_segments else _Cells()
 
     def add(
         self,
@@ -118,13 +120,13 @@ class SliceSums:
         sizes = np.bincount(cell_of, size, len(slice_of))
         for column, counted in enumerate((ranges_in > 0, ranges_in, sizes)):
             self._counts[:, column] += np.bincount(slice_of, counted, width).astype(np.int64)
-        if self._tables == 2:
-            difference = np.bincount(cell_of, _finite(sums[0]) - _finite(sums[1]), len(slice_of))
-            filled = ranges_in > 0
-            segment_of = present[filled] // width + lowest
-            units = segment_of + first if documents is None else documents[segment_of]
-            columns = (np.asarray(column[filled], np.float64) for column in (difference, sizes))
-            self._cells.add(units, slice_of[filled], *columns, known=documents is not None)
+        nats = _finite(sums[0]) - _finite(sums[1]) if self._tables == 2 else -_finite(sums[0])
+        in_cell = np.bincount(cell_of, nats, len(slice_of))
+        filled = ranges_in > 0
+        segment_of = present[filled] // width + lowest
+        units = segment_of + first if documents is None else documents[segment_of]
+        columns = (np.asarray(column[filled], np.float64) for column in (in_cell, sizes))
+        self._cells.add(units, slice_of[filled], *columns, known=documents is not None)
 
     def _grow(self, width: int) -> None:
         more = width - len(self._counts)
@@ -151,12 +153,27 @@ class SliceSums:
         bits = tuple(math.inf if zero else value for zero, value in zip(zeros, finite, strict=True))
         per_unit = tuple(value / size if size else None for value in bits)
         difference, interval, p_value = None, None, None
-        if self._tables == 2 and size and not any(zeros):
-            difference = nats_to_bits(exact_to_nats(self._exact[0][code] - self._exact[1][code])) / size
-            interval, p_value = _interval(self._cells.spread(code))
+        if size and not any(zeros):
+            interval, p_value = self._interval(code)
+            if self._tables == 2:
+                difference = nats_to_bits(exact_to_nats(self._exact[0][code] - self._exact[1][code])) / size
         return Slice(
             self.labels[code], segments, ranges, size, bits, per_unit, difference, interval, p_value, tuple(zeros), finite
         )
+
+    def _interval(self, code: int | None) -> tuple[tuple[float, float] | None, float | None]:
+        """Return the interval of a slice (of all if None), bits per unit, and the p-value of a difference."""
+        found = self._cells.spread(code)
+        if found is None:
+            return None, None
+        interval = found.interval().mapped(nats_to_bits)
+        if self._tables == 2:
+            return (interval.low, interval.high), found.p_value
+        return (max(0.0, interval.low), interval.high), None  # a cost is not below 0
+
+    def whole_interval(self) -> tuple[float, float] | None:
+        """Return the 95 % interval of all slices together, bits per unit; None with an event of probability zero."""
+        return None if self._zeros.any() else self._interval(None)[0]
 
 
 class CutSums:
@@ -190,9 +207,14 @@ class CutSums:
             documents: int64 [segments of the block], the document of each; None where documents are not known.
         """
         for name, labels, codes in cuts:
-            own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums)))
+            whole_segments = name == "group" and len(sums) == 1
+            own = self.cuts.setdefault(name, SliceSums(name, labels, len(sums), whole_segments=whole_segments))
             own.labels = max(labels, own.labels, key=len)
             own.add(codes, segment, sums, size, first=first, documents=documents)
+
+    def whole_interval(self) -> tuple[float, float] | None:
+        """Return the 95 % interval of the bits per unit of all of one table; None without groups, or with p = 0."""
+        return self.cuts["group"].whole_interval() if "group" in self.cuts else None
 
     def finish(self, unit: str) -> list[Slices]:
         """Return the slices of each way to cut the text, those without any row left out.
@@ -203,8 +225,31 @@ class CutSums:
         return [slices for slices in (sums.finish(unit) for sums in self.cuts.values()) if slices.rows]
 
 
+class _SegmentCells:
+    """Values and sizes for a way to cut that cuts no segment: a row for each.
+
+    A slice within one document is treated as `spread` treats a text of one document: what is said is about text like it.
+    """
+
+    def __init__(self) -> None:
+        self._known = False
+        self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, value, size
+
+    def add(self, units: Ints, slices: Ints, values: Floats, sizes: Floats, *, known: bool) -> None:
+        """Add segments, each once."""
+        self._known = known
+        self._parts.append((units, slices, values, sizes))
+
+    def spread(self, code: int | None) -> Spread | None:
+        """Return the value per size of a slice (of all if None), nats."""
+        if len(self._parts) != 1:
+            unit, codes, values, sizes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            self._parts = [(unit, codes, values, sizes)]
+        return _spread(self._parts[0], code, known=self._known)
+
+
 class _Cells:
-    """Differences and sizes of the cells (unit, slice), where a unit is a document or, if documents are unknown, a segment.
+    """Values and sizes of the cells (unit, slice), where a unit is a document or, if documents are unknown, a segment.
 
     Where cells become too many, neighboring units are added up in pairs.
     """
@@ -212,7 +257,7 @@ class _Cells:
     def __init__(self) -> None:
         self._known = False
         self._pooled = 0  # a unit is 2^pooled documents or segments that follow each other
-        self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, difference, size
+        self._parts: list[tuple[Ints, Ints, Floats, Floats]] = []  # unit, slice, value, size
         self._held = 0
 
     def add(self, units: Ints, slices: Ints, differences: Floats, sizes: Floats, *, known: bool) -> None:
@@ -235,21 +280,19 @@ class _Cells:
         cells, inverse = np.unique(unit * width + code, return_inverse=True)
         return cells // width, cells % width, sums_by(inverse, difference), sums_by(inverse, size)
 
-    def spread(self, code: int) -> Spread | None:
-        """Return the difference per size of a slice, nats."""
+    def spread(self, code: int | None) -> Spread | None:
+        """Return the value per size of a slice (of all if None), nats."""
         if len(self._parts) != 1 or self._held:
             self._parts, self._held = [self._joined()], 0
-        unit, codes, difference, size = self._parts[0]
+        return _spread(self._parts[0], code, known=self._known)
+
+
+def _spread(cells: tuple[Ints, Ints, Floats, Floats], code: int | None, *, known: bool) -> Spread | None:
+    unit, codes, values, sizes = cells
+    if code is not None:
         own = codes == code
-        return spread(difference[own], size[own], unit[own] if self._known else None)
-
-
-def _interval(found: Spread | None) -> tuple[tuple[float, float] | None, float | None]:
-    """Return the ends of the interval, bits per unit, and the p-value."""
-    if found is None:
-        return None, None
-    interval = found.interval().mapped(nats_to_bits)
-    return (interval.low, interval.high), found.p_value
+        unit, values, sizes = unit[own], values[own], sizes[own]
+    return spread(values, sizes, unit if known else None)
 
 
 def _finite(sums: ExactSums) -> Floats:

@@ -108,6 +108,16 @@
       else this.paintRun(pieces, text, runs[Number(this.color)]);
       target.replaceChildren(pieces);
     }
+    /* Return a piece of text in the color of what it cost; white space before a word stays as it is. */
+    piece(pieces, text, name) {
+      const lead = text.length - text.trimStart().length;
+      const plain = lead < text.length ? lead : 0;
+      if (plain) pieces.append(text.slice(0, plain));
+      const made = element("span", name, text.slice(plain));
+      made.tabIndex = -1;
+      pieces.append(made);
+      return made;
+    }
     isChosen(token) {
       const { cut, label } = this.chosen;
       if (!cut) return false;
@@ -116,38 +126,37 @@
     }
     paintRun(pieces, text, tokens) {
       for (const token of tokens) {
-        const piece = element("span", "", text.slice(token.from, token.end));
         const shade = token.bits === Infinity ? 12 : level(token.bits, this.width);
-        if (shade) piece.classList.add(`c${shade}`);
+        const piece = this.piece(pieces, text.slice(token.from, token.end), shade ? `c${shade}` : "");
         if (token.bits === Infinity) piece.classList.add("infinite");
         if (token.kind === 2 && token.from === token.end) piece.classList.add("end");
         if (this.isChosen(token)) piece.classList.add("is");
-        piece.tabIndex = -1;
         piece.about = () => [this.described(token, text)];
-        pieces.append(piece);
       }
     }
     paintDifference(pieces, text, [a, b]) {
       for (const span of align(a, b)) {
         const difference = total(span.of[1]) - total(span.of[0]);
         const shade = Number.isNaN(difference) ? "" : difference === Infinity ? "w5" : difference === -Infinity ? "b5" : side(difference, this.apart);
+        const whole = this.piece(pieces, text.slice(span.from, span.end), shade);
         const starts = span.of.map((tokens) => new Set(tokens.map((token) => token.from)));
-        const bounds = [...new Set([span.from, ...starts[0], ...starts[1], span.end])].sort((x, y) => x - y);
-        const whole = element("span", shade);
-        for (let i = 0; i + 1 < bounds.length; i++) {
-          const part = element("span", "", text.slice(bounds[i], bounds[i + 1]));
-          if (starts[0].has(bounds[i])) part.classList.add("first-a");
-          if (starts[1].has(bounds[i])) part.classList.add("first-b");
-          whole.append(part);
+        const inside = [...new Set([...starts[0], ...starts[1]])].filter((at) => at > span.from && at < span.end);
+        if (inside.length) {
+          const first = span.end - whole.textContent.length;
+          const bounds = [first, ...inside.sort((x, y) => x - y).filter((at) => at > first), span.end];
+          whole.replaceChildren(...bounds.slice(0, -1).map((from, i) => {
+            const part = element("span", "", text.slice(from, bounds[i + 1]));
+            if (i && starts[0].has(from)) part.classList.add("first-a");
+            if (i && starts[1].has(from)) part.classList.add("first-b");
+            return part;
+          }));
         }
         if (span.from === span.end) whole.classList.add("end");
         if (span.of.flat().some((token) => this.isChosen(token))) whole.classList.add("is");
-        whole.tabIndex = -1;
-        const [first, second] = this.data.names;
+        const counted = (tokens) => `${shown(total(tokens))} bits` + (tokens.length > 1 ? ` in ${tokens.length} tokens` : "");
         whole.about = () => [
-          `${JSON.stringify(text.slice(span.from, span.end) || "line end")}`,
-          `${first}: ${shown(total(span.of[0]))} bits in ${span.of[0].length}`,
-          `${second}: ${shown(total(span.of[1]))} bits in ${span.of[1].length}`,
+          span.from === span.end ? "line end" : JSON.stringify(text.slice(span.from, span.end)),
+          ...this.data.names.map((name, i) => `${name}: ${counted(span.of[i])}`),
           `difference: ${Number.isNaN(difference) ? "–" : (difference > 0 ? "+" : "") + shown(difference)} bits`,
         ];
         pieces.append(whole);
@@ -159,8 +168,9 @@
       if (KINDS[token.kind] && token.kind === 1) lines.push(KINDS[1]);
       if (token.events > 1) lines.push(`${token.events} tokens`);
       for (const [column, values] of token.values) {
-        const words = [...values].map((v) => (column === "entropy" ? `${shown(inBits(v, this.data.step))} bits` : v.toLocaleString("en")));
-        lines.push(`${COLUMNS[column] ?? column}: ${words.join(", ")}`);
+        const none = 2 ** (8 * values.BYTES_PER_ELEMENT) - 1;
+        const words = [...values].filter((v) => column === "entropy" || v !== none).map((v) => (column === "entropy" ? `${shown(inBits(v, this.data.step))} bits` : v.toLocaleString("en")));
+        if (words.length) lines.push(`${COLUMNS[column] ?? column}: ${words.join(", ")}`);
       }
       for (const [cut, codes] of token.codes) lines.push(`${cut}: ${this.data.cuts[cut][codes[codes.length - 1]] ?? ""}`);
       for (const top of token.tops ?? []) lines.push("most probable: " + top.map(([word, p]) => `${JSON.stringify(word)} ${Number(p.toPrecision(2))}`).join(", "));
@@ -174,7 +184,7 @@
         for (let i = 5; i > 0; i--) add(`b${i}`, `−${+(i * this.apart).toFixed(2)}${i === 5 ? " and less" : ""}`);
         add("", "0");
         for (let i = 1; i < 6; i++) add(`w${i}`, `+${+(i * this.apart).toFixed(2)}${i === 5 ? " and more" : ""}`);
-        target.append(element("span", "title", ` ticks above: tokens of ${this.data.names[0]}; below: of ${this.data.names[1]}`));
+        target.append(element("span", "title", ` ticks within a color, above: tokens of ${this.data.names[0]} begin; below: of ${this.data.names[1]}`));
       } else {
         target.append(element("span", "title", "bits:"));
         for (let i = 0; i <= 12; i++) add(i ? `c${i}` : "", `${+(i * this.width).toFixed(2)}${i === 12 ? " and more" : ""}`);
@@ -184,20 +194,28 @@
   }
 
   /* --- what a token cost, at the pointer or the focus ----------------------------------------------------------- */
-  const describe = (target) => {
-    const piece = target.closest?.(".text [tabindex], .text > span");
-    const about = piece?.about ?? piece?.parentElement?.about;
-    if (!about || !tip) return void (tip && (tip.hidden = true));
-    tip.textContent = about().join("\n");
-    tip.hidden = false;
-    const box = piece.getBoundingClientRect(), own = tip.getBoundingClientRect();
+  let current = null;
+  const place = () => {
+    const box = current.getBoundingClientRect(), own = tip.getBoundingClientRect();
     const below = box.bottom + own.height + 8 < innerHeight;
     tip.style.setProperty("left", `${Math.max(8, Math.min(box.left, innerWidth - own.width - 8))}px`);
     tip.style.setProperty("top", `${below ? box.bottom + 6 : Math.max(8, box.top - own.height - 6)}px`);
   };
+  const describe = (target) => {
+    if (!tip) return;
+    const piece = target.closest?.(".text > span");
+    current = piece?.about ? piece : null;
+    tip.hidden = !current;
+    if (!current) return;
+    tip.textContent = current.about().join("\n");
+    place();
+  };
   document.addEventListener("pointerover", (event) => describe(event.target));
   document.addEventListener("focusin", (event) => describe(event.target));
-  document.addEventListener("scroll", () => tip && (tip.hidden = true), { passive: true });
+  document.addEventListener("scroll", () => {
+    if (current && current === document.activeElement) place();
+    else if (tip) tip.hidden = true;
+  }, { passive: true });
   document.addEventListener("keydown", (event) => {
     const text = event.target.closest?.(".passage .text");
     if (!text) return;

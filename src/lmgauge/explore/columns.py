@@ -1,0 +1,54 @@
+"""Columns of an index in files: they grow at their end while others read them, and take no memory of the process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+
+class Column:
+    """An array in a file that only grows.
+
+    Args:
+        path: of the file.
+        dtype: of the values.
+    """
+
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+        self._path, self._dtype = path, np.dtype(dtype)
+        self._file = path.open("wb")
+        self._size = 0
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Add values at the end.
+
+        Args:
+            values: [n], of any type that becomes the column's.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._file.flush()  # readers map the file
+        self._size += len(values)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def view(self, size: int | None = None) -> NDArray[Any]:
+        """Return the first values, mapped into memory read only.
+
+        Args:
+            size: how many; all that are there if None.
+        """
+        size = self._size if size is None else size
+        if not size:
+            return np.zeros(0, self._dtype)
+        return np.memmap(self._path, self._dtype, "r", shape=(size,))
+
+    def close(self) -> None:
+        """Close the file; what was viewed stays readable."""
+        self._file.close()

@@ -1,0 +1,147 @@
+"""Search of all segments, by text or regular expression, a piece at a time: what was searched is not searched again.
+
+Expressions are those of RE2, whose time grows with the text and not with what the expression is: nobody can write one that
+takes for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.explore.columns import Column
+
+if TYPE_CHECKING:
+    from lmgauge.explore.index import Index
+
+LONGEST_PATTERN = 1_000
+_PIECE = 1 << 22  # bytes of text between two looks at the clock
+_REMEMBERED = 8
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What to look for.
+
+    Attributes:
+        text: to be found within a segment.
+        is_regex: it is a regular expression (RE2).
+        match_case: capital and small letters differ.
+    """
+
+    text: str
+    is_regex: bool = False
+    match_case: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.text) > LONGEST_PATTERN:
+            raise UsageError(f"the search is {len(self.text):,} characters long, more than {LONGEST_PATTERN:,}")
+
+    def matches(self, ends: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Return which texts it is found in.
+
+        Args:
+            ends: int64 [n + 1], where each text ends in `data`; the first number is where the first begins.
+            data: uint8, their UTF-8 bytes one after another.
+
+        Raises:
+            UsageError: the expression is none.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(data)]
+        texts = pa.LargeStringArray.from_buffers(len(ends) - 1, buffers[1], buffers[2])
+        find = pc.match_substring_regex if self.is_regex else pc.match_substring
+        try:
+            found = find(texts, self.text, ignore_case=not self.match_case)
+        except pa.ArrowInvalid as error:
+            reason = str(error).partition(": ")[2].splitlines()[0] or str(error)
+            raise UsageError(f"the regular expression cannot be used: {reason}") from error
+        matches: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+        return matches
+
+
+class Search:
+    """Which segments have a pattern, as far as they were looked at.
+
+    Args:
+        index: of the segments.
+        pattern: what to look for.
+        path: a file for the answer, one byte a segment.
+    """
+
+    def __init__(self, index: Index, pattern: Pattern, path: Path) -> None:
+        self._index, self._pattern = index, pattern
+        self._matches = Column(path, np.uint8)
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Segments that were looked at."""
+        return len(self._matches)
+
+    def advance(self, seconds: float) -> None:
+        """Look at more segments, for about so many seconds.
+
+        Raises:
+            UsageError: the expression is none.
+        """
+        until = time.monotonic() + seconds
+        with self._lock:
+            while (begin := len(self._matches)) < (size := self._index.size):
+                ends, data = self._index.texts(size)
+                end = int(np.searchsorted(ends[begin + 1 :], ends[begin] + _PIECE, side="right")) + begin
+                end = min(max(end, begin + 1), size)
+                self._matches.append(self._pattern.matches(ends[begin : end + 1], data))
+                if time.monotonic() > until:
+                    return
+
+    def matches(self, size: int) -> NDArray[np.bool_]:
+        """Return which of the first segments match, bool [size]."""
+        return np.asarray(self._matches.view(size), bool)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._matches.close()
+
+
+class Searches:
+    """The searches that were made last.
+
+    Args:
+        index: of the segments.
+        folder: for files.
+    """
+
+    def __init__(self, index: Index, folder: Path) -> None:
+        self._index, self._folder = index, folder
+        self._lock = threading.Lock()
+        self._made: OrderedDict[Pattern, Search] = OrderedDict()
+        self._count = 0
+
+    def of(self, pattern: Pattern) -> Search:
+        """Return the search for a pattern, begun before or new.
+
+        Raises:
+            UsageError: the text is not at hand, or the expression is none.
+        """
+        if not self._index.has_text:
+            raise UsageError("the text is not at hand, so that it cannot be searched: name it with --text")
+        with self._lock:
+            if pattern not in self._made:
+                pattern.matches(np.zeros(1, np.int64), np.zeros(0, np.uint8))  # refuses what is no expression
+                self._made[pattern] = Search(self._index, pattern, self._folder / f"search-{self._count}")
+                self._count += 1
+            self._made.move_to_end(pattern)
+            while len(self._made) > _REMEMBERED:
+                self._made.popitem(last=False)[1].close()
+            return self._made[pattern]

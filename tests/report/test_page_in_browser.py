@@ -1,0 +1,196 @@
+"""Pages in a browser: from a file, without a network, at all widths, light and dark, by keyboard, read aloud, printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.browser import Opened
+
+from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.report import blocks as doc
+from lmgauge.report.page import render
+
+Opens = Callable[..., Opened]
+
+TEXTS = (
+    "The cat sat on the mat in 1984.",
+    "המודל מנבא את הטקסט, 1984.",
+    "النموذج يتنبأ بالنص.",
+    "模型能多好地预测文本？日本語のテキスト。",
+    "<script>alert(1)</script> & \x1b[31m\u202e {{ 7 }}",
+)
+FOCUSED = "(e => [e.tagName, e.type ?? '', e.className.baseVal ?? e.className].join(' ').trim())(document.activeElement)"
+CLASSES = ("word", "number", "other")
+
+
+def passage(number: int, text: str, runs: int = 1) -> Passage:
+    """A segment with an event for each word, and the line end."""
+    ends = [i for i, byte in enumerate(text.encode()) if byte == 32] + [len(text.encode())] * 2
+    kinds = np.array([0] * (len(ends) - 1) + [2], np.uint8)
+    spans = []
+    for run in range(runs):
+        bits = np.linspace(0.5, 14 + run, len(ends))
+        codes = np.array([int(i == 2 and number == 0) for i in range(len(ends))], np.uint8)
+        spans.append(Spans(np.array(ends), bits, kinds, {"rank": np.arange(1, len(ends) + 1)}, {"class": codes}))
+    total = tuple(float(run.bits.sum()) for run in spans)
+    why = ("worst",) if number % 2 else ("sample",)
+    return Passage(number, f"text:{number + 1}", "", why, text, total, (len(ends),) * runs, len(text) + 1, tuple(spans))
+
+
+def document(runs: int = 1) -> doc.Document:
+    """A page with one of everything."""
+    names = ("kn5", "lstm")[:runs]
+    x = ("1", "2 to 4", "5 and on")
+    series = tuple(doc.Series(name, x, (3.0, 2.5, 2.2), (2.9, 2.4, 2.0), (3.1, 2.6, 2.4)) for name in names)
+    rows = doc.Series("kn5", CLASSES, (2.5, 3.5, 4.5), (2.0, 3.0, 4.0), (3.0, 4.0, 5.0))
+    table = doc.Table((doc.labels("", CLASSES), doc.numbers("bits/byte", (2.5, 3.5, 4.5), 3)), "by class", cut="class")
+    return (
+        doc.Verdict("good", "Comparable: kn5 is better."),
+        doc.Signature("ppl|unit:word|" + "x" * 300),
+        doc.Heading("Where the bits go"),
+        table,
+        doc.ChartData(
+            "class", "bits per byte by class", "", "bits per byte", "bits", (rows,), kind="intervals", cut="class"
+        ),
+        doc.ChartData("position", "bits per byte by position", "position", "bits per byte", "bits", series, better="lower"),
+        doc.Heading("Audit"),
+        doc.Ladder((doc.Rung("coverage", doc.Mark("PASS", "good"), "every byte is scored once"),)),
+        doc.Heading("The text"),
+        doc.Passages(tuple(passage(i, text, runs) for i, text in enumerate(TEXTS)), names, {"class": CLASSES}),
+    )
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_page_opens_from_a_file_and_is_accessible(opens: Opens, runs: int, dark: bool) -> None:
+    opened = opens(render(document(runs), "kn5 on a text"), dark=dark)
+    opened.page.locator(".passage .text > span").first.wait_for()
+    assert opened.violations() == []
+    assert opened.complaints == []
+
+
+def test_a_page_of_every_result_is_accessible(opens: Opens, documents: dict[str, doc.Document]) -> None:
+    for kind, content in documents.items():
+        opened = opens(render(content, kind))
+        assert (kind, opened.violations(), opened.complaints) == (kind, [], [])
+
+
+def test_a_page_fits_its_window(opens: Opens, documents: dict[str, doc.Document]) -> None:
+    for content in (
+        document(2),
+        documents["comparison"],
+        documents["diagnosis"],
+        documents["audit"],
+        documents["alignments"],
+    ):
+        opened = opens(render(content, "kn5"))
+        for width in (320, 480, 768, 1280, 1920):
+            opened.page.set_viewport_size({"width": width, "height": 900})
+            assert (width, opened.is_wider_than_its_window()) == (width, False)
+
+
+def test_nothing_of_a_text_is_markup(opens: Opens) -> None:
+    opened = opens(render(document(), "x"), fragment="#s4")
+    text = opened.page.locator("#s4 .text")
+    assert "<script>alert(1)</script> &" in text.inner_text()
+    assert "{{ 7 }}" in text.inner_text()
+    assert opened.complaints == []
+
+
+def test_texts_stay_whole_when_they_are_colored(opens: Opens) -> None:
+    opened = opens(render(document(2), "x"))
+    for color in ("difference", "0", "1"):
+        opened.page.evaluate(f"document.querySelector('input[value=\"{color}\"]').click()")
+        for i, text in enumerate(TEXTS[:4]):
+            opened.page.locator(f"#s{i}").scroll_into_view_if_needed()
+            opened.page.locator(f"#s{i} .text > span").first.wait_for()
+            assert opened.page.locator(f"#s{i} .text").text_content() == text
+
+
+def test_an_address_shows_the_examples_of_a_slice(opens: Opens) -> None:
+    opened = opens(render(document(), "x"), fragment="#cut=class&is=number")
+    page = opened.page
+    assert page.locator("output").inner_text() == "1 of 5 segments"
+    assert page.locator("#s0 .is").inner_text() == "sat"
+    page.locator("button", has_text="Show all").click()
+    assert page.locator("output").inner_text() == "5 segments"
+
+
+def test_every_mark_and_row_leads_to_its_examples(opens: Opens) -> None:
+    page = opens(render(document(), "x")).page
+    targets = {link.get_attribute("href") for link in page.locator("table a").all()}
+    targets |= {link.get_attribute("href") or link.get_attribute("xlink:href") for link in page.locator("svg a").all()}
+    assert {"#cut=class&is=word", "#cut=class&is=number"} <= targets
+    page.locator("table a", has_text="number").click()
+    assert page.locator("output").inner_text() == "1 of 5 segments"
+
+
+def test_a_segment_has_an_address(opens: Opens) -> None:
+    page = opens(render(document(), "x"), fragment="#s2").page
+    assert page.evaluate("document.querySelector('#s2').getBoundingClientRect().top < innerHeight")
+    assert page.locator("#s2 .anchor").get_attribute("href") == "#s2"
+
+
+def test_filters_narrow_what_is_shown(opens: Opens) -> None:
+    page = opens(render(document(), "x")).page
+    page.locator('[data-control="why"]').select_option("worst")
+    assert page.locator("output").inner_text() == "2 of 5 segments"
+    page.locator('[data-control="why"]').select_option("")
+    page.locator('[data-control="text"]').fill("日本語")
+    assert page.locator(".passage:visible").count() == 1
+
+
+def test_tokens_tell_what_they_cost_by_keyboard(opens: Opens) -> None:
+    page = opens(render(document(), "x"), fragment="#s0").page
+    page.locator("#s0 .text > span").first.wait_for()
+    page.locator("#s0 .text").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowRight")
+    told = page.locator("#tip").inner_text()
+    assert '" cat"' in told
+    assert "rank: 2" in told
+    page.keyboard.press("Escape")
+    assert page.locator("#tip").is_hidden()
+
+
+def test_all_that_can_be_used_is_reached_by_tab(opens: Opens) -> None:
+    page = opens(render(document(2), "x")).page
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(FOCUSED))
+    kinds = " ".join(reached)
+    for kind in ("A  skip", "BUTTON button", "SELECT select-one", "INPUT search", "INPUT radio", "P  text", "A  anchor"):
+        assert kind in kinds
+
+
+def test_a_click_on_a_head_sorts(opens: Opens) -> None:
+    page = opens(render(document(), "x")).page
+    page.locator("th button", has_text="bits/byte").click()
+    assert page.locator("tbody tr th").all_inner_texts() == ["other", "number", "word"]
+    page.locator("th button", has_text="bits/byte").click()
+    assert page.locator("tbody tr th").all_inner_texts() == ["word", "number", "other"]
+
+
+def test_a_printed_page_is_light_and_colored(opens: Opens) -> None:
+    page = opens(render(document(2), "x"), dark=True).page
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator(".passage .text > span").count() > 20
+    assert page.locator("nav").is_hidden()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert len(page.pdf()) > 10_000
+
+
+def test_without_a_script_the_text_is_there(browser: Any, tmp_path: Any) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(render(document(), "x"), encoding="utf-8")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    assert page.locator("#s0 .text").inner_text() == TEXTS[0]
+    assert page.locator("svg").first.is_visible()
+    context.close()
