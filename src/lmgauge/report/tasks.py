@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
 
+from lmgauge.choices import Average
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, percent
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, SIGNIFICANT
 from lmgauge.tasks.metrics.error_rates import ErrorRates
-from lmgauge.tasks.metrics.labels import Average, F1Score, LabelScores
+from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
 
 # Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.
