@@ -71,7 +71,7 @@ LIBRARIES: dict[str, set[str]] = {
     "_kernels": {"numpy"},
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
+    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
@@ -79,7 +79,7 @@ LIBRARIES: dict[str, set[str]] = {
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "markupsafe", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
-    "api": {"numpy"},
+    "api": {"numpy", "pandas"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }

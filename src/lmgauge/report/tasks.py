@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from lmgauge.choices import Average
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import counted, percent
 from lmgauge.tasks.comparison import Systems
@@ -72,7 +73,7 @@ def label_blocks(scores: LabelScores) -> doc.Document:
     Args:
         scores: precision, recall and F1 of each label and over all.
     """
-    names = ("macro", "micro", "weighted")
+    names = get_args(Average)
     columns = [doc.labels("average", names)]
     for i, title in enumerate(("precision", "recall", "F1")):
         columns.append(doc.numbers(title, [getattr(scores, name)[i] for name in names], 2, "percent"))
