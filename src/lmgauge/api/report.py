@@ -21,7 +21,7 @@ from lmgauge.evaluation.passages import PassageSettings
 from lmgauge.files import refuse_replacing, writing
 from lmgauge.progress import say_progress
 from lmgauge.report import overview as report_of_runs
-from lmgauge.report.blocks import ChartData, Document
+from lmgauge.report.blocks import ChartData, Document, Verdict
 from lmgauge.report.page import render
 
 
@@ -43,6 +43,11 @@ class Report:
     def charts(self) -> tuple[ChartData, ...]:
         """The charts on the page, in order."""
         return tuple(block for block in self.document if isinstance(block, ChartData))
+
+    @property
+    def verdicts(self) -> Document:
+        """The answers on the page, in order."""
+        return tuple(block for block in self.document if isinstance(block, Verdict))
 
     def html(self) -> str:
         """Return the page: one HTML file that opens without a network.

@@ -238,9 +238,11 @@ class _Renderer:
         spec = specification(chart, links=_clean(chart.cut) in self._slices)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
-        return self._macros.chart(
-            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn), _clean(chart.note)
-        )  # type: ignore[no-any-return]
+        drawing = Markup(drawn)
+        result: Markup = self._macros.chart(
+            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
+        )
+        return result
 
     def _passages(self, block: doc.Passages) -> Markup:
         from markupsafe import Markup
@@ -333,7 +335,13 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
         case str():
             return {"kind": "text", "text": _clean(cell), "value": _clean(cell)}
         case doc.Mark(text, level):
-            return {"kind": "mark", "text": _clean(text), "value": text, "level": level, "sign": _LEVEL_SIGNS[level][0]}
+            return {
+                "kind": "mark",
+                "text": _clean(text),
+                "value": _clean(text),
+                "level": level,
+                "sign": _LEVEL_SIGNS[level][0],
+            }
         case doc.Bar(share):
             return {
                 "kind": "bar",
@@ -342,7 +350,7 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
                 "width": round(100 * min(1.0, max(0.0, share))),
             }
         case doc.Tokens():
-            return {"kind": "tokens", "text": "", "value": "".join(cell.parts), **_tokens(cell)}
+            return {"kind": "tokens", "text": "", "value": _clean("".join(cell.parts)), **_tokens(cell)}
         case doc.Range(low):
             return {"kind": "number", "text": in_words(cell), "value": low}
     return {"kind": "number", "text": in_words(cell), "value": "" if cell.value is None else cell.value}

@@ -18,10 +18,10 @@ from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Audit
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Sample
 from lmgauge.progress import say_progress
+from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
-    from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
 
 _SAMPLE_BYTES = 100_000
