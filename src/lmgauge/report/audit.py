@@ -29,9 +29,26 @@ def blocks(audit: Audit) -> doc.Document:
     return (
         doc.Heading(audit.model),
         *([doc.Text(headline)] if headline else []),
+        _ladder(audit),
         doc.Table(columns, bold=tuple(levels)),
         doc.Verdict("good" if audit.passed else "bad", conclusion(audit)),
     )
+
+
+def _ladder(audit: Audit) -> doc.Ladder:
+    """Return the levels as steps: what failed at each, or what was checked."""
+    rungs = []
+    for i, level in enumerate(LEVELS, 1):
+        verdict = audit.verdict(level)
+        checks = [check for check in audit.checks if check.level == level]
+        if verdict == NOT_CHECKED or [check.name for check in checks] == [WHOLE_LEVEL]:
+            text = "; ".join(dict.fromkeys(check.evidence for check in checks if check.evidence))
+        elif verdict == FAIL:
+            text = "; ".join(f"{check.name}: {check.evidence}" for check in checks if check.verdict == FAIL)
+        else:
+            text = _listed([check.name for check in checks if check.verdict == PASS])
+        rungs.append(doc.Rung(f"{i} {level}", doc.Mark(verdict, _LEVELS[verdict]), text))
+    return doc.Ladder(tuple(rungs))
 
 
 def conclusion(audit: Audit) -> str:

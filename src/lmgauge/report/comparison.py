@@ -30,7 +30,7 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     """
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in _details(item)] if details else []
-    return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
+    return (*verdicts, *_charts(comparisons), _agreements(comparisons.runs, comparisons.agreements), *shown)
 
 
 def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
@@ -42,6 +42,45 @@ def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
     independence = [f"95 % intervals and p-values: {comparison.independence}."] if comparison.independence else []
     about = [] if comparison.p_value_holm is None else [_ABOUT]
     yield from doc.notes([*independence, *about, *comparison.notes])
+
+
+def _charts(comparisons: Comparisons) -> Iterator[doc.ChartData]:
+    """Yield the differences from the first run that have an interval, a chart for each figure that leads."""
+    for metric in dict.fromkeys(item.differences[0].metric for item in comparisons if item.differences):
+        leads = [(item, item.differences[0]) for item in comparisons if item.differences]
+        rows = [(item.second, lead.difference, lead.interval) for item, lead in leads if lead.metric == metric]
+        if any(interval is not None for _, _, interval in rows):
+            yield difference_chart(rows, comparisons.runs[0], metric)
+
+
+def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: str, metric: str) -> doc.ChartData:
+    """Return a chart of differences from one figure: in bits, or for perplexity in per cent.
+
+    Args:
+        rows: for each that is compared its name, the difference (for perplexity the ratio) and its interval.
+        first: what they are compared with.
+        metric: name of the figure.
+    """
+    perplexity = metric == "perplexity"
+
+    def drawn(value: float) -> float:
+        return 100 * (value - 1) if perplexity else value
+
+    ends = [None if interval is None else (drawn(interval.low), drawn(interval.high)) for _, _, interval in rows]
+    series = doc.series("difference", [name for name, _, _ in rows], [drawn(gap) for _, gap, _ in rows], ends)
+    return doc.ChartData(
+        "difference",
+        f"Difference from {first}",
+        "compared",
+        f"difference in {TITLES[metric]}",
+        "%" if perplexity else "bits",
+        (series,),
+        kind="intervals",
+        better="lower",
+        rule=0.0,
+        rule_name=first,
+        note=f"below 0 is better than {first}; an interval that holds 0 may be chance",
+    )
 
 
 def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:

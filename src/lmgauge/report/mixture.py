@@ -23,4 +23,6 @@ def blocks(
     columns = [doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed")]
     if perplexity is not None:
         columns.append(doc.numbers("held-out perplexity", perplexities, 3))
-    return (doc.Table(tuple(columns), bold=tuple(range(len(components), len(rows)))), *doc.notes(notes))
+    shares = doc.series("weight", names[: len(components)], weights[: len(components)])
+    chart = doc.ChartData("weights", f"Weights of {name}", "model", "weight", "", (shares,), kind="bars")
+    return (doc.Table(tuple(columns), bold=tuple(range(len(components), len(rows)))), chart, *doc.notes(notes))

@@ -236,7 +236,7 @@ class _Renderer:
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
-        drawn = svg(specification(chart, links=_clean(chart.cut) in self._slices))
+        drawn = svg(specification(chart, links=_clean(chart.cut) in self._slices, heading=False))
         subtitle = " · ".join(filter(None, (_BETTER[chart.better], _clean(chart.note))))
         return self._macros.chart(f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn))  # type: ignore[no-any-return]
 
