@@ -87,7 +87,7 @@ CONFIG: Spec = {
 """The style of all charts."""
 
 
-def specification(chart: ChartData, *, links: bool = False) -> Spec:
+def specification(chart: ChartData, *, links: bool = False, heading: bool = True) -> Spec:
     """Return a chart as a Vega-Lite specification (version 5) with its data inside.
 
     Values that are missing or not finite leave a gap. Two charts of the same data are the same to the byte.
@@ -95,6 +95,7 @@ def specification(chart: ChartData, *, links: bool = False) -> Spec:
     Args:
         chart: of any kind.
         links: marks of a chart with a cut are links to the examples of their slice (`#cut=...&is=...`).
+        heading: write the title and what is better; without it only what bands and dashed lines are.
 
     >>> from lmgauge.report.blocks import Series
     >>> chart = ChartData("by-class", "Bits by class", "class", "bits per byte", "bits", (Series("kn5", ("a",), (1.5,)),))
@@ -103,9 +104,10 @@ def specification(chart: ChartData, *, links: bool = False) -> Spec:
     """
     drawn = values(chart, links=links)
     layers, height = _KINDS[chart.kind](chart, drawn)
+    title = _title(chart, drawn, heading=heading)
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        "title": _title(chart, drawn),
+        **({} if title is None else {"title": title}),
         "description": description(chart, drawn),
         "width": WIDTH,
         "height": height,
@@ -119,16 +121,20 @@ def specification(chart: ChartData, *, links: bool = False) -> Spec:
     }
 
 
-def _title(chart: ChartData, drawn: Values) -> Spec:
-    better = f"{chart.better} is better" if chart.better else ""
+def _title(chart: ChartData, drawn: Values, *, heading: bool) -> Spec | None:
+    better = f"{chart.better} is better" if chart.better and heading else ""
     rule = ""
     if chart.rule is not None and math.isfinite(chart.rule):
         rule = f"dashed line: {visible(chart.rule_name)}" + ("" if chart.rule == 0 else f", {said(chart.rule)}")
     cut = "intervals that leave the chart are cut off" if drawn.is_cut else ""
     band = _interval_words(chart)
     subtitle = " · ".join(text for text in (better, band, rule, cut) if text)
+    folded = _folded(subtitle, _FOLDED + 18)
+    if not heading:
+        plain = {"fontSize": 12, "fontWeight": "normal", "color": FAINT_INK, "lineHeight": 16}
+        return {"text": folded, **plain} if subtitle else None
     title: Spec = {"text": _folded(visible(chart.title), _FOLDED)}
-    return title | ({"subtitle": _folded(subtitle, _FOLDED + 18)} if subtitle else {})
+    return title | ({"subtitle": folded} if subtitle else {})
 
 
 def _interval_words(chart: ChartData) -> str:

@@ -30,7 +30,7 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     """
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
-    return (*verdicts, agreements_of(comparisons), *shown)
+    return (*verdicts, *_charts(comparisons), agreements_of(comparisons), *shown)
 
 
 def blocks_of_one(comparison: Comparison) -> doc.Document:
@@ -74,6 +74,45 @@ def agreements_of(comparisons: Comparisons) -> doc.Table:
         comparisons: at least one run beside the first.
     """
     return _agreements(comparisons.runs, comparisons.agreements)
+
+
+def _charts(comparisons: Comparisons) -> Iterator[doc.ChartData]:
+    """Yield the differences from the first run that have an interval, a chart for each figure that leads."""
+    for metric in dict.fromkeys(item.differences[0].metric for item in comparisons if item.differences):
+        leads = [(item, item.differences[0]) for item in comparisons if item.differences]
+        rows = [(item.second, lead.difference, lead.interval) for item, lead in leads if lead.metric == metric]
+        if any(interval is not None for _, _, interval in rows):
+            yield difference_chart(rows, comparisons.runs[0], metric)
+
+
+def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: str, metric: str) -> doc.ChartData:
+    """Return a chart of differences from one figure: in bits, or for perplexity in per cent.
+
+    Args:
+        rows: for each that is compared its name, the difference (for perplexity the ratio) and its interval.
+        first: what they are compared with.
+        metric: name of the figure.
+    """
+    perplexity = metric == "perplexity"
+
+    def drawn(value: float) -> float:
+        return 100 * (value - 1) if perplexity else value
+
+    ends = [None if interval is None else (drawn(interval.low), drawn(interval.high)) for _, _, interval in rows]
+    series = doc.series("difference", [name for name, _, _ in rows], [drawn(gap) for _, gap, _ in rows], ends)
+    return doc.ChartData(
+        "difference",
+        f"Difference from {first}",
+        "compared",
+        f"difference in {TITLES[metric]}",
+        "%" if perplexity else "bits",
+        (series,),
+        kind="intervals",
+        better="lower",
+        rule=0.0,
+        rule_name=first,
+        note=f"below 0 is better than {first}; an interval that holds 0 may be chance",
+    )
 
 
 def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:
