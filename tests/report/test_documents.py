@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 from tests.report.conftest import BUILDERS, HOSTILE
 
-import lmgauge.report
+from lmgauge.report import blocks
 from lmgauge.report.blocks import Block, Column, Document, Lines, Mark, Signature, Table
 from lmgauge.report.terminal import as_text, show
 
@@ -75,9 +75,7 @@ def test_foreign_names_stay_as_they_are_in_blocks(documents: dict[str, Document]
 
 def test_every_report_is_rendered_here() -> None:
     """A new module of `report` with a function `blocks` needs a row in `BUILDERS` of conftest.py."""
-    modules = [
-        path for path in Path(lmgauge.report.__file__).parent.glob("*.py") if "\ndef blocks(" in path.read_text("utf-8")
-    ]
+    modules = [path for path in Path(blocks.__file__).parent.glob("*.py") if "\ndef blocks(" in path.read_text("utf-8")]
     assert sorted(path.stem for path in modules if path.stem not in BUILDERS) == []
 
 
@@ -90,7 +88,7 @@ RENDERERS = {"terminal.py", "page.py", "notebook.py"}
 
 
 def test_no_builder_knows_a_renderer() -> None:
-    for path in Path(lmgauge.report.__file__).parent.glob("*.py"):
+    for path in Path(blocks.__file__).parent.glob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         imported = " ".join(ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
         assert path.name in RENDERERS or not re.search(r"\brich\b|jinja2|report\.(terminal|page|notebook)", imported)

@@ -116,7 +116,7 @@ def test_an_audit_ends_with_its_conclusion(results: dict[str, Any]) -> None:
 
 def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
     mixed = results["mixture"]
-    own, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
+    own, _, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
     assert isinstance(own, Table)
     names, weights, perplexities = own.columns
     assert names.cells == ("a", "b", "mixed")
