@@ -23,7 +23,7 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text"),
-    *("progress", "readable", "result_list", "scoring", "signature", "threads", "version"),
+    *("progress", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
@@ -60,7 +60,9 @@ FOR_TYPES: dict[str, set[str]] = {
     "evaluation": {"lmgauge.models.protocol"},
     "scores": {"lmgauge.text"},
     "tasks": {"lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
-    "report": SOURCE_TEXT | {"lmgauge.text.overlap.results"},
+    "report": SOURCE_TEXT
+    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
+    | {"lmgauge.models.training.run"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 
@@ -69,7 +71,7 @@ LIBRARIES: dict[str, set[str]] = {
     "_kernels": {"numpy"},
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
+    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
@@ -77,7 +79,7 @@ LIBRARIES: dict[str, set[str]] = {
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "markupsafe", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
-    "api": {"numpy"},
+    "api": {"numpy", "pandas"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }

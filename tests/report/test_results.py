@@ -10,6 +10,7 @@ import pytest
 from tests.report.conftest import HOSTILE
 
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
+from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.report import alignments, audit, correlation, diagnosis, divergence, mixture, overlap
 from lmgauge.report.blocks import ChartData, Document, Number, Range, Table, Verdict
 from lmgauge.report.terminal import as_text
@@ -113,17 +114,21 @@ def test_an_audit_ends_with_its_conclusion(results: dict[str, Any]) -> None:
     assert audit.blocks(failed)[-1].level == "bad"  # type: ignore[union-attr]
 
 
-def test_a_mixture_sums_up_its_weights() -> None:
-    weights, chart = mixture.blocks("mixed", [("a", 0.25, 9.5), ("b", 0.75, math.inf)], 8.5)
-    assert isinstance(weights, Table)
+def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
+    mixed = results["mixture"]
+    own, chart, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
+    assert isinstance(own, Table)
     assert isinstance(chart, ChartData)
-    assert [(series.x, series.y) for series in chart.series] == [(("a", "b"), (0.25, 0.75))]
-    assert as_text([weights]).splitlines()[2:] == [
-        "a       0.2500                 9.500",
-        "b       0.7500                     ∞",
-        "mixed   1.0000                 8.500",
-    ]
-    assert "held-out" not in as_text(mixture.blocks("mixed", [("a", 1.0, None)], None, ["weights given"]))
+    assert [(series.x, series.y) for series in chart.series] == [(("a", "b"), tuple(mixed.weights))]
+    names, weights, perplexities = own.columns
+    assert names.cells == ("a", "b", "mixed")
+    assert [cell.value for cell in weights.cells if isinstance(cell, Number)] == [*mixed.weights, 1.0]
+    last = perplexities.cells[-1]
+    assert isinstance(last, Number)
+    assert last.value == mixed.estimation["perplexity"]
+    assert own.bold == (2,)
+    assert "other weights could gain" in as_text([notes])
+    assert "held-out" not in as_text(mixture.blocks(MixtureModel(mixed.components, mixed.weights)))
 
 
 def test_a_correlation_begins_with_its_verdict() -> None:

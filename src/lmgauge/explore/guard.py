@@ -39,7 +39,7 @@ _HEADERS = (
 _NOTHING = b"default-src 'none'; frame-ancestors 'none'"
 
 
-class Refusal(Exception):  # noqa: N818 - no fault of ours: an answer
+class Refusal(Exception):
     """Raised when a request is not answered.
 
     Attributes:
@@ -64,6 +64,7 @@ class Guard:
         self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request of ASGI, or hand it on."""
         if scope["type"] != "http":
             return  # no sockets here, and nothing to start or stop
 
@@ -166,7 +167,8 @@ async def read_body(scope: Scope, receive: Receive) -> bytes:
     body = b""
     while True:
         message = await receive()
-        body += message.get("body", b"")
+        part: bytes = message.get("body", b"")
+        body += part
         if len(body) > LARGEST_BODY:
             raise Refusal(413, f"the text is more than {LARGEST_BODY:,} bytes: score a shorter one, or use lmgauge eval")
         if message["type"] != "http.request" or not message.get("more_body"):

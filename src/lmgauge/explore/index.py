@@ -21,6 +21,7 @@ from lmgauge.evaluation.run_folder import file_sha256
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.evaluation.slicing.ranges import exact_sums
 from lmgauge.explore.columns import Column
+from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import OOV, RowReader, ScoreBatch, ScoreWriter, read_scores
 
@@ -198,9 +199,7 @@ class Index:
         """
         for reader, run in zip(self.readers, self.runs, strict=True):
             if not reader.unchanged():
-                raise InputError(
-                    f"{run.path}: was changed or removed while it was looked at: start `lmgauge explore` again"
-                )
+                raise InputError(f"{run.path}: was changed or removed while it was looked at: start `lmgauge explore` again")
 
     def of_text(self, name: str, size: int) -> NDArray[Any]:
         """Return a column of the first segments: segment, bytes, group, document, source or line."""
@@ -212,11 +211,13 @@ class Index:
 
     def bits(self, k: int, size: int) -> NDArray[np.float64]:
         """Return bits of the first segments by run `k`, float64 [size]; infinite with an event of probability zero."""
-        high, low, zeros = (self.of_run(k, name, size) for name in ("high", "low", "zeros"))
-        nats = (high.astype(np.float64) + low.astype(np.float64) * 2.0**-64) * 2.0**-16
-        nats[zeros > 0] = -np.inf
-        bits: NDArray[np.float64] = nats_to_bits(-nats)
-        return bits + 0.0
+        sums = ExactSums(*(self.of_run(k, name, size) for name in ("high", "low", "zeros")))
+        return nats_to_bits(-sums.nats()) + 0.0
+
+    def bits_at(self, k: int, place: int) -> float:
+        """Return the bits that run `k` gives one segment."""
+        high, low, zeros = (self.of_run(k, name, place + 1)[place:] for name in ("high", "low", "zeros"))
+        return float(nats_to_bits(-ExactSums(np.array(high), np.array(low), np.array(zeros)).nats())[0]) + 0.0
 
     @property
     def has_text(self) -> bool:

@@ -107,7 +107,7 @@ class Search:
 
     def matches(self, size: int) -> NDArray[np.bool_]:
         """Return which of the first segments match, bool [size]."""
-        return self._matches.view(size) != 0
+        return np.asarray(self._matches.view(size), bool)
 
     def close(self) -> None:
         """Close the file."""

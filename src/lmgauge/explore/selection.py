@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.errors import UsageError
 from lmgauge.explore.index import NO_DOCUMENT, Index
 from lmgauge.explore.search import Pattern, Search, Searches
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from lmgauge.numerics.intervals import Interval
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Places = NDArray[np.signedinteger[Any]]
 
 SEARCH_SECONDS = 1.5
 """For how long a request searches before it answers with what there is."""
@@ -35,7 +33,7 @@ def column_names(runs: int) -> tuple[str, ...]:
     """Return the names of the columns that segments can be sorted and filtered by.
 
     Args:
-        runs: 1 or 2; what is of the second ends in `_b`, and the difference is the first less the second.
+        runs: 1 or 2; what is of the second ends in `_b`, and the difference is the second less the first.
 
     Example:
         >>> column_names(2)[-2:]
@@ -56,7 +54,7 @@ def column(index: Index, name: str, size: int) -> NDArray[Any]:
     if name in ("segment", "bytes"):
         return index.of_text(name, size)
     if name.startswith("difference"):
-        difference = _without_warnings(np.subtract, index.bits(0, size), index.bits(1, size))
+        difference = _without_warnings(np.subtract, index.bits(1, size), index.bits(0, size))
         per_byte = name.endswith("per_byte")
         return _without_warnings(np.divide, difference, index.of_text("bytes", size)) if per_byte else difference
     k, plain = (1, name.removesuffix("_b")) if name.endswith("_b") else (0, name)
@@ -135,7 +133,7 @@ class Selections:
         self._made: OrderedDict[tuple[Chosen, Order], Selection] = OrderedDict()
         self._numbers: OrderedDict[Chosen, dict[str, Any]] = OrderedDict()
 
-    def of(self, chosen: Chosen, order: Order = Order()) -> Selection:  # noqa: B008 - frozen
+    def of(self, chosen: Chosen, order: Order = Order()) -> Selection:
         """Return the segments that are chosen, in this order.
 
         A search goes on for `SEARCH_SECONDS`; where it has not come to its end, or not all is indexed, those known so far.
@@ -178,10 +176,10 @@ class Selections:
         else:
             ordered = sorted_places(column(self._index, order.by, size), order.is_falling)
         if chosen.is_all:
-            places = np.arange(size, dtype=np.int64) if ordered is None else ordered
+            places = _small(np.arange(size)) if ordered is None else ordered
         else:
             mask = self._mask(chosen, size, search)
-            places = np.flatnonzero(mask) if ordered is None else ordered[mask[ordered]]
+            places = _small(np.flatnonzero(mask)) if ordered is None else ordered[mask[ordered]]
         return places[::-1] if ordered is None and order.is_falling else places
 
     def _mask(self, chosen: Chosen, size: int, search: Search | None) -> NDArray[np.bool_]:
@@ -224,7 +222,12 @@ def sorted_places(values: NDArray[Any], is_falling: bool) -> Places:
     values = np.asarray(values)
     if is_falling:
         values = -values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
-    return np.argsort(values, kind="stable")
+    return _small(np.argsort(values, kind="stable"))
+
+
+def _small(places: NDArray[np.int64]) -> Places:
+    """Return places in half the memory where there are not too many of them."""
+    return places.astype(np.int32) if len(places) < 1 << 31 else places
 
 
 def numbers_of(index: Index, places: Places) -> dict[str, Any]:
@@ -236,7 +239,7 @@ def numbers_of(index: Index, places: Places) -> dict[str, Any]:
 
     Returns:
         How many segments and bytes; for each run its events, exact bits, bits per byte and perplexity with 95 % intervals;
-        for two runs the difference (the first less the second, bits per byte) with its interval and p-value; and `unit`,
+        for two runs the difference (the second less the first, bits per byte) with its interval and p-value; and `unit`,
         what the intervals take as independent.
     """
     size = index.size
@@ -261,7 +264,8 @@ def numbers_of(index: Index, places: Places) -> dict[str, Any]:
 def _figures(
     sums: ExactSums, events: Floats, sizes: Floats, documents: Places | None
 ) -> tuple[dict[str, Any], Interval | None]:
-    total = nats_to_bits(exact_to_nats(-sums.totals(np.zeros(len(sizes), np.int64), 1)[0])) if len(sizes) else 0.0
+    finite = exact_to_nats(-sums.totals(np.zeros(len(sizes), np.int64), 1)[0])
+    total = nats_to_bits(finite)
     zeros, count, size = int(sums.zeros.sum()), int(events.sum()), float(sizes.sum())
     bits = math.inf if zeros else total
     nats = -sums.nats()
@@ -274,7 +278,7 @@ def _figures(
         "finite_bits": total,
         "bits_per_byte": bits / size if size else None,
         "bits_per_byte_interval": _ends(per_byte, nats_to_bits),
-        "perplexity": None if not count else math.inf if zeros else perplexity_from_nats(total * math.log(2) / count),
+        "perplexity": None if not count else math.inf if zeros else perplexity_from_nats(finite / count),
         "perplexity_interval": _ends(per_event, perplexity_from_nats),
     }, per_byte or per_event
 
@@ -287,13 +291,13 @@ def _ends(interval: Interval | None, function: Any) -> list[float] | None:
 
 
 def _difference(sums: list[ExactSums], sizes: Floats, documents: Places | None) -> dict[str, Any] | None:
-    """Return bits per byte of the first run less those of the second; None where an event is impossible."""
+    """Return bits per byte of the second run less those of the first; None where an event is impossible."""
     if any(part.zeros.any() for part in sums) or not sizes.sum():
         return None
     code = np.zeros(len(sizes), np.int64)
     totals = [part.totals(code, 1)[0] for part in sums]
-    value = nats_to_bits(exact_to_nats(totals[1] - totals[0])) / float(sizes.sum())
-    apart = spread(sums[1].nats() - sums[0].nats(), sizes, documents)
+    value = nats_to_bits(exact_to_nats(totals[0] - totals[1])) / float(sizes.sum())
+    apart = spread(sums[0].nats() - sums[1].nats(), sizes, documents)
     interval = None if apart is None else apart.interval()
     return {
         "value": value,

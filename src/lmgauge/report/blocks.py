@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from lmgauge.numerics.intervals import Interval
     from lmgauge.tasks.alignment import Alignment
 
-Level = Literal["good", "bad", "unknown"]
+Level = Literal["good", "bad", "unknown", "fact"]
+"""Of a verdict; `fact` is none: a statement that is neither good nor bad."""
 Form = Literal[
     "number", "signed", "fixed", "percent", "change", "count", "p", "times", "deviation", "probability", "rank", "places"
 ]

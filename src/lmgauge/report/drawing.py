@@ -133,6 +133,19 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def figure(spec: Mapping[str, Any], kind: FigureFormat) -> bytes:
+    """Return a chart as the content of a file.
+
+    Args:
+        spec: of the chart.
+        kind: svg, pdf or png.
+
+    Raises:
+        MissingExtraError: vl-convert is not installed.
+    """
+    return _FORMATS[kind](spec)
+
+
 def _figure_svg(spec: Mapping[str, Any]) -> bytes:
     root = _drawn(spec)
     root.attrib = {"xmlns": "http://www.w3.org/2000/svg", "font-family": FONT} | {

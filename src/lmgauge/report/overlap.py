@@ -31,7 +31,7 @@ def blocks(overlap: Overlap) -> doc.Document:
         *(_groups(overlap) if len(overlap.groups) > 1 else ()),
         *_passages(overlap),
         *_near(overlap),
-        *(() if overlap.run is None else _split(overlap.run)),
+        *(() if overlap.run is None else split_blocks(overlap.run)),
     )
 
 
@@ -123,7 +123,12 @@ def _quoted(text: str, skipped: int = 0) -> doc.Text:
     return doc.Text(flat, note=True, indent=_INDENT)
 
 
-def _split(split: SplitEvaluation) -> Iterator[doc.Block]:
+def split_blocks(split: SplitEvaluation) -> Iterator[doc.Block]:
+    """Yield the figures of a run and of its parts, and which part is empty.
+
+    Args:
+        split: the run, its clean segments, and the others.
+    """
     yield from evaluations.blocks([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
     for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:

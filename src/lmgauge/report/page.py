@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
     from lmgauge.evaluation.passages import Passage
 
-_LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {"good": ("✓", "yes"), "bad": ("✗", "no"), "unknown": ("?", "uncertain")}
+_LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {
+    "good": ("✓", "yes"),
+    "bad": ("✗", "no"),
+    "unknown": ("?", "uncertain"),
+    "fact": ("", ""),
+}
 _OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
-_BETTER = {"": "", "lower": "lower is better", "higher": "higher is better"}
 
 
 def render(document: Iterable[doc.Block], title: str) -> str:
@@ -176,7 +180,8 @@ class _Renderer:
                 self._heading += 1
                 result = macros.heading(f"part-{self._heading}", _clean(text), self._heading > 1)
             case doc.Verdict(level, text):
-                result = macros.verdict(level, *_LEVEL_SIGNS[level], _clean(text))
+                lead, *rest = re.split(r"(?<=[^.]\.) (?=[A-Z])", _clean(text), maxsplit=1)
+                result = macros.verdict(level, *_LEVEL_SIGNS[level], lead, "".join(rest))
             case doc.Text(text, note, indent):
                 result = macros.paragraph(_clean(text), note, indent > 0)
             case doc.Signature(text):
@@ -236,9 +241,14 @@ class _Renderer:
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
-        drawn = svg(specification(chart, links=_clean(chart.cut) in self._slices, heading=False))
-        subtitle = " · ".join(filter(None, (_BETTER[chart.better], _clean(chart.note))))
-        return self._macros.chart(f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, Markup(drawn))  # type: ignore[no-any-return]
+        spec = specification(chart, links=_clean(chart.cut) in self._slices)
+        subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
+        drawn = svg(spec)
+        drawing = Markup(drawn)
+        result: Markup = self._macros.chart(
+            f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
+        )
+        return result
 
     def _passages(self, block: doc.Passages) -> Markup:
         from markupsafe import Markup

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from lmgauge.choices import Average
 from lmgauge.numerics.intervals import Interval
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import counted, p_equals
+from lmgauge.report.formats import counted, p_equals, percent
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, SIGNIFICANT
+from lmgauge.tasks.metrics.error_rates import ErrorRates
+from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
 
 _MOST_ROWS = 40  # of a chart; the table has all
@@ -96,23 +99,52 @@ def _ends(interval: Interval | None, scale: float) -> tuple[float, float] | None
     return None if interval is None else (scale * interval.low, scale * interval.high)
 
 
+def score_blocks(score: TaskScore) -> doc.Document:
+    """Return one score and its parts, and the signature.
+
+    Args:
+        score: of one system by one metric.
+    """
+    ratio = isinstance(score, ErrorRates | F1Score)
+    name, value = (f"{score.metric} %", 100 * score.score) if ratio else (score.metric, score.score)
+    report = getattr(score, "labels", None)
+    labels = () if report is None else (_label_table(report, "Labels"),)
+    table = doc.Table((doc.numbers(name, [value], 2), *_part_columns([score])))
+    return (table, *labels, doc.Signature(f"{score.metric}|{score.signature}"))
+
+
+def label_blocks(scores: LabelScores) -> doc.Document:
+    """Return the averages, a row for each label, notes, and the signature.
+
+    Args:
+        scores: precision, recall and F1 of each label and over all.
+    """
+    names = get_args(Average)
+    columns = [doc.labels("average", names)]
+    for i, title in enumerate(("precision", "recall", "F1")):
+        columns.append(doc.numbers(title, [getattr(scores, name)[i] for name in names], 2, "percent"))
+    summary = doc.Table(tuple(columns), f"F1, {counted(scores.segments, 'segment')}; accuracy {percent(scores.accuracy)}")
+    labels = _label_table(scores, "Labels")
+    return (summary, labels, *doc.notes(scores.notes), doc.Signature(f"F1|{scores.signature}"))
+
+
 def _labels(systems: Systems) -> doc.Document:
-    """Return a table for each system whose score is of labels: precision, recall, F1 and counts of each label."""
-    reports = [(item.system, report) for item in systems if (report := getattr(item.score, "report", None)) is not None]
-    return tuple(
-        doc.Table(
-            (
-                doc.labels("label", report.labels),
-                doc.numbers("precision", report.precision, 2, "percent"),
-                doc.numbers("recall", report.recall, 2, "percent"),
-                doc.numbers("F1", report.f1, 2, "percent"),
-                doc.numbers("gold", report.support, form="count", drop=2),
-                doc.numbers("predicted", report.predicted, form="count", drop=1),
-            ),
-            f"Labels of {system}",
-        )
-        for system, report in reports
+    """Return a table for each system whose score is of labels."""
+    reports = [(item.system, report) for item in systems if (report := getattr(item.score, "labels", None)) is not None]
+    return tuple(_label_table(report, f"Labels of {system}") for system, report in reports)
+
+
+def _label_table(scores: LabelScores, title: str) -> doc.Table:
+    """Return precision, recall, F1 and counts of each label."""
+    columns = (
+        doc.labels("label", scores.labels),
+        doc.numbers("precision", scores.precision, 2, "percent"),
+        doc.numbers("recall", scores.recall, 2, "percent"),
+        doc.numbers("F1", scores.f1, 2, "percent"),
+        doc.numbers("gold", scores.support, form="count", drop=2),
+        doc.numbers("predicted", scores.predicted, form="count", drop=1),
     )
+    return doc.Table(columns, title)
 
 
 def _title(systems: Systems) -> str:

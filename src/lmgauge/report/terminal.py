@@ -31,7 +31,7 @@ _BAR_WIDTH = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _AROUND = 36
 _MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
-_COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow"}
+_COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow", "fact": "bold"}
 
 
 def show(document: Iterable[doc.Block]) -> None:

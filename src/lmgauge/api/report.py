@@ -1,0 +1,185 @@
+"""`lmgauge.report`: one page to look at, of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lmgauge.api.diagnose import training_words
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, says_documents, text_of
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.overview import Overview, OverviewSettings
+from lmgauge.evaluation.overview import overview as _overview
+from lmgauge.evaluation.passages import PassageSettings
+from lmgauge.files import refuse_replacing, writing
+from lmgauge.progress import say_progress
+from lmgauge.report import overview as report_of_runs
+from lmgauge.report.blocks import ChartData, Document, Verdict
+from lmgauge.report.page import render
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page, before it is written.
+
+    Attributes:
+        title: of the page.
+        document: what is on it: blocks, in the order of reading.
+        overview: the numbers behind it.
+    """
+
+    title: str
+    document: Document
+    overview: Overview
+
+    @property
+    def charts(self) -> tuple[ChartData, ...]:
+        """The charts on the page, in order."""
+        return tuple(block for block in self.document if isinstance(block, ChartData))
+
+    @property
+    def verdicts(self) -> Document:
+        """The answers on the page, in order."""
+        return tuple(block for block in self.document if isinstance(block, Verdict))
+
+    def html(self) -> str:
+        """Return the page: one HTML file that opens without a network.
+
+        Raises:
+            MissingExtraError: what draws it is not installed; the extra `report` brings it.
+        """
+        return render(self.document, self.title)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the page; the file appears whole, or not at all.
+
+        Args:
+            path: of the file; folders on the way are made.
+
+        Returns:
+            Where it lies.
+
+        Raises:
+            InputError: the file cannot be written.
+            MissingExtraError: what draws the page is not installed; the extra `report` brings it.
+        """
+        page = self.html().encode("utf-8", "replace")
+        with writing(path) as file:
+            file.write(page)
+        return Path(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values, full precision; infinities stay floats."""
+        return self.overview.to_dict()
+
+    def __str__(self) -> str:
+        parts = [str(self.overview.comparisons)] if self.overview.comparisons is not None else []
+        return "\n".join([*parts, *(str(diagnosis.evaluation) for diagnosis in self.overview.diagnoses)])
+
+
+def report(
+    runs: PathLike | Sequence[PathLike],
+    output: PathLike | None = None,
+    *,
+    text: Text | None = None,
+    document: str | None = None,
+    train: Text | None = None,
+    model: Model | None = None,
+    audit: PathLike | Audit | None = None,
+    segments: int = PassageSettings.segments,
+    title: str | None = None,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Report:
+    """Make one page of a run, or of several beside the first: the answer, charts, tables, and the text in color.
+
+    It is one HTML file that opens by a double click, without a network: `lmgauge report`.
+
+    Args:
+        runs: run folders (of `evaluate(..., output=...)`) or score tables: one, or a list; each further one is compared with
+            the first.
+        output: the file to write, such as "report.html"; None writes none.
+        text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+        train: training text, for slices by what was seen in it.
+        model: the model behind the one run, for calibration.
+        audit: what `lmgauge audit --json` wrote of a run, as a path, or an `Audit`: the page shows its verdict.
+        segments: how many segments of each kind to show: the worst, the most changed and a sample.
+        title: of the page; the names of the runs if not given.
+        seed: of whatever is drawn.
+        threads: how many; no number depends on it.
+
+    Raises:
+        InputError: a run is damaged or was changed, the text is not the one it scored, or the audit is of another run.
+        MissingExtraError: what draws the page is not installed; the extra `report` brings it.
+        UsageError: no run, a model beside several runs, an output that would replace an input, or a number out of range.
+    """
+    named = _listed(runs)
+    settings = OverviewSettings(passages=PassageSettings(segments=segments, seed=seed), seed=seed, threads=threads)
+    if model is not None and len(named) > 1:
+        raise UsageError("a model goes with one run: calibration is of the model behind it")
+    inputs = [os.fspath(path) for path in (*named, *([audit] if isinstance(audit, PATHS) else []))]
+    refuse_replacing({"-o": output}, inputs)
+    say_progress("reading the runs")
+    examined = [opened(run) for run in named]
+    sealed = _read_audit(audit) if isinstance(audit, PATHS) else audit
+    result = _overview(
+        examined,
+        settings,
+        corpus=None if text is None and document is None else text_of(examined, text, document),
+        documents_of_text=says_documents(text, document),
+        training=None if train is None else partial(training_words, corpus_of(train), threads),
+        model=None if model is None else loaded(model),
+        audit=sealed,
+        progress=say_progress,
+    )
+    made = Report(title or _title(result.runs), report_of_runs.blocks(result), result)
+    if output is not None:
+        say_progress("drawing the page")
+        made.save(output)
+    return made
+
+
+def _listed(runs: PathLike | Sequence[PathLike]) -> list[PathLike]:
+    """Return one run or several as a list.
+
+    Raises:
+        UsageError: there is none, or one is named twice.
+    """
+    named = [runs] if isinstance(runs, PATHS) else list(runs) if isinstance(runs, Sequence) else None
+    if named is None:
+        raise UsageError(f"a report is of a run, or of a list of runs, not of {type(runs).__name__}")
+    if not named:
+        raise UsageError("a report needs a run: a folder that `lmgauge eval -o` wrote, or a score table")
+    return named
+
+
+def _title(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _read_audit(path: PathLike) -> Audit:
+    """Return the audit that a file holds.
+
+    Raises:
+        InputError: there is no such file, or it holds something else.
+    """
+    try:
+        plain = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or "it is not JSON"
+        raise InputError(
+            f"{os.fspath(path)}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`"
+        ) from error
+    try:
+        return Audit.from_dict(plain)
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from error

@@ -1,0 +1,106 @@
+"""Every result, whatever its names and texts are, in a notebook, as its page, and chart by chart."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lmgauge.errors import MissingExtraError, UsageError
+from lmgauge.report import notebook
+from lmgauge.report.blocks import ChartData, Heading, Series
+from lmgauge.report.documents import KINDS, document_of
+from lmgauge.report.terminal import as_text
+
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
+SIDEWAYS = {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
+class Seen(HTMLParser):
+    """What a browser would make of it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def check_harmless(html: str) -> None:
+    seen = Seen(html)
+    assert not seen.tags & {"script", "iframe", "object", "embed", "link", "meta", "base", "form"}
+    assert not any(name.startswith("on") for name in seen.attributes)
+    assert not SIDEWAYS & set(html)
+
+
+def test_every_kind_of_result_is_shown_here(every: dict[str, Any]) -> None:
+    assert set(every) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_prints_as_the_terminal_shows_it(every: dict[str, Any], kind: str) -> None:
+    result = every[kind]
+    shown = as_text(document_of(result))
+    assert shown
+    if kind in ("BleuScore", "ChrfScore", "TerScore", "ErrorRates", "F1Score"):
+        assert str(result).startswith(f"{result.metric}|{result.signature} = ")  # the line people paste
+    else:
+        assert str(result) == shown
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_its_repr_is_one_short_line(every: dict[str, Any], kind: str) -> None:
+    shown = repr(every[kind])
+    assert kind in shown
+    assert len(shown) <= 200
+    assert shown.isprintable()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_notebook_shows_it_without_the_extra(every: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmgauge.report.page.environment", missing)
+    html = every[kind]._repr_html_()
+    assert html.startswith("<pre ")
+    assert html.endswith("</pre>")
+    check_harmless(html)
+
+
+def missing() -> None:
+    raise MissingExtraError("jinja2", extra="report")
+
+
+def test_several_results_are_shown_one_after_the_other(every: dict[str, Any]) -> None:
+    one, other = every["Audit"], every["CalcResult"]
+    assert document_of([one, other]) == (*document_of(one), *document_of(other))
+
+
+def test_what_is_no_result_is_refused() -> None:
+    with pytest.raises(TypeError, match="dict is not a result"):
+        document_of({})
+
+
+def test_the_charts_of_a_result_have_names(every: dict[str, Any]) -> None:
+    diagnosis = every["Diagnosis"]
+    assert "calibration" in diagnosis.charts
+    assert diagnosis.chart("calibration").name == "calibration"
+    assert repr(diagnosis.chart("calibration")).startswith("<Chart calibration: ")
+    with pytest.raises(UsageError, match=r"no chart is called 'x'; there are .*calibration"):
+        diagnosis.chart("x")
+    with pytest.raises(UsageError, match="this result has none"):
+        every["Info"].chart("x")
+
+
+def test_charts_of_one_name_are_told_apart() -> None:
+    data = ChartData("position", "t", "x", "y", "bits", (Series("s", (1, 2), (1.0, 2.0)),))
+    assert list(notebook.charts([data, Heading("h"), data, data])) == ["position", "position-2", "position-3"]
+
+
+def test_a_chart_is_written_by_the_ending(every: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\.svg, \.pdf, \.png or \.json"):
+        every["Diagnosis"].chart("calibration").save(tmp_path / "chart.gif")
