@@ -26,7 +26,11 @@ def rows(folder: Path) -> list[dict[str, float]]:
         for suffix, run in zip(("", "_b"), runs, strict=True):
             own = next(part for part in run if part.segment == number)
             bits = math.fsum(-value / math.log(2) for value in own.logprob.tolist())
-            row |= {f"bits{suffix}": bits, f"events{suffix}": len(own), f"zeros{suffix}": int((own.logprob == -np.inf).sum())}
+            row |= {
+                f"bits{suffix}": bits,
+                f"events{suffix}": len(own),
+                f"zeros{suffix}": int((own.logprob == -np.inf).sum()),
+            }
             row[f"unseen{suffix}"] = int((own.kind == 1).sum())
             row[f"bits_per_byte{suffix}"] = bits / row["bytes"] if row["bytes"] else math.nan
             row[f"bits_per_event{suffix}"] = bits / len(own)

@@ -341,7 +341,13 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
         case str():
             return {"kind": "text", "text": _clean(cell), "value": _clean(cell)}
         case doc.Mark(text, level):
-            return {"kind": "mark", "text": _clean(text), "value": text, "level": level, "sign": _LEVEL_SIGNS[level][0]}
+            return {
+                "kind": "mark",
+                "text": _clean(text),
+                "value": _clean(text),
+                "level": level,
+                "sign": _LEVEL_SIGNS[level][0],
+            }
         case doc.Bar(share):
             return {
                 "kind": "bar",
@@ -350,7 +356,7 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
                 "width": round(100 * min(1.0, max(0.0, share))),
             }
         case doc.Tokens():
-            return {"kind": "tokens", "text": "", "value": "".join(cell.parts), **_tokens(cell)}
+            return {"kind": "tokens", "text": "", "value": _clean("".join(cell.parts)), **_tokens(cell)}
         case doc.Range(low):
             return {"kind": "number", "text": in_words(cell), "value": low}
     return {"kind": "number", "text": in_words(cell), "value": "" if cell.value is None else cell.value}
