@@ -38,7 +38,7 @@ def fit_blocks(fit: MixtureFit) -> doc.Document:
 def _weights(name: str, names: Sequence[str], weights: Sequence[float], fit: Mapping[str, Any]) -> doc.Document:
     """Return the table; `fit` is `MixtureFit.to_dict()`, with infinities as the string "inf", and empty without a text."""
     shares = doc.series("weight", names, weights)
-    chart = doc.ChartData("weights", f"weights of {name}", "model", "weight", "", (shares,), kind="bars")
+    chart = doc.ChartData("weights", f"Weights of {name}", "model", "weight", "", (shares,), kind="bars")
     if not fit:
         return (doc.Table((doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed"))), chart)
     perplexities = [*map(float, fit["component_perplexities"]), float(fit["perplexity"])]

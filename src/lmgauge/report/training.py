@@ -68,6 +68,6 @@ def charts(history: Sequence[Mapping[str, float]]) -> doc.Document:
     rates = doc.series("learning rate", epochs, [epoch.get("learning_rate") for epoch in history])
     note = "the training text is measured with dropout, while the model changes"
     loss = doc.ChartData(
-        "loss", "perplexity by epoch", "epoch", "perplexity", "", series, better="lower", log_y=True, note=note
+        "loss", "Perplexity by epoch", "epoch", "perplexity", "", series, better="lower", log_y=True, note=note
     )
-    return (loss, doc.ChartData("learning-rate", "learning rate by epoch", "epoch", "learning rate", "", (rates,)))
+    return (loss, doc.ChartData("learning-rate", "Learning rate by epoch", "epoch", "learning rate", "", (rates,)))
