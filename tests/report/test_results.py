@@ -116,8 +116,10 @@ def test_an_audit_ends_with_its_conclusion(results: dict[str, Any]) -> None:
 
 def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
     mixed = results["mixture"]
-    own, _, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
+    own, chart, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
     assert isinstance(own, Table)
+    assert isinstance(chart, ChartData)
+    assert [(series.x, series.y) for series in chart.series] == [(("a", "b"), tuple(mixed.weights))]
     names, weights, perplexities = own.columns
     assert names.cells == ("a", "b", "mixed")
     assert [cell.value for cell in weights.cells if isinstance(cell, Number)] == [*mixed.weights, 1.0]

@@ -28,7 +28,7 @@ def blocks(content: Mapping[str, Any]) -> Document:
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
     lines = Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None")))
-    return (lines, *training.charts(_history(content), str(content.get("label") or "")))
+    return (lines, *training.charts(_history(content)))
 
 
 def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
@@ -36,7 +36,7 @@ def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
     stored = content.get("training")
     run = stored.get("training") if isinstance(stored, dict) else None
     history = run.get("history") if isinstance(run, dict) else None
-    return [entry for entry in history if isinstance(entry, dict)] if isinstance(history, list) else []
+    return [entry for entry in history if isinstance(entry, dict) and "epoch" in entry] if isinstance(history, list) else []
 
 
 def _shown(name: str, value: Any) -> Shown:
