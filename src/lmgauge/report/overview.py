@@ -229,7 +229,7 @@ def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
         )
         for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
     ]
-    if any(value is not None for one in differences for value in one.y):
+    if len(differences) > 1 and any(value is not None for one in differences for value in one.y):
         title = f"difference from {matrix.runs[0]} by group, with 95 % intervals"
         yield doc.ChartData(
             "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),

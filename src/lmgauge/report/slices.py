@@ -162,7 +162,7 @@ def example_blocks(title: str, examples: Sequence[Example], names: Sequence[str]
         columns.append(doc.labels("where", [f"{file}:{e.line}" for file, e in zip(files, examples, strict=True)], drop=1))
     alone = all(not e.before and not e.after for e in examples)
     columns.append(doc.Column("text" if alone else "the token in its text", [_tokens(e) for e in examples], align="left"))
-    return (doc.Table(tuple(columns), title),)
+    return (doc.Table(tuple(columns), title, anchors=tuple(e.segment for e in examples)),)
 
 
 def _tokens(example: Example) -> doc.Tokens:
