@@ -79,7 +79,7 @@ LIBRARIES: dict[str, set[str]] = {
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
-    "api": {"numpy", "pandas"},
+    "api": {"numpy", "pandas", "pyarrow"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }

@@ -12,7 +12,7 @@ from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
-from lmgauge.report.formats import number, percent, probability, signed
+from lmgauge.report.formats import in_words, number, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 _Z_95 = 1.959963984540054
@@ -24,7 +24,28 @@ def blocks(diagnosis: Diagnosis) -> doc.Document:
     Args:
         diagnosis: of one model on one text.
     """
-    return (*evaluations.blocks([diagnosis.evaluation]), *_sections(diagnosis), *doc.notes(diagnosis.notes))
+    return (
+        *_verdict(diagnosis),
+        *evaluations.blocks([diagnosis.evaluation]),
+        *_sections(diagnosis),
+        *doc.notes(diagnosis.notes),
+    )
+
+
+def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
+    """Say what the number is worth: beside the cheapest way to write the same bytes without a language model."""
+    own = diagnosis.evaluation.bits_per_byte
+    if own is None or not diagnosis.baselines:
+        return
+    best = min(diagnosis.baselines, key=lambda baseline: baseline.bits_per_byte)
+    better = own < best.bits_per_byte
+    bits = in_words(doc.Number(own, 3, bound=diagnosis.evaluation.bits_per_byte_is_bound))
+    worth = f"{number(best.bits_per_byte / own, 2)} times as many" if better and own else "fewer"
+    yield doc.Verdict(
+        "good" if better else "bad",
+        f"{diagnosis.evaluation.model} needs {bits} bits per byte; {best.name}, the best without a language model, "
+        f"{number(best.bits_per_byte, 3)}: {worth}.",
+    )
 
 
 def _sections(diagnosis: Diagnosis) -> Iterator[doc.Block]:
