@@ -15,11 +15,11 @@ from lmgauge.models.ngram.model import NgramModel
 pytest.importorskip("starlette", reason="the extra explore is not installed")
 pytest.importorskip("httpx", reason="httpx asks the server in tests")
 
-from starlette.testclient import TestClient  # noqa: E402
+from starlette.testclient import TestClient
 
-from lmgauge.explore.door import open_explorer  # noqa: E402
-from lmgauge.explore.explorer import Explorer  # noqa: E402
-from lmgauge.explore.server import application  # noqa: E402
+from lmgauge.explore.door import open_explorer
+from lmgauge.explore.explorer import Explorer
+from lmgauge.explore.server import application
 
 TOKEN = "a token for tests"
 ADDRESS = "http://127.0.0.1:8000"
