@@ -123,7 +123,9 @@ def test_charts_of_all_results_are_drawn(documents: dict[str, Document]) -> None
 def test_a_chart_without_numbers_is_drawn_empty() -> None:
     for kind in KINDS:
         x = (1.0,) if kind in ("histogram", "scatter") else ("a",)
-        assert aloud(drawn(chart(kind, series=(Series("s", x, (None,)),)))) == []
+        root = drawn(chart(kind, series=(Series("s", x, (None,)),)))
+        assert aloud(root) == []
+        assert [element for element in root.iter(f"{NAMESPACE}g") if not len(element)] == []
 
 
 def test_figures_are_written_in_each_format(tmp_path: Path) -> None:

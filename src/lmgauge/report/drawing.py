@@ -230,7 +230,8 @@ def _clean(element: ET.Element) -> None:
     for child in element:
         if not _is_empty(child):
             _clean(child)
-            children += list(child) if child.tag == "g" and not child.attrib else [child]
+            if child.tag != "g" or len(child):  # a group of nothing would have a role, and no name
+                children += list(child) if child.tag == "g" and not child.attrib else [child]
     element[:] = children
 
 
