@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmgauge.figures import FIGURES
 from lmgauge.report.blocks import Document, Lines, between
 from lmgauge.report.formats import in_words, number, percent
+from lmgauge.report.training import history_blocks
 
+_DIGEST = re.compile("[0-9a-f]{64}")
 Shown = str | tuple[str, ...]
 _BOUNDED = {figure.name for figure in FIGURES if figure.bounded}
 _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
@@ -26,14 +29,22 @@ def blocks(content: Mapping[str, Any]) -> Document:
     shown = {name: _shown(name, value) for name, value in content.items() if value is not None}
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
-    return (Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None"))),)
+    lines = Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None")))
+    return (lines, *_curves(content.get("training")))
+
+
+def _curves(training: object) -> Document:
+    """Return the perplexity by epoch of a network that lmgauge trained."""
+    run = training.get("training") if isinstance(training, dict) else None
+    history = run.get("history") if isinstance(run, dict) else None
+    return history_blocks(history) if history else ()
 
 
 def _shown(name: str, value: Any) -> Shown:
     if name in _SHOWN and not isinstance(value, str):
         return _SHOWN[name](value)
     if isinstance(value, dict):
-        said = {key: part for key, part in value.items() if part not in (None, "", [], {})}
+        said = {key: _shortened(part) for key, part in value.items() if part not in (None, "", [], {})}
         shown = {key: f"({_shown('', part)})" if isinstance(part, dict) else _shown("", part) for key, part in said.items()}
         return ", ".join(f"{key} {part}" for key, part in shown.items())
     if isinstance(value, list):
@@ -41,6 +52,11 @@ def _shown(name: str, value: Any) -> Shown:
     if isinstance(value, float):
         return number(value, 2 if "perplexity" in name else 4)
     return f"{value:,}" if type(value) is int else str(value)
+
+
+def _shortened(value: Any) -> Any:
+    """Return the beginning of a digest, which is enough to tell one from another; anything else as it is."""
+    return value[:12] if isinstance(value, str) and _DIGEST.fullmatch(value) else value
 
 
 def _shown_discounts(value: list[list[float]]) -> str:
