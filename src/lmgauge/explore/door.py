@@ -13,6 +13,7 @@ from urllib.parse import quote
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, loaded, text_of
 from lmgauge.evaluation.runs import Run
 from lmgauge.explore.explorer import Explorer
+from lmgauge.explore.page import page
 from lmgauge.explore.server import application, bound_socket, run
 from lmgauge.explore.typed import Typed
 from lmgauge.models.network.options import ScoringOptions
@@ -91,6 +92,8 @@ def serve(
         raise
     token = secrets.token_urlsafe(24)
     address = address_of(own, token)
+    app = application(explorer, token)
+    page(explorer)  # what is imported and read for the first answer is there when somebody asks
     try:
         say(address)
         say("Only this machine is answered, and only with the token in this address. Ctrl-C ends it.")
@@ -98,7 +101,7 @@ def serve(
             import webbrowser
 
             webbrowser.open(address)
-        run(application(explorer, token), own)
+        run(app, own)
     except KeyboardInterrupt:
         return
     finally:

@@ -131,6 +131,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     try:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1" if host == "localhost" else host, port))
+        own.listen(64)  # who opens the address at once waits until the server is there
     except OSError as error:
         own.close()
         if error.errno in (errno.EADDRINUSE, errno.EACCES):

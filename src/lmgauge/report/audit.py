@@ -31,6 +31,7 @@ def blocks(audit: Audit) -> doc.Document:
         doc.Heading(audit.model),
         doc.Verdict("good" if audit.passed else "bad", conclusion(audit)),
         *([doc.Text(headline)] if headline else []),
+        ladder(audit),
         doc.Table(columns, bold=tuple(levels)),
     )
 

@@ -58,8 +58,10 @@ def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
     if correlation.p_value is not None:
         columns.append(doc.numbers("p", [correlation.p_value, *([None] * (len(known) - 1))], form="p"))
     yield doc.Table(tuple(columns))
-    points = doc.Series("systems", correlation.x, correlation.y)
-    yield doc.ChartData("correlation", _title(correlation), correlation.x_name, correlation.y_name, "", (points,))
+    points = doc.Series("systems", correlation.x, correlation.y, names=correlation.systems)
+    names = (correlation.x_name, correlation.y_name)
+    title = _title(correlation)
+    yield doc.ChartData("correlation", title, *names, "", (points,), kind="scatter", log_x=correlation.log_x)
 
 
 def _verdict(correlation: Correlation) -> Iterator[doc.Verdict]:

@@ -27,6 +27,7 @@ def blocks(divergence: Divergence) -> doc.Document:
         *_verdict(divergence),
         doc.Text(f"{events}, {segments}"),
         doc.Table((doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))),
+        *_quantiles(divergence),
         *_worst(divergence),
         *doc.notes([f"95 % intervals: {divergence.independence}."] if divergence.independence else []),
         *doc.notes(divergence.notes),
@@ -56,9 +57,8 @@ def _rows(result: Divergence) -> Iterator[Row]:
     yield _row("KL(A || B), bits", result.kl_ab_bits)
     if result.infinite_kl_ab:
         yield "  where finite, nats", doc.Number(result.kl_ab_without_infinite_nats, 6), ""
-    names = {"50": "median", "100": "maximum"}
     for percentile, value in result.kl_ab_quantiles_nats.items():
-        yield f"  {names.get(percentile, percentile + ' %')}, nats", doc.Number(value, 6), ""
+        yield f"  {_percentile(percentile)}, nats", doc.Number(value, 6), ""
     yield _row("KL(B || A), nats", result.kl_ba_nats)
     yield _row("KL(B || A), bits", result.kl_ba_bits)
     yield _row("Jensen-Shannon, bits", result.jensen_shannon_bits)
@@ -72,6 +72,29 @@ def _rows(result: Divergence) -> Iterator[Row]:
     yield _row("perplexity of A", result.perplexity_a, 3)
     yield _row("perplexity of B", result.perplexity_b, 3)
     yield _row("perplexity of B / A", result.perplexity_ratio, 5)
+
+
+def _percentile(percent: str) -> str:
+    return {"50": "median", "100": "maximum"}.get(percent, f"{percent} %")
+
+
+def _quantiles(result: Divergence) -> Iterator[doc.ChartData]:
+    """Yield how far apart the models are at how many of the events."""
+    quantiles = result.kl_ab_quantiles_nats
+    if not any(quantiles.values()):
+        return
+    yield doc.ChartData(
+        "divergence",
+        "How far apart the models are: KL(A || B) over events",
+        "share of events that are no further apart",
+        "KL(A || B)",
+        "nats",
+        (doc.series("KL(A || B)", [_percentile(percent) for percent in quantiles], list(quantiles.values())),),
+        better="lower",
+        rule=result.kl_ab_nats.value,
+        rule_name="mean",
+        log_y=all(value > 0 for value in quantiles.values()),
+    )
 
 
 def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:

@@ -37,7 +37,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _FEWEST_POINTS = 4
 _AROUND = 36
-_COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow"}
+_COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow", "fact": "bold"}
 
 
 def show(document: Iterable[doc.Block]) -> None:
