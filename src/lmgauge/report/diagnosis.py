@@ -38,11 +38,11 @@ def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
     if own is None or not diagnosis.baselines:
         return
     best = min(diagnosis.baselines, key=lambda baseline: baseline.bits_per_byte)
-    better = own < best.bits_per_byte
-    bits = in_words(doc.Number(own, 3, bound=diagnosis.evaluation.bits_per_byte_is_bound))
+    better, bound = own < best.bits_per_byte, diagnosis.evaluation.bits_per_byte_is_bound
+    bits = in_words(doc.Number(own, 3, bound=bound))
     worth = f"{number(best.bits_per_byte / own, 2)} times as many" if better and own else "fewer"
     yield doc.Verdict(
-        "good" if better else "bad",
+        "bad" if not better else "unknown" if bound else "good",
         f"{diagnosis.evaluation.model} needs {bits} bits per byte; {best.name}, the best without a language model, "
         f"{number(best.bits_per_byte, 3)}: {worth}.",
     )
