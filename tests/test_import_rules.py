@@ -23,7 +23,7 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text"),
-    *("progress", "readable", "result_list", "scoring", "signature", "threads", "version"),
+    *("progress", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""
@@ -60,7 +60,9 @@ FOR_TYPES: dict[str, set[str]] = {
     "evaluation": {"lmgauge.models.protocol"},
     "scores": {"lmgauge.text"},
     "tasks": {"lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
-    "report": SOURCE_TEXT | {"lmgauge.text.overlap.results"},
+    "report": SOURCE_TEXT
+    | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
+    | {"lmgauge.models.training.run"},
 }
 """What a room may name under TYPE_CHECKING besides."""
 
@@ -69,15 +71,15 @@ LIBRARIES: dict[str, set[str]] = {
     "_kernels": {"numpy"},
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
+    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
-    "report": {"numpy", "rich", "jinja2", "markupsafe", "vl_convert"},
+    "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
-    "api": {"numpy"},
+    "api": {"numpy", "pandas", "pyarrow"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }
@@ -87,7 +89,7 @@ EXTRAS = {
     *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp"),
     *("regex", "sacrebleu", "sklearn"),
-    *("jinja2", "markupsafe", "vl_convert", "starlette", "uvicorn"),
+    *("jinja2", "vl_convert", "starlette", "uvicorn"),
 }
 """Libraries that may be absent: only ever imported inside the function that needs them."""
 
@@ -211,9 +213,9 @@ def test_libraries_are_declared() -> None:
 
     core = names(project["dependencies"])
     optional = set[str]().union(*(names(lines) for lines in project["optional-dependencies"].values()))
-    known_as = {"llama_cpp": "llama-cpp-python", "sklearn": "scikit-learn"}
+    known_as = {"llama_cpp": "llama-cpp-python", "sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
     imported = {known_as.get(name, name) for name in (f.target.split(".")[0] for f in LIBRARY)}
-    assert imported - core - {"llama-cpp-python", "scikit-learn"} <= EXTRAS
+    assert imported - core - set(known_as.values()) <= EXTRAS
     assert imported - core <= optional - core
 
 

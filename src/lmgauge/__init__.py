@@ -5,12 +5,7 @@
 >>> round(lmgauge.perplexity(model, ["the cat sat", "the dog ran"]), 4)
 2.9453
 >>> model.score_text("the cat sat")
-token       nats  probability
-the      -0.3020       0.7393
-cat      -1.1378       0.3205
-sat      -0.4960        0.609
-</s>     -0.3020       0.7393
-4 events, -2.2379 nats, perplexity 1.7497
+<ScoredText: 4 events, -2.2379 nats, perplexity 1.7497>
 
 Files are named by their paths: `lmgauge.train("modified-kneser-ney", "train.txt", order=5)`,
 `print(lmgauge.evaluate(model, "test.txt"))`. The scores of tasks (BLEU, chrF, TER, WER, CER, F1) are in `lmgauge.tasks`.
@@ -21,7 +16,9 @@ The names are listed once, in `__init__.pyi`, which type checkers read as it is;
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 
 with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as _stub:  # pathlib would be loaded for this alone
     _HOMES = {line.split()[3]: line.split()[1] for line in _stub if line.startswith("from ")}
@@ -45,3 +42,14 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+class _Package(ModuleType):
+    """The package, on which `report` is the function, also when the folder of that name is imported after it or before."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "report" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

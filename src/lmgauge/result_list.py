@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from lmgauge.errors import MissingExtraError, needing
+from lmgauge.errors import needing
+from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class ResultList(Sequence[T], Generic[T]):
+@dataclass(frozen=True, repr=False)
+class ResultList(Shown, Sequence[T], Generic[T]):
     """Results in order.
 
     Attributes:
@@ -35,15 +36,8 @@ class ResultList(Sequence[T], Generic[T]):
     def __len__(self) -> int:
         return len(self.items)
 
-    def __str__(self) -> str:
-        return "\n".join(str(item) for item in self.items)
-
-    def _repr_html_(self) -> str | None:
-        """Return the table that notebooks show, escaped by pandas; None, for the text, where pandas is not installed."""
-        try:
-            return cast("str", self.to_pandas().to_html())
-        except MissingExtraError:
-            return None
+    def _in_brief(self) -> str:
+        return f"{len(self):,} item{'s' * (len(self) != 1)}"
 
     @abstractmethod
     def to_rows(self) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,12 @@ from tests.browser import opens as opens
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
+from lmgauge.api.info import Info
+from lmgauge.api.split import SplitText
+from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.models.mixture.weights import fit_weights
+from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.report import (
     alignments,
     audit,
@@ -28,12 +34,17 @@ from lmgauge.report import (
     mixture,
     overlap,
     recipes,
+    scored_text,
+    split,
     tasks,
 )
 from lmgauge.report import blocks as doc
+from lmgauge.report import training as training_report
 from lmgauge.report.blocks import Document
+from lmgauge.shown import Shown
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
+from lmgauge.text.split import WrittenPart
 
 HOSTILE = "x\x1b[31m\x07\x9b1m\u202e\n\t[bold]y[/bold] »z«"
 LONG = HOSTILE + "long" * 30
@@ -69,6 +80,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
     alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
     points: Any = [[10.0, 20.0, 40.0, 80.0], [4.0, 3.0, 2.5, 1.0]]
     return {
+        "overview": lmgauge.report(runs[:3], text=test).document,
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
@@ -78,8 +90,35 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
+        "mixture": lmgauge.mix([*models], test),
+        "training": training(),
+        "split": split_text(),
+        "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
+
+
+def training() -> Any:
+    """What came of a training, without the libraries that train."""
+    history = tuple(
+        {"epoch": i, "perplexity": 90.0 / i, "valid_perplexity": 80.0 / i, "learning_rate": 0.1} for i in (1, 2, 3)
+    )
+    settings = SimpleNamespace(kind="lstm", preset=HOSTILE)
+
+    class NeuralTraining(SimpleNamespace, Shown):
+        __module__ = "lmgauge.models.training.run"
+        __str__, __repr__ = Shown.__str__, Shown.__repr__
+
+    return NeuralTraining(
+        path=Path(LONG), settings=settings, parameters=9, vocabulary_size=5, events=7, epochs=3, history=history,
+        valid_perplexity=26.7, seconds=1.5, notes=(HOSTILE,),
+    )  # fmt: skip
+
+
+def split_text() -> SplitText:
+    """A text in two parts."""
+    parts = (WrittenPart("train", Path(HOSTILE), 3, 90), WrittenPart("test", Path(f"[bold]{LONG}"), 1, 30))
+    return SplitText(parts, (0.75, 0.25), 1, "ab" * 32)
 
 
 def passage(words: str = HOSTILE) -> Passage:
@@ -94,13 +133,14 @@ def passage(words: str = HOSTILE) -> Passage:
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "evaluations": lambda it: evaluations.blocks(it["evaluations"], HOSTILE),
+    "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: recipes.blocks(it["recipes"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
     "overlap": lambda it: overlap.blocks(it["overlap"]),
     "audit": lambda it: audit.blocks(it["audit"]),
-    "mixture": lambda _: mixture.blocks(HOSTILE, [(HOSTILE, 0.25, 9.5), (LONG, 0.75, float("inf"))], 8.5, [HOSTILE]),
+    "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
     "alignments": lambda it: alignments.blocks(it["alignments"]),
     "errors": lambda it: alignments.error_blocks(errors_by_system(it["alignments"]), 3),
@@ -112,6 +152,9 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
         *map(doc.Text, (HOSTILE, LONG, "page")),
     ),
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
+    "training": lambda it: training_report.blocks(it["training"]),
+    "split": lambda it: split.blocks(it["split"]),
+    "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -123,3 +166,26 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 def documents(results: dict[str, Any]) -> dict[str, Document]:
     """The document of each result."""
     return {name: tuple(build(results)) for name, build in BUILDERS.items()}
+
+
+@pytest.fixture(scope="session")
+def every(results: dict[str, Any]) -> dict[str, Any]:
+    """A result of each class that can be shown, by the name of the class."""
+    it = results
+    scored = it["scored_text"]
+    metrics = lmgauge.tasks
+    texts = {"hypotheses": [HOSTILE, "a b"], "references": [LONG, "a c"]}
+    rate = metrics.wer(**texts)
+    labels = metrics.label_scores([HOSTILE, LONG, "a"], [HOSTILE, "a", "a"])
+    systems = metrics.score_labels(gold=[HOSTILE, LONG, "a"], predicted=[HOSTILE, "a", "a"])
+    parts = it["evaluations"]
+    shown = [
+        *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
+        *(it["divergence"], it["overlap"], SplitEvaluation(parts[0], parts[1], None), it["audit"], it["tasks"]),
+        *(metrics.bleu(**texts), metrics.chrf(**texts), metrics.ter(**texts), rate, labels, systems[0].score),
+        *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
+        *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
+        *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
+        fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
+    ]
+    return {type(one).__name__: one for one in shown}

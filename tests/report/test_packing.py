@@ -26,7 +26,7 @@ def passage(text: str, ends: list[int], bits: list[float], **columns: Any) -> Pa
     spans = Spans(
         np.array(ends, np.int64), np.array(bits), np.zeros(count, np.uint8), columns, {"class": np.arange(count) % 3}
     )
-    return Passage(0, "here", "", (), text, (sum(bits),), (count,), len(text.encode()) + 1, (spans,))
+    return Passage(0, "here", "", (), text, (sum(bits),), (count,), count, (spans,))
 
 
 def test_ends_are_in_units_of_scripts() -> None:

@@ -11,7 +11,7 @@ from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.compare import compare as _compare
 from lmgauge.evaluation.comparison.judge import ComparisonSettings
-from lmgauge.evaluation.comparison.recipes import RecipeComparison
+from lmgauge.evaluation.comparison.recipes import RecipeComparisons
 from lmgauge.evaluation.comparison.recipes import compare_recipes as _compare_recipes
 from lmgauge.evaluation.comparison.results import Comparisons
 from lmgauge.evaluation.slicing.cuts import WordCounts
@@ -70,7 +70,7 @@ def _word_counts(train: Corpus, threads: int | None, scored: Corpus) -> WordCoun
 
 def compare_recipes(
     recipes: Mapping[str, Sequence[PathLike]], *, text: Text | None = None, document: str | None = None
-) -> tuple[RecipeComparison, ...]:
+) -> RecipeComparisons:
     """Say whether recipes differ, from several runs of each: seeds are a second source of chance beside the text.
 
     Args:

@@ -71,13 +71,20 @@ def diagnose(
         examined,
         settings,
         corpus=None if text is None else text_of([examined], text),
-        training=None if train is None else partial(_training_words, corpus_of(train), threads),
+        training=None if train is None else partial(training_words, corpus_of(train), threads),
         model=behind,
         sample=sample,
         progress=say_progress,
     )
 
 
-def _training_words(train: Corpus, threads: int | None, scored: Corpus) -> TrainingWords:
+def training_words(train: Corpus, threads: int | None, scored: Corpus) -> TrainingWords:
+    """Return what of the words of a text was seen in a training text, for slices.
+
+    Args:
+        train: the training text.
+        threads: how many.
+        scored: the text.
+    """
     seen = find_training_coverage(train, scored, threads=threads)
     return lambda block: seen.of(block)[:2]

@@ -13,10 +13,11 @@ from lmgauge.evaluation.run_folder import EVALUATION_FILE
 from lmgauge.evaluation.runs import Run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
+from lmgauge.shown import Shown
 
 
-@dataclass(frozen=True)
-class Info(Mapping[str, Any]):
+@dataclass(frozen=True, repr=False)
+class Info(Shown, Mapping[str, Any]):
     """What is in a model or a run: a mapping, from names to plain values.
 
     Attributes:
@@ -41,8 +42,9 @@ class Info(Mapping[str, Any]):
         """Return the values by name."""
         return dict(self.content)
 
-    def __str__(self) -> str:
-        return "\n".join(f"{name}: {value}" for name, value in self.content.items())
+    def _in_brief(self) -> str:
+        name = self.content.get("path", self.content.get("label", ""))
+        return f"{self.kind} {name}, {len(self)} values"
 
 
 def info(what: Model, *, scoring: ScoringOptions | None = None) -> Info:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.api.inputs import PathLike, Text, corpus_of
 from lmgauge.choices import DEFAULT_SEED, SplitBy
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 from lmgauge.text.split import DEFAULT_FRACTIONS, WrittenPart, write_split
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-@dataclass(frozen=True)
-class SplitText:
+
+@dataclass(frozen=True, repr=False)
+class SplitText(Shown):
     """A text in parts on disk.
 
     Attributes:
@@ -45,13 +50,17 @@ class SplitText:
             "parts": parts,
         }
 
-    def __str__(self) -> str:
-        rows = [
-            f"{p.name:<10}  {p.segments:>12,} segments ({100 * p.segments / self.segments:5.2f} %)  "
-            f"{p.bytes:>15,} bytes  {p.path}"
-            for p in self.parts
-        ]
-        return "\n".join([*rows, f"seed {self.seed}, text {self.text_sha256[:6]}"])
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each part: its name, path, segments and bytes.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.to_dict()["parts"])
+
+    def _in_brief(self) -> str:
+        parts = ", ".join(f"{part.name} {part.segments:,}" for part in self.parts)
+        return f"{parts} segments, seed {self.seed}"
 
 
 def split(

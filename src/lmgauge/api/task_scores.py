@@ -304,7 +304,7 @@ def score_labels(
         settings: as `score_systems`.
 
     Returns:
-        The systems; the figures of each label are in `systems[0].score.report`.
+        The systems; the figures of each label are in `systems[0].score.labels`.
 
     Raises:
         InputError: lists of different length, or something is not a string.
@@ -374,5 +374,5 @@ def _label_systems(
         rows = rows.with_documents(document_sums(statistics, numbers))
     notes = [f"{name}: {note}" for name, report in reports.items() for note in report.notes]
     result = compare_systems(metric, list(systems), rows, 1, notes=notes, settings=settings)
-    items = (replace(item, score=replace(cast(F1Score, item.score), report=reports[item.system])) for item in result)
+    items = (replace(item, score=replace(cast(F1Score, item.score), labels=reports[item.system])) for item in result)
     return replace(result, items=tuple(items))

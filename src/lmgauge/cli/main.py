@@ -26,6 +26,10 @@ SECTIONS = {
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "report": (
+            "lmgauge.cli.report:report",
+            "Make one page to look at: the answer, charts, tables, and the text in color.",
+        ),
         "diagnose": ("lmgauge.cli.diagnose:diagnose", "Show where a model fails."),
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
@@ -71,8 +75,9 @@ GUESSES = {
     "mix": ("ensemble", "interpolate", "merge"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
-    "diagnose": ("analyze", "errors", "report"),
-    "explore": ("browse", "serve", "server", "ui", "view", "viewer", "watch"),
+    "diagnose": ("analyze", "errors"),
+    "report": ("dashboard", "html", "page", "plot", "view", "visualize"),
+    "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "compare": ("bootstrap", "diff", "paired", "significance"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,8 +20,6 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lmgauge.models.mixture.model import MixtureModel
 
 
@@ -79,21 +77,4 @@ def _print(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_js
     content = mixture.to_dict() | {"path": output, "label": mixture.label, "fingerprint": mixture.fingerprint}
     for component, path in zip(content["components"], models, strict=True):
         component["path"] = path
-    fit = mixture.estimation  # infinities in it are the string "inf"
-    own = [float(value) for value in fit["component_perplexities"]] if fit else [None] * len(models)
-    components = list(zip(models, mixture.weights, own, strict=True))
-    perplexity, notes = (float(fit["perplexity"]), _notes(fit)) if fit else (None, [])
-    answer(content, lambda: report.blocks(output, components, perplexity, notes), as_json=as_json)
-
-
-def _notes(fit: Mapping[str, Any]) -> list[str]:
-    from lmgauge.report.formats import number
-
-    how = "weights given" if fit["given"] else f"weights by EM in {fit['iterations']} iterations"
-    gap = float(fit["gap"])
-    gain = number(gap) if gap else "0"
-    notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event"]
-    if fit["skipped"]:
-        without = number(float(fit["perplexities"][-1]), 3)
-        notes.append(f"{fit['skipped']:,} held-out events are impossible to this mixture; perplexity without them {without}")
-    return notes
+    answer(content, lambda: report.blocks(mixture, name=output, paths=models), as_json=as_json)

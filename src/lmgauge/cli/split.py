@@ -50,10 +50,10 @@ def split(
     lmgauge split 'books/*.txt' --by group -o parts/
     """
     from lmgauge.api.split import split as run
-    from lmgauge.report.blocks import Text
+    from lmgauge.report.split import blocks
 
     by = by or next((name for name in SPLIT_BY if name in options_given()), None)
     done = run(read_texts(texts, reading), output, fractions=fractions, seed=seed, by=by)
     for note in done.notes:
         say(f"note: {note}", err=True)
-    answer(done, lambda: tuple(Text(line) for line in str(done).splitlines()), as_json=as_json)
+    answer(done, lambda: blocks(done), as_json=as_json)

@@ -13,13 +13,14 @@ from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.evaluate import Evaluator, sum_block
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run, about, lockstep
+from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 
 CLEAN, CONTAMINATED = "clean", "contaminated"
 
 
-@dataclass(frozen=True)
-class SplitEvaluation:
+@dataclass(frozen=True, repr=False)
+class SplitEvaluation(Shown):
     """One run in parts. Their log-probabilities add up to the whole's, exactly.
 
     Attributes:
@@ -35,6 +36,9 @@ class SplitEvaluation:
     def to_dict(self) -> dict[str, Any]:
         """Return the three as plain values."""
         return asdict(self)
+
+    def _in_brief(self) -> str:
+        return self.whole._in_brief()
 
 
 def split_by_segments(run: Run, contaminated: NDArray[np.bool_], corpus: Corpus) -> SplitEvaluation:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import ZeroEvent
-from lmgauge.numerics.intervals import Interval
+from lmgauge.numerics.intervals import Interval, interval_columns
 from lmgauge.result_list import ResultList, pandas_module
+from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """One model on one text, or on one group of its segments. Log-probabilities and cross-entropy are in nats.
 
     `perplexity` and all that follows from it is infinite where an event has probability zero; `perplexity_without_zeros`
@@ -75,8 +76,10 @@ class Evaluation:
         return Origin(**{part.name: getattr(self, part.name) for part in fields(Origin)})
 
     def to_row(self) -> dict[str, Any]:
-        """Return the scalar fields: numbers, strings and None."""
-        return {key: value for key, value in self.to_dict().items() if not isinstance(value, (dict, list))}
+        """Return the scalar fields, numbers, strings and None, and the ends of the interval with its unit."""
+        plain = self.to_dict()
+        scalars = {key: value for key, value in plain.items() if key != "interval" and not isinstance(value, (dict, list))}
+        return scalars | interval_columns(self.interval)
 
     def to_pandas(self) -> pd.Series[Any]:
         """Return the scalar fields as a pandas Series.
@@ -87,19 +90,11 @@ class Evaluation:
         series: pd.Series[Any] = pandas_module().Series(self.to_row())
         return series
 
-    def _between(self) -> str:
-        if self.interval is None or self.zero_probability_events:
-            return ""
-        return f" (95 %: {self.interval.low:.2f} .. {self.interval.high:.2f})"
-
-    def __str__(self) -> str:
-        bound = ">=" if self.bits_per_byte_is_bound else ""
+    def _in_brief(self) -> str:
+        bound = ">= " if self.bits_per_byte_is_bound else ""
         bits = "" if self.bits_per_byte is None else f", {bound}{self.bits_per_byte:.4f} bits per byte"
         name = self.model if self.group is None else f"{self.model} [{self.group}]"
-        return (
-            f"{name}: perplexity {self.perplexity:.4f}{self._between()}, cross-entropy {self.cross_entropy:.4f} nats{bits}, "
-            f"OOV {100 * self.oov_rate:.2f} % of {self.tokens:,} tokens ({self.signature})"
-        )
+        return f"{name}: perplexity {self.perplexity:.4f}{bits}"
 
 
 def comparison_notes(results: Sequence[Evaluation]) -> list[str]:
@@ -141,7 +136,7 @@ def _events(result: Evaluation) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluations(ResultList[Evaluation]):
     """Several evaluations, in order; prints as lines, turns into dicts and data frames."""
 

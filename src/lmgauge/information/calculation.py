@@ -21,6 +21,7 @@ from lmgauge.numerics.units import (
     perplexity_from_nats,
     scientific_from_nats,
 )
+from lmgauge.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,8 @@ class DistributionFigures:
     branching_factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class CalcResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CalcResult(Shown):
     """What `calc` computed.
 
     Attributes:
@@ -126,9 +127,8 @@ class CalcResult:
             *_zeros(self.score),
         )
 
-    def __str__(self) -> str:
-        """Return a line for each figure."""
-        return "\n".join(f"{name}: {value}" for name, value in self.lines())
+    def _in_brief(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.lines())
 
 
 def of_events(values: Sequence[float], unit: ProbabilityUnit, tokens: Sequence[str] | None = None) -> CalcResult:

@@ -12,9 +12,9 @@ import numpy as np
 
 from lmgauge.errors import UsageError
 from lmgauge.numerics.units import perplexity_from_nats
-from lmgauge.readable import visible
 from lmgauge.result_list import ResultList, data_frame
 from lmgauge.scores import KINDS, OOV, ScoreBatch
+from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class ScoredText:
+class ScoredText(Shown):
     """One string, and what a model makes of it; prints as a small table.
 
     Attributes:
@@ -92,17 +92,9 @@ class ScoredText:
         """
         return data_frame(self.to_rows())
 
-    def __str__(self) -> str:
-        shown = [visible(token) for token in self.tokens]
-        width = max([*map(len, shown), len("token")])
-        lines = [f"{'token':{width}}  {'nats':>9}  probability"]
-        for token, logprob, kind in zip(shown, self.logprobs, self.kinds, strict=True):
-            note = "  unknown word" if kind == KINDS[OOV] else ""
-            lines.append(f"{token:{width}}  {logprob:9.4f}  {math.exp(logprob):11.4g}{note}")
+    def _in_brief(self) -> str:
         perplexity = "" if self.perplexity is None else f", perplexity {self.perplexity:.4f}"
-        return "\n".join([*lines, f"{len(self)} events, {self.log_probability:.4f} nats{perplexity}"])
-
-    __repr__ = __str__
+        return f"{len(self)} events, {self.log_probability:.4f} nats{perplexity}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,15 +116,6 @@ class ScoredTexts(ResultList[ScoredText]):
             MissingExtraError: pandas is not installed.
         """
         return data_frame({"segment": i, **row} for i, item in enumerate(self.items) for row in item.to_rows())
-
-    def __str__(self) -> str:
-        lines = ["perplexity       nats  events  text"]
-        for item in self.items:
-            perplexity = "-" if item.perplexity is None else f"{item.perplexity:.4f}"
-            lines.append(f"{perplexity:>10} {item.log_probability:10.4f} {len(item):7,}  {visible(item.text)}")
-        return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 @overload
@@ -163,11 +146,7 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
         >>> from lmgauge import Corpus, train
         >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
         >>> score_text(model, "a b")
-        token       nats  probability
-        a        -0.6931          0.5
-        b        -1.0986       0.3333
-        </s>     -0.9163          0.4
-        3 events, -2.7081 nats, perplexity 2.4662
+        <ScoredText: 3 events, -2.7081 nats, perplexity 2.4662>
     """
     if isinstance(text, bytes) or not isinstance(text, Iterable):
         raise UsageError(f'score_text takes a string or strings, not {type(text).__name__}: model.score_text("the cat sat")')

@@ -96,6 +96,20 @@ class Interval:
         return replace(self, low=function(self.low), high=function(self.high))
 
 
+def interval_columns(interval: Interval | None) -> dict[str, float | str | None]:
+    """Return an interval as columns of a data frame: its ends, and what it takes as independent.
+
+    Args:
+        interval: None where there is none.
+
+    >>> interval_columns(Interval(0.5, 1.5, 0.95, "jackknife", "documents"))
+    {'interval_low': 0.5, 'interval_high': 1.5, 'interval_unit': 'documents'}
+    """
+    if interval is None:
+        return dict.fromkeys(("interval_low", "interval_high", "interval_unit"))
+    return {"interval_low": interval.low, "interval_high": interval.high, "interval_unit": interval.unit}
+
+
 @dataclass(frozen=True)
 class Spread:
     """A ratio of sums and its standard error.

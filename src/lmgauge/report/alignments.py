@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from lmgauge.report import blocks as doc
-from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts
+from lmgauge.tasks.alignment import AlignedSegment, Alignment, ErrorCounts
 
 
 def blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:
@@ -24,6 +24,24 @@ def blocks(segments: Iterable[AlignedSegment]) -> Iterator[doc.Block]:
             yield doc.Aligned(counts)
 
 
+def blocks_of_one(alignment: Alignment) -> doc.Document:
+    """Return one alignment.
+
+    Args:
+        alignment: of a segment and its reference.
+    """
+    return (doc.Aligned(alignment),)
+
+
+def error_blocks_of_one(errors: ErrorCounts) -> doc.Document:
+    """Return all errors, the most frequent of each kind first.
+
+    Args:
+        errors: of one system.
+    """
+    return tuple(_errors("Errors, most frequent first", errors.most_frequent()))
+
+
 def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Document:
     """Return the most frequent errors of each system.
 
@@ -31,11 +49,14 @@ def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Docume
         by_system: the errors of each.
         count: how many of each kind.
     """
-    return tuple(block for system, counts in by_system.items() for block in _errors(system, counts.most_frequent(count)))
+    return tuple(
+        block
+        for system, counts in by_system.items()
+        for block in _errors(f"Most frequent errors of {system}", counts.most_frequent(count))
+    )
 
 
-def _errors(system: str, rows: list[tuple[int, str, str]]) -> Iterator[doc.Block]:
-    title = f"Most frequent errors of {system}"
+def _errors(title: str, rows: list[tuple[int, str, str]]) -> Iterator[doc.Block]:
     if not rows:
         yield from (doc.Heading(title), doc.Text("none"))
         return

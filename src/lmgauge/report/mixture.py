@@ -1,26 +1,61 @@
-"""A mixture's weights."""
+"""A mixture's weights, and what they are worth on held-out text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from lmgauge.report import blocks as doc
+from lmgauge.report.formats import number
+
+if TYPE_CHECKING:
+    from lmgauge.models.mixture.model import MixtureModel
+    from lmgauge.models.mixture.weights import MixtureFit
 
 
-def blocks(
-    name: str, components: Sequence[tuple[str, float, float | None]], perplexity: float | None, notes: Sequence[str] = ()
-) -> doc.Document:
-    """Return a row for each component, then the mixture.
+def blocks(mixture: MixtureModel, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
+    """Return a row for each component, then the mixture, and how its weights were chosen.
 
     Args:
-        name: of the mixture.
-        components: name, weight (0 to 1), and perplexity on the held-out text (None: there was none).
-        perplexity: of the mixture on it.
-        notes: how the weights were chosen.
+        mixture: of two models or more.
+        name: of the mixture; its label if empty.
+        paths: of the components; their labels if empty.
     """
-    rows = list(components) if perplexity is None else [*components, (name, sum(row[1] for row in components), perplexity)]
-    names, weights, perplexities = zip(*rows, strict=True)
-    columns = [doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed")]
-    if perplexity is not None:
-        columns.append(doc.numbers("held-out perplexity", perplexities, 3))
-    return (doc.Table(tuple(columns), bold=tuple(range(len(components), len(rows)))), *doc.notes(notes))
+    names = list(paths or [component.label for component in mixture.components])
+    return _weights(name or mixture.label, names, mixture.weights, mixture.estimation)
+
+
+def fit_blocks(fit: MixtureFit) -> doc.Document:
+    """Return a row for each component, which have no names here, then the mixture.
+
+    Args:
+        fit: the weights, and how they were found.
+    """
+    names = [f"component {i}" for i in range(1, len(fit.weights) + 1)]
+    return _weights("mixture", names, fit.weights, fit.to_dict())
+
+
+def _weights(name: str, names: Sequence[str], weights: Sequence[float], fit: Mapping[str, Any]) -> doc.Document:
+    """Return the table; `fit` is `MixtureFit.to_dict()`, with infinities as the string "inf", and empty without a text."""
+    shares = doc.series("weight", names, weights)
+    chart = doc.ChartData("weights", f"Weights of {name}", "model", "weight", "", (shares,), kind="bars")
+    if not fit:
+        return (doc.Table((doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed"))), chart)
+    perplexities = [*map(float, fit["component_perplexities"]), float(fit["perplexity"])]
+    columns = (
+        doc.labels("model", [*names, name]),
+        doc.numbers("weight", [*weights, sum(weights)], 4, "fixed"),
+        doc.numbers("held-out perplexity", perplexities, 3),
+    )
+    return (doc.Table(columns, bold=(len(names),)), chart, *doc.notes(_notes(fit)))
+
+
+def _notes(fit: Mapping[str, Any]) -> list[str]:
+    how = "weights given" if fit["given"] else f"weights by EM in {fit['iterations']} iterations"
+    gap = float(fit["gap"])
+    gain = number(gap) if gap else "0"
+    notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event"]
+    if fit["skipped"]:
+        without = number(float(fit["perplexities"][-1]), 3)
+        notes.append(f"{fit['skipped']:,} held-out events are impossible to this mixture; perplexity without them {without}")
+    return notes

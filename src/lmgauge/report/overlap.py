@@ -31,7 +31,7 @@ def blocks(overlap: Overlap) -> doc.Document:
         *(_groups(overlap) if len(overlap.groups) > 1 else ()),
         *_passages(overlap),
         *_near(overlap),
-        *(() if overlap.run is None else _split(overlap.run)),
+        *(() if overlap.run is None else split_blocks(overlap.run)),
     )
 
 
@@ -76,6 +76,11 @@ def _groups(overlap: Overlap) -> Iterator[doc.Block]:
     )
     more = (f"and {left:,} more, with smaller shares: --json has them all",) if left > 0 else ()
     yield doc.Table(columns, f"By test text (bytes and {overlap.n}-grams: the share in the training text)", footnotes=more)
+    names = [group.name for group in groups]
+    by_share = (("bytes", shares), (f"{overlap.n}-grams", [group.ngram_share for group in groups]))
+    series = tuple(doc.series(what, names, [100 * share for share in part]) for what, part in by_share)
+    title, y = "Overlap by test text", "share that is in the training text"
+    yield doc.ChartData("overlap", title, "test text", y, "%", series, kind="bars", better="lower", note="".join(more))
 
 
 def _passages(overlap: Overlap) -> Iterator[doc.Block]:
@@ -118,7 +123,12 @@ def _quoted(text: str, skipped: int = 0) -> doc.Text:
     return doc.Text(flat, note=True, indent=_INDENT)
 
 
-def _split(split: SplitEvaluation) -> Iterator[doc.Block]:
+def split_blocks(split: SplitEvaluation) -> Iterator[doc.Block]:
+    """Yield the figures of a run and of its parts, and which part is empty.
+
+    Args:
+        split: the run, its clean segments, and the others.
+    """
     yield from evaluations.blocks([part for part in (split.whole, split.clean, split.contaminated) if part is not None])
     for name, part in ((CLEAN, split.clean), (CONTAMINATED, split.contaminated)):
         if part is None:

@@ -7,16 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 from lmgauge.tasks.blocks import ParallelSegments
 from lmgauge.tasks.metrics.error_rates import UNITS, EditRate
 from lmgauge.tasks.texts import Texts
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Unit = Literal["word", "character"]
 
@@ -43,8 +48,8 @@ class Chunk:
     hyp_end: int
 
 
-@dataclass(frozen=True)
-class Alignment:
+@dataclass(frozen=True, repr=False)
+class Alignment(Shown):
     """One segment and its reference, unit by unit.
 
     Attributes:
@@ -127,9 +132,8 @@ class Alignment:
             used += columns + len(gap)
         return [*rows, _row(parts, gap)]
 
-    def __str__(self) -> str:
-        """Return the lines REF, HYP and EVAL (S substituted, D deleted, I inserted)."""
-        return "\n".join(line for line in self.lines()[0])
+    def _in_brief(self) -> str:
+        return f"{self.substitutions} substituted, {self.deletions} deleted, {self.insertions} inserted, {self.hits} right"
 
 
 _TITLES = ("REF:  ", "HYP:  ", "EVAL: ")
@@ -221,8 +225,8 @@ def _units(texts: Texts, unit: Unit) -> Iterator[tuple[str, ...]]:
         yield tuple(string.split() if unit == "word" else string.strip())
 
 
-@dataclass(frozen=True)
-class AlignedSegment:
+@dataclass(frozen=True, repr=False)
+class AlignedSegment(Shown):
     """The alignment of one segment of one system.
 
     Attributes:
@@ -234,6 +238,9 @@ class AlignedSegment:
     segment: int
     system: str
     alignment: Alignment
+
+    def _in_brief(self) -> str:
+        return f"segment {self.segment + 1:,} of {self.system}: {self.alignment._in_brief()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts, the units of both texts, and the runs of the same operation; the segment from 1."""
@@ -270,8 +277,8 @@ def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[A
         first += len(block)
 
 
-@dataclass(frozen=True)
-class ErrorCounts:
+@dataclass(frozen=True, repr=False)
+class ErrorCounts(Shown):
     """How often each error was made.
 
     Attributes:
@@ -319,9 +326,17 @@ class ErrorCounts:
         rows += [(n, "deleted", unit) for unit, n in _ordered(self.deletions)[:count]]
         return rows + [(n, "inserted", unit) for unit, n in _ordered(self.insertions)[:count]]
 
-    def __str__(self) -> str:
-        """Return a table, the most frequent errors first."""
-        return "\n".join(f"{n:>7}  {kind:<11}  {what}" for n, kind, what in self.most_frequent())
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each error, the most frequent of each kind first.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame({"times": n, "error": kind, "what": what} for n, kind, what in self.most_frequent())
+
+    def _in_brief(self) -> str:
+        counts = (self.substitutions.total(), self.deletions.total(), self.insertions.total())
+        return "{:,} substitutions, {:,} deletions, {:,} insertions".format(*counts)
 
 
 def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:

@@ -70,7 +70,8 @@ class SystemResult:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return a flat dict for the whole, with group None, and one for each group."""
-        whole = {"system": self.system, "group": None} | _flat(self.score) | self._drawn()
+        unit = {"interval_unit": None if self.interval is None else self.interval.unit}
+        whole = {"system": self.system, "group": None} | _flat(self.score) | self._drawn() | unit
         return [whole, *({"system": self.system, "group": g} | _flat(score) for g, score in self.groups.items())]
 
 
@@ -86,7 +87,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
     return (None, None) if interval is None else (interval.low, interval.high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Systems(ResultList[SystemResult]):
     """Systems in the order given; prints as lines, turns into dicts and data frames.
 
@@ -144,15 +145,9 @@ class Systems(ResultList[SystemResult]):
         """Return flat dicts: for each system the whole, with group None, then its groups."""
         return [row for item in self.items for row in item.to_rows()]
 
-    def __str__(self) -> str:
+    def _in_brief(self) -> str:
         scale, unit = (100.0, " %") if self.percent else (1.0, "")
-        lines = []
-        for item in self.items:
-            line = f"{item.system}: {self.metric} {scale * item.score.score:.2f}{unit}"
-            if item.interval is not None:
-                line += f" (95 %: {scale * item.interval.low:.2f} .. {scale * item.interval.high:.2f})"
-            lines.append(line if item.p_value_holm is None else f"{line}, p = {item.p_value_holm:.4g}")
-        return "\n".join([*lines, *filter(None, [self.independence]), self.signature])
+        return f"{self.metric}: " + ", ".join(f"{s.system} {scale * s.score.score:.2f}{unit}" for s in self.items)
 
 
 def compare_systems(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,14 +21,19 @@ from lmgauge.numerics.correlation import (
     spearman_rho,
 )
 from lmgauge.readable import first_few
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 from lmgauge.tasks.settings import CorrelationSettings
 from lmgauge.tasks.tables import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PERMUTATIONS = 100_000
 
 
-@dataclass(frozen=True)
-class Correlation:
+@dataclass(frozen=True, repr=False)
+class Correlation(Shown):
     """How two numbers of several systems go together.
 
     Attributes:
@@ -63,17 +68,9 @@ class Correlation:
     seed: int
     notes: tuple[str, ...]
 
-    def __str__(self) -> str:
-        """Return one line: the coefficients with what is known of each, and the notes."""
-        shown = [
-            f"{name} {value:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
-            for name, value, ends in self.coefficients
-        ]
-        if self.p_value is not None:
-            shown.insert(1, f"p = {self.p_value:.3g} ({'exact' if self.exact else f'{PERMUTATIONS:,} permutations'})")
-        figures = ", ".join(shown) if self.spearman is not None else "no correlation"
-        head = f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {figures}"
-        return "; ".join(filter(None, (head, self.independence, *self.notes)))
+    def _in_brief(self) -> str:
+        known = ", ".join(f"{name} {value:.3f}" for name, value, _ in self.coefficients) or "no correlation"
+        return f"{self.y_name} against {self.x_name}, {len(self.systems)} systems: {known}"
 
     @property
     def independence(self) -> str:
@@ -107,6 +104,14 @@ class Correlation:
         columns = ("system", "x", "y", "rank_x", "rank_y", "rank_difference")
         parts = (self.systems, self.x, self.y, rank_x.tolist(), rank_y.tolist(), (rank_y - expected).tolist())
         return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `rows`: a row for each system.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.rows())
 
     def to_dict(self) -> Row:
         """Return everything, with the rows under "systems"."""

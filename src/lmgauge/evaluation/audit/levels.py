@@ -18,10 +18,10 @@ from lmgauge.evaluation.audit.results import LEVELS, NOT_ASKED_FOR, Audit, Audit
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.audit.sample import Sample
 from lmgauge.progress import say_progress
+from lmgauge.text.documents import Corpus
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
-    from lmgauge.text.documents import Corpus
     from lmgauge.text.segments import Segments
 
 _SAMPLE_BYTES = 100_000
@@ -95,7 +95,9 @@ def audit(
             checks += [check_copy(other, subject, sample.spread(), wanted=few_events, seed=seed), memory.check()]
     except ProbabilityError as error:
         checks.append(judge(NORMALIZATION, SUMS, bad=f"{error}."))
-    stated = {"tolerance": subject.tolerance, "context": subject.context}
+    text = corpus.report.sha256 if isinstance(corpus, Corpus) else ""
+    fingerprints = {"model": str(getattr(model, "fingerprint", "")), "text": text}
+    stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
     reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
     return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, headline)
 

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmgauge.choices import AUDIT_LEVELS, DEFAULT_SEED
-from lmgauge.errors import CheckFailedError, UsageError
+from lmgauge.errors import CheckFailedError, InputError, UsageError
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Verdict = Literal["PASS", "FAIL", "NOT CHECKED"]
 PASS: Verdict = "PASS"
@@ -171,14 +176,14 @@ class Headline:
         return ", ".join([*parts, counted(self.events, "event")])
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Shown):
     """The checks of all levels, in order.
 
     Attributes:
         model: name of the model.
         checks: the answers, level by level.
-        settings: seed, tolerances, sizes of the samples: enough to repeat the audit.
+        settings: seed, tolerances, sizes of the samples: enough to repeat the audit; and `fingerprints` of model and text.
         headline: the number that was audited.
     """
 
@@ -186,6 +191,36 @@ class Audit:
     checks: tuple[Check, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     headline: Headline = field(default_factory=Headline)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Audit:
+        """Return the audit that `to_dict` gave as plain values, such as what `lmgauge audit --json` printed.
+
+        Args:
+            plain: the values; infinities may be strings.
+
+        Raises:
+            InputError: they are not those of an audit.
+
+        Example:
+            >>> audit = Audit("mine", (judge("coverage", "spans", bad="a gap"),))
+            >>> Audit.from_dict(audit.to_dict()) == audit
+            True
+        """
+        try:
+            checks = tuple(Check(**check) for check in plain["checks"])
+            numbers = {part.name: plain[part.name] for part in fields(Headline)}
+            for name in ("perplexity", "bits_per_byte"):
+                numbers[name] = None if numbers[name] is None else float(numbers[name])
+            audit = cls(str(plain["model"]), checks, dict(plain["settings"]), Headline(**numbers))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"this is not what `lmgauge audit --json` writes ({error!r})") from error
+        texts = [text for check in checks for text in (check.level, check.name, check.verdict, check.evidence)]
+        if not all(isinstance(text, str) for text in texts) or any(
+            c.verdict not in (PASS, FAIL, NOT_CHECKED) for c in checks
+        ):
+            raise InputError("this is not what `lmgauge audit --json` writes: a check is not made of words")
+        return audit
 
     @property
     def perplexity(self) -> float | None:
@@ -248,11 +283,17 @@ class Audit:
             "settings": dict(self.settings),
         }
 
-    def __str__(self) -> str:
-        lines = [f"{self.model}: {'passed' if self.passed else 'FAILED'}", *filter(None, [str(self.headline)])]
-        for check in self.checks:
-            lines.append(f"{check.verdict:<11}  {check.level}, {check.name}: {check.evidence}")
-        return "\n".join(lines)
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each check: level, name, verdict, evidence.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        names = ("level", "name", "verdict", "evidence")
+        return data_frame({name: getattr(check, name) for name in names} for check in self.checks)
+
+    def _in_brief(self) -> str:
+        return ", ".join(filter(None, [f"{self.model}: {'passed' if self.passed else 'FAILED'}", str(self.headline)]))
 
 
 def numbers_of(record: object) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from lmgauge.evaluation.audit.results import (
 )
 from lmgauge.evaluation.audit.rows import Subject
 from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.results import Evaluation
 from lmgauge.evaluation.runs import Run
 from lmgauge.numerics.units import nats_to_bits, perplexity_ratio_from_nats
 from lmgauge.progress import say_progress
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
 RELATIVE_TOLERANCE = 1e-12
+_SAME_NUMBER = 1e-4  # neural models give other last digits on other machines
 _NEEDS_MODEL = "needs the model: name it with -m"
 _NO_TEXT = "the text it scored is not at hand: name it (--text)"
 _COUNTS = ("segments", "words", "characters", "bytes")
@@ -69,7 +71,33 @@ def audit_run(
         no_text = _NO_TEXT if corpus is None and overlap is None else ""
         checks.append(check_contamination(overlap, settings.max_overlap, no_text))
     reasons = {level: _NEEDS_MODEL if level in settings.levels else NOT_ASKED_FOR for level in LEVELS}
-    return Audit(run.name, by_level(checks, reasons), {"run": str(run.path), "max_overlap": settings.max_overlap}, headline)
+    fingerprints = {"model": run.origin.fingerprints.get("model", ""), "text": run.text_sha256}
+    stated = {"run": str(run.path), "max_overlap": settings.max_overlap, "fingerprints": fingerprints}
+    return Audit(run.name, by_level(checks, reasons), stated, headline)
+
+
+def why_not_about(audit: Audit, evaluation: Evaluation) -> str:
+    """Return why an audit is not about a run, in words; empty if it is about it.
+
+    Args:
+        audit: of any run or model.
+        evaluation: of the run.
+    """
+    fingerprints = audit.settings.get("fingerprints")
+    if not isinstance(fingerprints, dict):
+        return "it does not say what was audited: audit again"
+    for name in ("model", "text"):
+        its, theirs = str(fingerprints.get(name, "")), evaluation.fingerprints.get(name, "")
+        if its and theirs and its != theirs:
+            return f"its {name} has fingerprint {its[:6]}, that of the run {theirs[:6]}"
+    if audit.headline.events and audit.headline.events != evaluation.events:
+        return f"it read {audit.headline.events:,} events, the run has {evaluation.events:,}"
+    audited, own = audit.perplexity, evaluation.perplexity
+    if audited is not None and audited != own and not math.isclose(audited, own, rel_tol=_SAME_NUMBER):
+        return f"its perplexity is {audited:.6g}, that of the run {own:.6g}"
+    if not audit.headline.events and not fingerprints.get("text"):
+        return "it read nothing of the text that the run scored"
+    return ""
 
 
 def check_model_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None = None) -> list[Check]:

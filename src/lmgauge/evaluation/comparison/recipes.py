@@ -30,9 +30,11 @@ from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_disti
 from lmgauge.evaluation.tally import Tally
 from lmgauge.figures import Scale
 from lmgauge.numerics.independence import caveats, in_words
-from lmgauge.numerics.intervals import Interval, Spread, spread
+from lmgauge.numerics.intervals import Interval, Spread, interval_columns, spread
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import difference_to_scale, nats_to_scale
+from lmgauge.result_list import ResultList
+from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 
 Floats = NDArray[np.float64]
@@ -40,8 +42,8 @@ Ints = NDArray[np.int64]
 PERPLEXITY, BITS_PER_BYTE = "perplexity", "bits_per_byte"
 
 
-@dataclass(frozen=True)
-class RecipeComparison:
+@dataclass(frozen=True, repr=False)
+class RecipeComparison(Shown):
     """One recipe compared with the first.
 
     Attributes:
@@ -81,16 +83,35 @@ class RecipeComparison:
         """Return everything as plain values, full precision."""
         return asdict(self) | {"significant": self.significant}
 
-    def __str__(self) -> str:
+    def _in_brief(self) -> str:
         return (
             f"recipe {self.second} / {self.first}: {self.metric} {self.figures[1]:.4f} / {self.figures[0]:.4f}, "
             f"p = {self.p_value_holm:.4g} (seeds {100 * self.seed_share:.0f} % of the variance)"
         )
 
 
+@dataclass(frozen=True, repr=False)
+class RecipeComparisons(ResultList[RecipeComparison]):
+    """Each recipe compared with the first, in order."""
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return a dict for each comparison."""
+        return [item.to_dict() for item in self.items]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each comparison."""
+        names = ("first", "second", "metric", "difference", "seed_share", "p_value", "p_value_holm", "significant")
+        return [
+            {name: getattr(item, name) for name in names}
+            | {"first_value": item.figures[0], "second_value": item.figures[1]}
+            | interval_columns(item.interval)
+            for item in self.items
+        ]
+
+
 def compare_recipes(
     recipes: Mapping[str, Sequence[Run]], *, corpus: Corpus | None = None, documents_of_text: bool = False
-) -> tuple[RecipeComparison, ...]:
+) -> RecipeComparisons:
     """Compare recipes with the first of them, each by two runs or more (other seeds) on one text.
 
     Args:
@@ -117,7 +138,9 @@ def compare_recipes(
     first, *others = of_recipe
     items = [_compared((first, name), (of_recipe[first], of_recipe[name]), columns, metric) for name in others]
     adjusted = holm([item.p_value for item in items])
-    return tuple(replace(item, p_value_holm=p or item.p_value) for item, p in zip(items, adjusted, strict=True))
+    return RecipeComparisons(
+        tuple(replace(item, p_value_holm=p or item.p_value) for item, p in zip(items, adjusted, strict=True))
+    )
 
 
 def _check(recipes: Mapping[str, Sequence[Run]]) -> None:

@@ -9,8 +9,9 @@ from lmgauge.errors import UsageError
 from lmgauge.evaluation.comparison.comparability import Agreement, Verdict
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slices
-from lmgauge.numerics.intervals import Interval
+from lmgauge.numerics.intervals import Interval, interval_columns
 from lmgauge.result_list import ResultList
+from lmgauge.shown import Shown
 
 SIGNIFICANT = 0.05
 
@@ -33,8 +34,8 @@ class Difference:
     interval: Interval | None
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """One model beside the one it is compared with.
 
     Attributes:
@@ -109,7 +110,7 @@ class Comparison:
                 return verdict
         raise UsageError(f"metric {metric!r} is not known; choose from {', '.join(v.metric for v in self.verdicts)}")
 
-    def __str__(self) -> str:
+    def _in_brief(self) -> str:
         if not self.differences:
             return f"{self.second} / {self.first}: not comparable ({'; '.join(self.verdicts[0].reasons)})"
         lead = self.differences[0]
@@ -117,7 +118,7 @@ class Comparison:
         return f"{self.second} / {self.first}: {lead.metric} {lead.second:.4f} / {lead.first:.4f}, {p} ({self.part})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparisons(ResultList[Comparison]):
     """Each run beside the first; prints as lines, turns into dicts and data frames.
 
@@ -148,6 +149,7 @@ class Comparisons(ResultList[Comparison]):
         return [
             {"first": c.first, "second": c.second, "part": c.part, "p_value": c.p_value, "p_value_holm": c.p_value_holm}
             | {"metric": d.metric, "first_value": d.first, "second_value": d.second, "difference": d.difference}
+            | interval_columns(d.interval)
             for c in self.items
             for d in c.differences
         ]

@@ -15,13 +15,14 @@ from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_bits
 from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Shown):
     """Where a model fails on a text.
 
     Attributes:
@@ -79,15 +80,8 @@ class Diagnosis:
         """
         return data_frame({"by": slices.name, **row} for slices in self.slices for row in slice_rows(slices))
 
-    def __str__(self) -> str:
-        lines = [str(self.evaluation)]
-        for slices in self.slices:
-            worst = max(slices.rows, key=lambda row: (row.bits_per_unit[0] or 0.0, row.label), default=None)
-            if worst is not None and worst.bits_per_unit[0] is not None and len(slices.rows) > 1:
-                lines.append(
-                    f"by {slices.name}: most expensive {worst.label}, {worst.bits_per_unit[0]:.4f} bits per {slices.unit}"
-                )
-        return "\n".join(lines)
+    def _in_brief(self) -> str:
+        return self.evaluation._in_brief()
 
 
 def finite_bits(evaluation: Evaluation) -> float:

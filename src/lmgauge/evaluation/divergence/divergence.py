@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,14 +35,18 @@ from lmgauge.evaluation.divergence.distances import (
 from lmgauge.evaluation.divergence.drawn_events import Drawn, draw
 from lmgauge.evaluation.tally import Tally
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.numerics.intervals import Interval, ratio_interval
+from lmgauge.numerics.intervals import Interval, interval_columns, ratio_interval
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+from lmgauge.result_list import data_frame
 from lmgauge.scores import TokenStrings
+from lmgauge.shown import Shown
 from lmgauge.signature import Signature
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lmgauge.models.protocol import LanguageModel
     from lmgauge.text.documents import Corpus
 
@@ -79,8 +83,8 @@ class Figure:
         )
 
 
-@dataclass(frozen=True)
-class Divergence:
+@dataclass(frozen=True, repr=False)
+class Divergence(Shown):
     """How far model B is from model A on the events of a text.
 
     Attributes:
@@ -147,14 +151,25 @@ class Divergence:
         """Return all fields as plain values, full precision; infinities stay floats."""
         return asdict(self)
 
-    def __str__(self) -> str:
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each figure: its name (that of the attribute), value, and interval.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        figures = {name: value for name, value in own.items() if isinstance(value, Figure)}
+        figures |= {f"top_{k}_overlap": figure for k, figure in self.top_k_overlap.items()}
+        return data_frame({"figure": name, "value": f.value} | interval_columns(f.interval) for name, f in figures.items())
+
+    def _in_brief(self) -> str:
         def shown(figure: Figure) -> str:
             return "none" if figure.value is None else f"{figure.value:.6g}"
 
         return (
             f"{self.a} and {self.b}: KL(A || B) {shown(self.kl_ab_nats)} nats, Jensen-Shannon "
             f"{shown(self.jensen_shannon_bits)} bits, top-1 agreement {shown(self.top_1_agreement)}, perplexity ratio "
-            f"{shown(self.perplexity_ratio)} on {self.events:,} of {self.total_events:,} events ({self.signature})"
+            f"{shown(self.perplexity_ratio)}"
         )
 
 

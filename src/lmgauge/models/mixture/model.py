@@ -30,6 +30,7 @@ from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_con
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import score_together, with_same_events
+from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
 from lmgauge.text.vocabulary import BOS, EOS
 
@@ -66,7 +67,7 @@ class _ReservedChoice(Protocol):
     def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
 
 
-class MixtureModel(ScoresStrings):
+class MixtureModel(Shown, ScoresStrings):
     """A weighted mean of models, itself a language model.
 
     Its context policy is `stream` if that of any component is; one that scores each sentence on its own then sees what
@@ -251,6 +252,9 @@ class MixtureModel(ScoresStrings):
             for part, component in zip(config["components"], self.components, strict=True):
                 component.save(folder / part["folder"])  # type: ignore[attr-defined]  # looked at above
             (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+    def _in_brief(self) -> str:
+        return self.label
 
     def __repr__(self) -> str:
         parts = [f"{w:.4f} {c.label}" for c, w in zip(self.components, self.weights, strict=True)]

@@ -30,6 +30,7 @@ from lmgauge.errors import InputError
 from lmgauge.models.mixture.model import agreeing, check_weights
 from lmgauge.numerics.exact import exact_sum
 from lmgauge.scoring import score_together, with_same_events
+from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -43,8 +44,8 @@ _ACCELERATION = 1.5
 _LONGEST_STEP = 4.0
 
 
-@dataclass(frozen=True)
-class MixtureFit:
+@dataclass(frozen=True, repr=False)
+class MixtureFit(Shown):
     """Weights, and what they are worth on the held-out text. Perplexities count every event, `</s>` included.
 
     Attributes:
@@ -89,7 +90,7 @@ class MixtureFit:
         content["component_perplexities"] = list(self.component_perplexities)
         return {"given" if key == "measured" else key: _plain(value) for key, value in content.items()}
 
-    def __str__(self) -> str:
+    def _in_brief(self) -> str:
         weights = ", ".join(f"{weight:.4f}" for weight in self.weights)
         return f"weights {weights}: perplexity {self.perplexity:.4f} on {self.events:,} events, {self.iterations} iterations"
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -29,19 +29,24 @@ from lmgauge.models.training.processes import Processes
 from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 from lmgauge.text.documents import Corpus
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 from lmgauge.version import __version__
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FORMAT_VERSION = 1
 _WIDE = 650
 Progress = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class NeuralTraining:
+@dataclass(frozen=True, repr=False)
+class NeuralTraining(Shown):
     """What a training came to.
 
     Attributes:
@@ -72,6 +77,18 @@ class NeuralTraining:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it by name, as JSON values."""
         return asdict(self) | {"path": str(self.path)}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `history`: a row for each epoch.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.history)
+
+    def _in_brief(self) -> str:
+        valid = "" if self.valid_perplexity is None else f", validation perplexity {self.valid_perplexity:,.2f}"
+        return f"{self.path}: {self.settings.kind}, {self.epochs} epochs{valid}"
 
 
 def run_training(

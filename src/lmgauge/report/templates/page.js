@@ -129,7 +129,7 @@
         const shade = token.bits === Infinity ? 12 : level(token.bits, this.width);
         const piece = this.piece(pieces, text.slice(token.from, token.end), shade ? `c${shade}` : "");
         if (token.bits === Infinity) piece.classList.add("infinite");
-        if (token.kind === 2 && token.from === token.end) piece.classList.add("end");
+        if (token.kind === 2) piece.classList.add("end");
         if (this.isChosen(token)) piece.classList.add("is");
         piece.about = () => [this.described(token, text)];
       }
@@ -151,7 +151,7 @@
             return part;
           }));
         }
-        if (span.from === span.end) whole.classList.add("end");
+        if (span.of.flat().some((token) => token.kind === 2)) whole.classList.add("end");
         if (span.of.flat().some((token) => this.isChosen(token))) whole.classList.add("is");
         const counted = (tokens) => `${shown(total(tokens))} bits` + (tokens.length > 1 ? ` in ${tokens.length} tokens` : "");
         whole.about = () => [

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from lmgauge._kernels import _native
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, REFERENCE_LENGTHS
 from lmgauge.errors import UsageError
+from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, NO_MATCH, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.texts import References, Texts
@@ -159,8 +160,8 @@ def _weighted_means(ratios: Floats, counted: Floats, metric: BLEU) -> Floats:
     return np.where(used > 0, np.exp(terms.sum(axis=1) / np.where(used > 0, used, 1.0)), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class BleuScore:
+@dataclass(frozen=True, slots=True, repr=False)
+class BleuScore(Shown):
     """A BLEU score and the parts it was made of.
 
     Attributes:
@@ -215,6 +216,9 @@ class BleuScore:
     def __str__(self) -> str:
         """Return the line people paste, with one decimal as sacreBLEU's command has it."""
         return self.line()
+
+    def _in_brief(self) -> str:
+        return str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts, flat: `count_1` to `count_N`, `total_1` ..., `precision_1` ... (per cent)."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
+from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import NO_MATCH, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.texts import References, Texts
@@ -95,8 +96,8 @@ def _ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
     return quotient
 
 
-@dataclass(frozen=True)
-class ChrfScore:
+@dataclass(frozen=True, repr=False)
+class ChrfScore(Shown):
     """chrF of a text and the counts it was made of.
 
     Attributes:
@@ -126,6 +127,9 @@ class ChrfScore:
     def __str__(self) -> str:
         """Return sacreBLEU's line, with one decimal."""
         return f"{self.metric}|{self.signature} = {self.score:.1f}"
+
+    def _in_brief(self) -> str:
+        return str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts; counts are lists, an entry for each order."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from lmgauge._kernels import _native
 from lmgauge.choices import UnicodeForm
+from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.normalization import STANDARD, Normalization
@@ -103,8 +104,8 @@ def _divided(numerator: Floats, denominator: Floats, otherwise: Floats) -> Float
     return np.where(nonzero, numerator / np.where(nonzero, denominator, 1.0), otherwise)
 
 
-@dataclass(frozen=True)
-class ErrorRates:
+@dataclass(frozen=True, repr=False)
+class ErrorRates(Shown):
     """A word or character error rate and its parts; all rates are ratios, of counts summed over the segments.
 
     Attributes:
@@ -148,6 +149,9 @@ class ErrorRates:
             f"(S = {self.substitutions} D = {self.deletions} I = {self.insertions} of {self.reference_length}; "
             f"MER = {100 * self.mer:.2f}% WIL = {100 * self.wil:.2f}%)"
         )
+
+    def _in_brief(self) -> str:
+        return str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes, flat, and the number of errors."""

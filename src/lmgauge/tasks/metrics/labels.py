@@ -11,15 +11,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 
 from lmgauge.choices import Average
 from lmgauge.errors import InputError, UsageError, needing
 from lmgauge.readable import first_few
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.protocol import Floats, ScoredSums, Statistics
 from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LARGEST_TABLE = 1 << 30
 """Bytes of statistics that are made at once."""
@@ -52,8 +57,8 @@ def f1_scores(sums: Floats, *, weighted: bool = False, zero_division: float = 0.
     return mean
 
 
-@dataclass(frozen=True)
-class LabelScores:
+@dataclass(frozen=True, repr=False)
+class LabelScores(Shown):
     """Precision, recall and F1 of each label and over all, 0 to 1, as scikit-learn has them.
 
     Attributes:
@@ -86,16 +91,23 @@ class LabelScores:
     notes: tuple[str, ...]
     signature: str
 
-    def __str__(self) -> str:
-        """Return the averages in one line, with the notes if there are any."""
-        line = f"F1|{self.signature} = {self.macro[2]:.4f} macro, {self.micro[2]:.4f} micro, {self.weighted[2]:.4f} weighted"
-        return "; ".join((f"{line}, accuracy {self.accuracy:.4f}", *self.notes))
+    def _in_brief(self) -> str:
+        f1 = f"{self.macro[2]:.4f} macro, {self.micro[2]:.4f} micro, {self.weighted[2]:.4f} weighted"
+        return f"F1 {f1}, accuracy {self.accuracy:.4f}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each label: label, precision, recall, f1, support, predicted."""
         columns = ("label", "precision", "recall", "f1", "support", "predicted")
         parts = (self.labels, self.precision, self.recall, self.f1, self.support, self.predicted)
         return [dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True)]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `rows`: a row for each label.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.rows())
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, the averages flat ("macro_f1"), the labels as rows."""
@@ -152,30 +164,33 @@ def label_scores(
     )
 
 
-@dataclass(frozen=True)
-class F1Score:
+@dataclass(frozen=True, repr=False)
+class F1Score(Shown):
     """One F1 of one system, with all figures of its labels where they were made.
 
     Attributes:
         metric: F1 and the kind of average.
         score: 0 to 1.
         signature: all choices that move the number.
-        report: precision, recall and F1 of each label, and all averages.
+        labels: precision, recall and F1 of each label, and all averages.
     """
 
     metric: str
     score: float
     signature: str
-    report: LabelScores | None = None
+    labels: LabelScores | None = None
 
     def __str__(self) -> str:
         """Return one line."""
         return f"{self.metric}|{self.signature} = {self.score:.4f}"
 
+    def _in_brief(self) -> str:
+        return str(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the score, and the figures of the report, flat."""
-        report = {} if self.report is None else self.report.to_dict()
-        return report | {"metric": self.metric, "score": self.score, "signature": self.signature}
+        labels = {} if self.labels is None else self.labels.to_dict()
+        return labels | {"metric": self.metric, "score": self.score, "signature": self.signature}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lmgauge._kernels import _native
+from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import LENGTH_SCALE, CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import SACREBLEU_VERSION, Floats, Statistics
 from lmgauge.tasks.tercom import Tercom
@@ -38,8 +39,8 @@ def ter_scores(sums: Floats) -> Floats:
     return 100 * np.divide(edits, length, out=np.where(edits > 0, 1.0, 0.0), where=length > 0)
 
 
-@dataclass(frozen=True)
-class TerScore:
+@dataclass(frozen=True, repr=False)
+class TerScore(Shown):
     """TER of a text and what it was made of.
 
     Attributes:
@@ -59,6 +60,9 @@ class TerScore:
     def __str__(self) -> str:
         """Return sacreBLEU's line, with one decimal."""
         return f"{self.metric}|{self.signature} = {self.score:.1f}"
+
+    def _in_brief(self) -> str:
+        return str(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score and its parts."""

@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import CheckFailedError
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lmgauge.text.overlap.whole_text import WholeText
 
 
@@ -97,8 +101,8 @@ class GroupOverlap:
         return self.seen_ngrams / self.ngrams if self.ngrams else 0.0
 
 
-@dataclass(frozen=True)
-class Overlap:
+@dataclass(frozen=True, repr=False)
+class Overlap(Shown):
     """The parts of a test text that are in a training text.
 
     Attributes:
@@ -225,10 +229,16 @@ class Overlap:
         plain["near_segment_indices"] = np.flatnonzero(self.segment_near).tolist()
         return plain if self.run is None else plain | {"run": self.run.to_dict()}
 
-    def __str__(self) -> str:
-        near = "near ones not checked" if self.near_duplicates is None else f"{self.near_duplicates:,} near ones"
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each group of the test, usually one of its files.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(asdict(group) | {"ngram_share": group.ngram_share} for group in self.groups)
+
+    def _in_brief(self) -> str:
         return (
             f"{self.contaminated_segments:,} of {self.segments:,} segments and {100 * self.contaminated_share:.2f} % of "
-            f"{self.bytes:,} bytes are in the training text ({self.n} {self.unit}s or more), "
-            f"{self.whole_duplicates:,} whole duplicates, {near}; the longest run has {self.longest_run:,} {self.unit}s"
+            f"{self.bytes:,} bytes are in the training text"
         )

@@ -1,0 +1,230 @@
+"""`lmgauge.report`: one page to look at, of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from lmgauge.api.diagnose import training_words
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, opened, says_documents, text_of
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.overview import OverviewSettings
+from lmgauge.evaluation.overview import overview as _overview
+from lmgauge.evaluation.passages import PassageSettings
+from lmgauge.files import refuse_replacing
+from lmgauge.progress import say_progress
+from lmgauge.report import overview as report_of_runs
+from lmgauge.report.blocks import Document, Verdict
+from lmgauge.report.documents import document_of
+from lmgauge.report.notebook import write_page
+from lmgauge.report.training import history_blocks
+from lmgauge.shown import Shown
+
+Runs = PathLike | Shown | Sequence[PathLike] | Sequence[Shown]
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
+    """A page, before it is written.
+
+    Attributes:
+        title: of the page.
+        document: what is on it: blocks, in the order of reading.
+        numbers: behind it, as plain values.
+    """
+
+    title: str
+    document: Document
+    numbers: Mapping[str, Any]
+
+    @property
+    def verdicts(self) -> Document:
+        """The answers on the page, in order."""
+        return tuple(block for block in self.document if isinstance(block, Verdict))
+
+    def html(self) -> str:
+        """Return the page: one HTML file that opens without a network.
+
+        Raises:
+            MissingExtraError: what draws it is not installed; the extra `report` brings it.
+        """
+        from lmgauge.report.page import render
+
+        return render(self.document, self.title)
+
+    def save(self, path: PathLike) -> Path:
+        """Write the page; the file appears whole, or not at all.
+
+        Args:
+            path: of the file; one that is there is replaced.
+
+        Returns:
+            Where it lies.
+
+        Raises:
+            MissingExtraError: what draws the page is not installed; the extra `report` brings it.
+            OutputError: the file cannot be written.
+        """
+        return write_page(self.document, path, self.title)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values, full precision; infinities stay floats."""
+        return dict(self.numbers)
+
+    def _in_brief(self) -> str:
+        return self.title
+
+    def _document(self) -> Document:
+        return self.document
+
+
+def report(
+    runs: Runs,
+    output: PathLike | None = None,
+    *,
+    text: Text | None = None,
+    document: str | None = None,
+    train: Text | None = None,
+    model: Model | None = None,
+    audit: PathLike | Audit | None = None,
+    segments: int = PassageSettings.segments,
+    title: str | None = None,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Report:
+    """Make one page of a run, or of several beside the first: the answer, charts, tables, and the text in color.
+
+    It is one HTML file that opens by a double click, without a network: `lmgauge report`.
+
+    Args:
+        runs: run folders (of `evaluate(..., output=...)`) or score tables: one, or a list; each further one is compared with
+            the first. Or the folder of a network that was trained here, for its curves; or results of this package, shown
+            one after the other.
+        output: the file to write, such as "report.html"; None writes none.
+        text: what they scored; if not given, where the runs remember it.
+        document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
+        train: training text, for slices by what was seen in it.
+        model: the model behind the one run, for calibration.
+        audit: what `lmgauge audit --json` wrote of a run, as a path, or an `Audit`: the page shows its verdict.
+        segments: how many segments of each kind to show: the worst, the most changed and a sample.
+        title: of the page; the names of the runs if not given.
+        seed: of whatever is drawn.
+        threads: how many; no number depends on it.
+
+    Raises:
+        InputError: a run is damaged or was changed, the text is not the one it scored, or the audit is of another run.
+        MissingExtraError: what draws the page is not installed; the extra `report` brings it.
+        UsageError: no run, a model beside several runs, an output that would replace an input, or a number out of range.
+    """
+    shown = _of_results(runs, title) or _of_training(runs, title)
+    if shown is not None:
+        return _saved(shown, output, [os.fspath(runs)] if isinstance(runs, PATHS) else [])
+    named = _listed(runs)
+    settings = OverviewSettings(passages=PassageSettings(segments=segments, seed=seed), seed=seed, threads=threads)
+    if model is not None and len(named) > 1:
+        raise UsageError("a model goes with one run: calibration is of the model behind it")
+    inputs = [os.fspath(path) for path in (*named, *([audit] if isinstance(audit, PATHS) else []))]
+    refuse_replacing({"-o": output}, inputs)  # before the work
+    say_progress("reading the runs")
+    examined = [opened(run) for run in named]
+    sealed = _read_audit(audit) if isinstance(audit, PATHS) else audit
+    result = _overview(
+        examined,
+        settings,
+        corpus=None if text is None and document is None else text_of(examined, text, document),
+        documents_of_text=says_documents(text, document),
+        training=None if train is None else partial(training_words, corpus_of(train), threads),
+        model=None if model is None else loaded(model),
+        audit=sealed,
+        progress=say_progress,
+    )
+    say_progress("drawing the page")
+    return _saved(Report(title or _title(result.runs), report_of_runs.blocks(result), result.to_dict()), output, inputs)
+
+
+def _saved(made: Report, output: PathLike | None, inputs: Sequence[str]) -> Report:
+    """Return a report, written where that is asked for."""
+    refuse_replacing({"-o": output}, inputs)
+    if output is not None:
+        made.save(output)
+    return made
+
+
+def _of_results(results: Runs, title: str | None) -> Report | None:
+    """Return the report of results; None where these are paths."""
+    each = [results] if isinstance(results, Shown) else results
+    if isinstance(each, PATHS) or not isinstance(each, Sequence) or not each or not isinstance(each[0], Shown):
+        return None
+    if not all(isinstance(one, Shown) for one in each):
+        raise UsageError("a report is of runs, or of results: give the paths alone, or the results")
+    numbers = [one.to_dict() for one in each if hasattr(one, "to_dict")]
+    names = [type(one).__name__ for one in each]
+    return Report(title or _title(names), document_of(each), {"results": numbers})
+
+
+def _of_training(folder: Runs, title: str | None) -> Report | None:
+    """Return the report of a network's training; None for anything else than the folder of one.
+
+    Raises:
+        InputError: the folder does not say how the network was trained.
+    """
+    if not isinstance(folder, PATHS) or not Path(folder, "config.json").is_file():
+        return None
+    name = Path(folder).resolve().name
+    try:
+        history = json.loads(Path(folder, "config.json").read_bytes())["lmgauge"]["training"]["history"]
+        document = history_blocks(history)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{os.fspath(folder)}: is a model without curves of its training; evaluate it with `lmgauge eval -m {name} TEXT "
+            "-o RUN`, and name the run"
+        ) from error
+    return Report(title or name, document, {"history": history})
+
+
+def _listed(runs: Runs) -> list[PathLike]:
+    """Return one run or several as a list.
+
+    Raises:
+        UsageError: there is none, or one is named twice.
+    """
+    named = [runs] if isinstance(runs, PATHS) else list(runs) if isinstance(runs, Sequence) else []
+    if not isinstance(runs, (*PATHS, Sequence)):
+        raise UsageError(f"a report is of a run, or of a list of runs, not of {type(runs).__name__}")
+    if not named:
+        raise UsageError("a report needs a run: a folder that `lmgauge eval -o` wrote, or a score table")
+    for path in named:
+        if not isinstance(path, PATHS):
+            raise UsageError(f"a report is of paths of runs, or of results of lmgauge, not of {type(path).__name__}")
+    return [os.fspath(path) for path in named if isinstance(path, PATHS)]
+
+
+def _title(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _read_audit(path: PathLike) -> Audit:
+    """Return the audit that a file holds.
+
+    Raises:
+        InputError: there is no such file, or it holds something else.
+    """
+    try:
+        plain = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or "it is not JSON"
+        raise InputError(
+            f"{os.fspath(path)}: cannot be read as an audit ({why}); write one with `lmgauge audit RUN --json`"
+        ) from error
+    try:
+        return Audit.from_dict(plain)
+    except InputError as error:
+        raise InputError(f"{os.fspath(path)}: {error}") from error

@@ -1,0 +1,252 @@
+"""All that a report says of runs, worked out once: diagnoses, comparisons, passages of the text, an audit of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.audit.results import Audit
+from lmgauge.evaluation.audit.runs import why_not_about
+from lmgauge.evaluation.comparison.comparability import NOTHING, SHARED_EVENTS
+from lmgauge.evaluation.comparison.compare import compare
+from lmgauge.evaluation.comparison.judge import ComparisonSettings
+from lmgauge.evaluation.comparison.results import Comparison, Comparisons
+from lmgauge.evaluation.diagnosis.calibration import DEFAULT_CONTEXTS
+from lmgauge.evaluation.diagnosis.diagnose import SECTIONS, DiagnosisSettings, Sampler, diagnose
+from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
+from lmgauge.evaluation.passages import IMPROVED, LOST, WORST, ChosenPassages, PassageSettings, choose_passages
+from lmgauge.evaluation.runs import Run, about, remembered, with_distinct_names
+from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts, TrainingWords, WordCounts
+from lmgauge.evaluation.slicing.examples import Example
+from lmgauge.text.documents import Corpus
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+
+Training = Callable[[Corpus], TrainingWords]
+_EXAMPLES = 10
+_OF_PASSAGES = ("segment", "where", "group", "why", "bits", "events", "size", "text")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverviewSettings:
+    """How much a report says.
+
+    Attributes:
+        passages: segments to show, and the seed of their sample.
+        contexts: for one run and its model: how many contexts to look at for calibration; all if None.
+        seed: of whatever else is drawn.
+        threads: how many; no number depends on it.
+    """
+
+    passages: PassageSettings
+    contexts: int | None = DEFAULT_CONTEXTS
+    seed: int = PassageSettings.seed
+    threads: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """All that a report says of one run, or of several beside the first.
+
+    Attributes:
+        runs: their names.
+        diagnoses: of each run; of several only the evaluation and slices.
+        comparisons: of each further run with the first; None for one run.
+        passages: of the one run, or of the first two where their bits may be laid side by side.
+        shown: names of the runs whose bits the passages have.
+        audit: of one of the runs.
+        text_at_hand: the text that was scored could be read.
+    """
+
+    runs: tuple[str, ...]
+    diagnoses: tuple[Diagnosis, ...]
+    comparisons: Comparisons | None
+    passages: ChosenPassages
+    shown: tuple[str, ...]
+    audit: Audit | None
+    text_at_hand: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, full precision; of passages where they are, what they cost and why."""
+        return {
+            "runs": list(self.runs),
+            "diagnoses": [diagnosis.to_dict() for diagnosis in self.diagnoses],
+            "comparisons": None if self.comparisons is None else self.comparisons.to_dict(),
+            "segment_scores": None if self.passages.scores is None else asdict(self.passages.scores),
+            "passages": [
+                {
+                    name: getattr(passage, name)
+                    for name in ("segment", "where", "group", "why", "bits", "events", "size", "text")
+                }
+                for passage in self.passages.items
+            ],
+            "passages_of": list(self.shown),
+            "audit": None if self.audit is None else self.audit.to_dict(),
+        }
+
+
+def overview(
+    runs: Sequence[Run],
+    settings: OverviewSettings,
+    *,
+    corpus: Corpus | None = None,
+    documents_of_text: bool = False,
+    training: Training | None = None,
+    model: LanguageModel | None = None,
+    sample: Sampler | None = None,
+    audit: Audit | None = None,
+    progress: Callable[[str], None] = lambda stage: None,
+) -> Overview:
+    """Work out all that a report says of runs.
+
+    Args:
+        runs: one or more; each further one is compared with the first.
+        settings: how much to show.
+        corpus: the text they scored; if not given, what the first run that remembers one says.
+        documents_of_text: what the text says of documents counts, and not what the runs remember.
+        training: given the text, what was seen of its words in the training text; see `EventCuts`.
+        model: the model behind the one run: adds calibration.
+        sample: text of the model; see `diagnose`.
+        audit: of one of the runs.
+        progress: called with a few words on what is being done.
+
+    Raises:
+        InputError: a table breaks its rules, or the text is not the one that was scored.
+        UsageError: `training` without the text that was scored.
+    """
+    runs = with_distinct_names(runs) if len(runs) > 1 else list(runs)
+    progress("reading the text")
+    if corpus is not None:
+        runs = [about(run, corpus) for run in runs]
+    text = corpus or remembered(runs[0], *(run for run in runs[1:] if run.text_sha256 == runs[0].text_sha256))
+    training = None if training is None else _once(training)
+    if training is not None and text is None:
+        raise UsageError("occurrences in training need the text that was scored: name it (--text)")
+    examples = max(_EXAMPLES, settings.passages.segments)
+    diagnoses = []
+    for run in runs:
+        own = text if text is not None and run.text_sha256 == text.report.sha256 else None
+        alone = len(runs) == 1
+        chosen = DiagnosisSettings(
+            only=SECTIONS if alone else ("slices",),
+            contexts=settings.contexts,
+            examples=examples if alone else 0,
+            seed=settings.seed,
+            threads=settings.threads,
+        )
+        seen = training if own is not None else None
+        diagnoses.append(diagnose(run, chosen, corpus=own, training=seen, model=model, sample=sample, progress=progress))
+    if audit is not None:
+        _check_audit(audit, runs, diagnoses)
+    comparisons = None
+    if len(runs) > 1:
+        progress("comparing")
+        comparisons = compare(
+            runs,
+            ComparisonSettings(seed=settings.seed, threads=settings.threads, examples=examples),
+            corpus=text,
+            documents_of_text=documents_of_text,
+            training=None if training is None else lambda scored: _counts_of(training(scored)),
+        )
+    progress("reading passages")
+    passages, shown = _passages(runs, text, settings.passages, diagnoses, comparisons, training)
+    return Overview(
+        runs=tuple(run.name for run in runs),
+        diagnoses=tuple(_few_examples(diagnosis) for diagnosis in diagnoses),
+        comparisons=None if comparisons is None else replace(comparisons, items=tuple(map(_few_tokens, comparisons))),
+        passages=passages,
+        shown=shown,
+        audit=audit,
+        text_at_hand=text is not None,
+    )
+
+
+def _check_audit(audit: Audit, runs: Sequence[Run], diagnoses: Sequence[Diagnosis]) -> None:
+    """Refuse the audit of another run.
+
+    Raises:
+        InputError: it is of none of these.
+    """
+    reasons = [why_not_about(audit, diagnosis.evaluation) for diagnosis in diagnoses]
+    if all(reasons):
+        of = runs[0].path if len(runs) == 1 else f"any of these {len(runs)} runs"
+        raise InputError(f"the audit is not of {of}: {reasons[0]}")
+
+
+def _once(training: Training) -> Training:
+    """Return the same, but read no training text twice for one text."""
+    seen: dict[int, TrainingWords] = {}
+
+    def read(text: Corpus) -> TrainingWords:
+        if id(text) not in seen:
+            seen[id(text)] = training(text)
+        return seen[id(text)]
+
+    return read
+
+
+def _counts_of(words: TrainingWords) -> WordCounts:
+    return lambda block: np.asarray(words(block)[0], np.int64)
+
+
+def _passages(
+    runs: Sequence[Run],
+    text: Corpus | None,
+    settings: PassageSettings,
+    diagnoses: Sequence[Diagnosis],
+    comparisons: Comparisons | None,
+    training: Training | None,
+) -> tuple[ChosenPassages, tuple[str, ...]]:
+    """Return passages of the first two runs where their bits may be laid side by side, else of the first; and of which."""
+    pair = comparisons is not None and _side_by_side(comparisons[0], runs, text)
+    shown = list(runs[: 1 + pair])
+    averages = [_average(diagnosis) for diagnosis in diagnoses[: len(shown)]]
+    words = None if training is None or text is None else training(text)
+    if pair and comparisons is not None:
+        first = comparisons[0]
+        named = {LOST: _indices(first.segments_lost), IMPROVED: _indices(first.segments_won)}
+        cuts: EventCuts | SpanCuts = SpanCuts(text, None if words is None else _counts_of(words))
+    else:
+        own = text if text is not None and runs[0].text_sha256 == text.report.sha256 else None
+        text = own
+        named = {WORST: _indices(diagnoses[0].worst_segments)} if comparisons is None else {}
+        cuts = EventCuts(text, words, len(diagnoses[0].evaluation.events_by_matched_order))
+    passages = choose_passages(shown, text, settings, cuts=cuts, averages=averages, named=named)
+    return passages, tuple(run.name for run in shown)
+
+
+def _side_by_side(comparison: Comparison, runs: Sequence[Run], text: Corpus | None) -> bool:
+    """Return True if the bits of the first two runs are of the same bytes."""
+    if comparison.part in (NOTHING, SHARED_EVENTS):
+        return False
+    return text is None or all(run.text_sha256 in ("", text.report.sha256) for run in runs[:2])
+
+
+def _indices(examples: Sequence[Example]) -> list[int]:
+    return [example.segment for example in examples]
+
+
+def _average(diagnosis: Diagnosis) -> float:
+    """Return the bits per byte of a run without its events of probability zero; 0 without the text."""
+    evaluation = diagnosis.evaluation
+    return finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
+
+
+def _few_examples(diagnosis: Diagnosis) -> Diagnosis:
+    """Return a diagnosis with as many examples as it has if nobody asks; of segments all, which lead to passages."""
+    return replace(
+        diagnosis,
+        costly_tokens=diagnosis.costly_tokens[:_EXAMPLES],
+        worst_tokens=diagnosis.worst_tokens[:_EXAMPLES],
+        impossible_tokens=diagnosis.impossible_tokens[:_EXAMPLES],
+        unseen_words=diagnosis.unseen_words[:_EXAMPLES],
+    )
+
+
+def _few_tokens(comparison: Comparison) -> Comparison:
+    return replace(comparison, tokens_lost=comparison.tokens_lost[:_EXAMPLES], tokens_won=comparison.tokens_won[:_EXAMPLES])

@@ -1,0 +1,260 @@
+"""The numbers of a chart as rows for drawing, the ranges of its axes, and the words that say what is in it.
+
+What comes from a file or a model is only ever a value of one of the fixed fields of a row (`x`, `series`, `what`, ...),
+never a field's name, an expression or a format.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from statistics import median
+from typing import Any
+from urllib.parse import quote
+
+from lmgauge.readable import visible
+from lmgauge.report.blocks import ChartData, Series
+
+Row = dict[str, Any]
+_WIDE = 4.0  # an interval this many times as wide as the median one may leave the chart
+_ROOM = 0.75  # of the axis: an interval may lengthen it so far on each side
+_FROM_ZERO = 0.35  # an axis begins at 0 where the lowest value is at most this part of the highest
+_LEAST_SPAN = 0.02  # of the highest value: without intervals, smaller differences are not blown up
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a chart draws.
+
+    Attributes:
+        rows: one for each point with the fields `series`, `x`, `y`, `low`, `high`, `what` (a description) and, as far as
+            there are any, `href`, `name`, `end` (of a bin), `alone_low` and `alone_high` (an interval without neighbors).
+        series: names, each once, safe to show.
+        names: what x are, in their order, each once, safe to show; empty where x are numbers.
+        x, y: lowest and highest value to draw.
+        is_cut: some intervals are longer than the axis.
+        missing: how many values are not finite, or cannot be drawn on a logarithmic axis.
+    """
+
+    rows: list[Row]
+    series: tuple[str, ...]
+    names: tuple[str, ...]
+    x: tuple[float, float]
+    y: tuple[float, float]
+    is_cut: bool
+    missing: int
+
+
+def values(chart: ChartData, *, links: bool = False) -> Values:
+    """Return the rows and ranges of a chart.
+
+    Args:
+        chart: with at least one series.
+        links: give each row of a chart with a cut a link to its examples.
+
+    >>> from lmgauge.report.blocks import Series
+    >>> chart = ChartData("by-class", "t", "class", "bits per byte", "bits", (Series("kn5", ("word",), (1.5,)),))
+    >>> values(chart).rows[0]["what"]
+    'word: 1.5 bits per byte'
+    """
+    numeric = all(isinstance(x, int | float) for series in chart.series for x in series.x)
+    shown = {} if numeric else _distinct([str(x) for series in chart.series for x in series.x])
+    titles = _titles([series.name for series in chart.series])
+    rows = [
+        row
+        for series, title in zip(chart.series, titles, strict=True)
+        for row in _rows(chart, series, title, shown, links=links)
+    ]
+    low, high, is_cut = _extent(chart, rows)
+    for row in rows if chart.log_y else ():  # a lower end that has no logarithm: the interval reaches down to the axis
+        if row["low"] is None and row["high"] is not None:
+            row["low"] = low
+    places = [row[end] for row in rows for end in ("x", "end") if row.get(end) is not None] if numeric else []
+    x = (min(places), max(places)) if places else (0.1, 1.0)
+    if chart.kind == "scatter":
+        x, (low, high) = _with_room(x, log=chart.log_x), _with_room((low, high), log=chart.log_y)
+    missing = sum(row["y"] is None and row["low"] is None for row in rows)
+    if chart.kind == "histogram":
+        missing = 0
+    return Values(rows, titles, tuple(shown.values()), x, (low, high), is_cut, missing)
+
+
+def _rows(chart: ChartData, series: Series, title: str, shown: dict[str, str], *, links: bool) -> Iterator[Row]:
+    columns = zip_longest(series.x, series.y, series.low, series.high, series.names)
+    rows: list[Row] = []
+    intervals = []
+    for x, *numbers, name in columns:
+        place = shown[str(x)] if shown else _drawable(x, log=chart.log_x)
+        if place is None:
+            continue
+        intervals.append([_drawable(number, log=False) for number in numbers[1:]])
+        y, low, high = (_drawable(number, log=chart.log_y) for number in numbers)
+        row: Row = {"series": title, "x": place, "y": y, "low": low, "high": high}
+        if name is not None:
+            row["name"] = visible(name)
+        if links and chart.cut:
+            row["href"] = link(chart.cut, str(x))
+        rows.append(row)
+    if chart.kind == "histogram":
+        rows = [row | {"end": after["x"]} for row, after in pairwise(rows)]
+    for i, row in enumerate(rows):
+        row["what"] = _described(chart, row, *intervals[i])
+        if row["low"] is not None and all(near["high"] is None for near in (*rows[max(0, i - 1) : i], *rows[i + 1 : i + 2])):
+            row |= {"alone_low": row["low"], "alone_high": row["high"]}
+    yield from rows
+
+
+def link(cut: str, label: str) -> str:
+    """Return the address on a page of the examples of a slice of the text.
+
+    Args:
+        cut: the way the text is cut, as in `ChartData.cut`.
+        label: of the slice.
+
+    >>> link("group", "a&b")
+    '#cut=group&is=a%26b'
+    """
+    return f"#cut={quote(cut, safe='', errors='replace')}&is={quote(label, safe='', errors='replace')}"
+
+
+def _drawable(value: Any, *, log: bool) -> float | None:
+    if value is None or not math.isfinite(value) or (log and value <= 0):
+        return None
+    return float(value)
+
+
+def _distinct(names: Iterable[str]) -> dict[str, str]:
+    """Return for each name one that is safe to show; no two are alike."""
+    shown: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in dict.fromkeys(names):
+        text, number = visible(name), 1
+        while (candidate := text if number == 1 else f"{text} ({number})") in taken:
+            number += 1
+        taken.add(candidate)
+        shown[name] = candidate
+    return shown
+
+
+def _titles(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of series that are safe to show; those that occur again are numbered."""
+    times: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        times[name] += 1
+        numbered.append(name if times[name] == 1 else f"{name} ({times[name]})")
+    return tuple(_distinct(numbered).values()) if len(set(numbered)) == len(names) else tuple(map(str, range(len(names))))
+
+
+def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
+    """Return the lowest and highest value of an axis that neither hides nor blows up differences."""
+    points = [row["y"] for row in rows if row["y"] is not None]
+    if chart.rule is not None and _drawable(chart.rule, log=chart.log_y) is not None:
+        points.append(chart.rule)
+    ends = [(row["low"], row["high"]) for row in rows if row["low"] is not None and row["high"] is not None]
+    usual = _WIDE * median(high - low for low, high in ends) if ends else 0.0
+    points += [end for pair in ends if chart.log_y or pair[1] - pair[0] <= usual for end in pair]
+    room = _ROOM * (max(points) - min(points)) if points else 0.0
+    near = (min(points, default=0.0) - room, max(points, default=0.0) + room)
+    points += [end for pair in ends for end in pair if near[0] <= end <= near[1]]
+    if not points:
+        return (0.1, 1.0, False) if chart.log_y else (0.0, 1.0, False)
+    low, high = min(points), max(points)
+    is_cut = any(pair[0] < low or pair[1] > high for pair in ends)
+    if chart.log_y:
+        return (*(_with_room((low, high), log=True) if low < high else (low / 2, high * 2)), is_cut)
+    if chart.kind in ("bars", "histogram"):
+        low, high = min(low, 0.0), max(high, 0.0)
+        return (low, high if high > low else low + 1.0, is_cut)
+    if 0 <= low <= _FROM_ZERO * high:
+        low = 0.0
+    if -high * _FROM_ZERO <= -low <= 0 and high <= 0:
+        high = 0.0
+    least = 0.0 if ends else _LEAST_SPAN * max(abs(low), abs(high))
+    if high - low < least or high == low:
+        middle, half = (low + high) / 2, max(least, abs(high) * _LEAST_SPAN, 1e-12) / 2
+        low, high = middle - half, middle + half
+    return low, high, is_cut
+
+
+def _with_room(ends: tuple[float, float], *, log: bool) -> tuple[float, float]:
+    """Return the ends of an axis a little further out, so that no point is in a corner."""
+    low, high = ends
+    if log:
+        room = (high / low) ** 0.05
+        return low / room, high * room
+    room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return (low if low == 0 else low - room), high + room
+
+
+def said(value: float) -> str:
+    """Return a number for a description: whole ones as they are, others with four digits that count.
+
+    >>> said(1234567), said(0.123456), said(1e-9), said(12345.6)
+    ('1,234,567', '0.1235', '1e-09', '12,346')
+    """
+    if value == round(value) and abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def titled(title: str, unit: str) -> str:
+    """Return the title of an axis with its unit, where the title does not say it.
+
+    >>> titled("mutual information", "bits"), titled("bits per byte", "bits")
+    ('mutual information (bits)', 'bits per byte')
+    """
+    return visible(title if not unit or unit in title else f"{title} ({unit})")
+
+
+def _quantity(value: float, title: str, unit: str) -> str:
+    """Return a value with its unit, or with what it is."""
+    return f"{said(value)}{unit if unit == '%' else ' ' + visible(title if unit in title else f'{unit} {title}')}"
+
+
+def _described(chart: ChartData, row: Row, low: float | None, high: float | None) -> str:
+    """Return in words what a point is."""
+    place = row["x"] if isinstance(row["x"], str) else f"{titled(chart.x_title, chart.x_unit)} {said(row['x'])}"
+    if "end" in row:
+        place += f" to {said(row['end'])}"
+    words = [row["series"]] if len(chart.series) > 1 else []
+    words += [row["name"], place] if "name" in row else [place]
+    y = "no value" if row["y"] is None else _quantity(row["y"], chart.y_title, chart.y_unit)
+    interval = "" if low is None or high is None else f" (95 % interval {said(low)} to {said(high)})"
+    return f"{', '.join(words)}: {y}{interval}"
+
+
+def description(chart: ChartData, drawn: Values) -> str:
+    """Return what a chart shows and the range of its values, in words.
+
+    Args:
+        chart: to be described.
+        drawn: its values.
+    """
+    parts = [visible(chart.title).rstrip(".")]
+    parts.append(f"{titled(chart.y_title, chart.y_unit)} over {titled(chart.x_title, chart.x_unit)}")
+    for title in drawn.series:
+        rows = [row for row in drawn.rows if row["series"] == title and row["y"] is not None]
+        if not rows:
+            continue
+        name = f"{title}: " if len(drawn.series) > 1 else ""
+        least, most = min(rows, key=lambda row: row["y"]), max(rows, key=lambda row: row["y"])
+        ends = " to ".join(f"{said(row['y'])} (at {_place(row)})" for row in (least, most))
+        parts.append(f"{name}{said(least['y'])}" if len(rows) == 1 else f"{name}{len(rows):,} values from {ends}")
+    if chart.better:
+        parts.append(f"{chart.better} is better".capitalize())
+    if chart.rule is not None and math.isfinite(chart.rule):
+        parts.append(f"A dashed line at {said(chart.rule)}: {visible(chart.rule_name)}")
+    if drawn.missing:
+        parts.append(f"{drawn.missing:,} without a value that can be drawn")
+    if chart.note:
+        parts.append(visible(chart.note).rstrip("."))
+    return ". ".join(parts) + "."
+
+
+def _place(row: Row) -> str:
+    name = row.get("name", row["x"])
+    return name if isinstance(name, str) else said(float(row["x"]))

@@ -1,0 +1,405 @@
+"""Charts as Vega-Lite specifications: plain dicts with their data inside, all in one style.
+
+Colors are those that the page's style sheet knows and turns for a dark page. Series differ by color, dash and the shape of
+their points. Every mark has a description in words, so that no expression is made of titles; no string of the data is ever
+part of an expression, a format or the name of a field (see `chart_values`).
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+from lmgauge.readable import visible
+from lmgauge.report.blocks import ChartData
+from lmgauge.report.chart_labels import placed_names
+from lmgauge.report.chart_values import Row, Values, description, said, titled, values
+
+Spec = dict[str, Any]
+
+INK, FAINT_INK, GRID_INK = "#1f2328", "#656d76", "#d8dee4"
+SERIES_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#6e7781")
+"""Okabe and Ito's colors, which people with any color vision tell apart, and a gray."""
+FONT = "system-ui, sans-serif"
+WIDTH = 680
+"""Of every chart, in pixels, with its axes: letters are of the same size in all."""
+
+_DASHES = ([1, 0], [6, 3], [2, 2], [9, 3, 2, 3], [12, 4], [1, 3], [4, 6])
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+_FILLS = (0.85, 0.45, 0.65, 0.3, 0.75, 0.55, 0.2)
+_HEIGHTS = {"line": 240, "histogram": 200, "scatter": 320}
+_MOST_POINTS = 60  # of a line; one with more has no marks at its points
+_LABEL = 6.6  # about the width of a letter, in pixels
+_WIDEST_LABEL = 230
+_FOLDED = 74  # letters of a title in a line
+_BAND = 0.18
+_TURN, _WIDEST_TURNED = -35, 150
+_LEGEND_LABEL = 260
+_POINT: Spec = {"type": "point", "filled": True, "size": 64, "opacity": 1}
+_LOG_LABELS = "datum.value < 0.001 || datum.value >= 1e6 ? format(datum.value, '~e') : format(datum.value, ',~r')"
+
+_AXIS: Spec = {
+    "labelColor": FAINT_INK,
+    "titleColor": FAINT_INK,
+    "tickColor": GRID_INK,
+    "domainColor": GRID_INK,
+    "gridColor": GRID_INK,
+    "gridWidth": 0.75,
+    "labelFontSize": 12,
+    "titleFontSize": 12,
+    "titleFontWeight": "normal",
+    "titlePadding": 8,
+    "titleLimit": 500,
+    "labelPadding": 5,
+    "tickSize": 4,
+}
+CONFIG: Spec = {
+    "font": FONT,
+    "view": {"stroke": None},
+    "axis": _AXIS,
+    "legend": {
+        "labelColor": INK,
+        "labelFontSize": 12,
+        "labelLimit": _LEGEND_LABEL,
+        "orient": "top",
+        "direction": "horizontal",
+        "columnPadding": 26,
+        "offset": 8,
+        "symbolSize": 90,
+        "symbolStrokeWidth": 2,
+    },
+    "title": {
+        "color": INK,
+        "subtitleColor": FAINT_INK,
+        "fontSize": 14,
+        "fontWeight": 600,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 4,
+        "anchor": "start",
+        "frame": "bounds",
+        "offset": 12,
+        "lineHeight": 18,
+        "subtitleLineHeight": 16,
+    },
+}
+"""The style of all charts."""
+
+
+def specification(chart: ChartData, *, links: bool = False) -> Spec:
+    """Return a chart as a Vega-Lite specification (version 5) with its data inside.
+
+    Values that are missing or not finite leave a gap. Two charts of the same data are the same to the byte.
+
+    Args:
+        chart: of any kind.
+        links: marks of a chart with a cut are links to the examples of their slice (`#cut=...&is=...`).
+
+    >>> from lmgauge.report.blocks import Series
+    >>> chart = ChartData("by-class", "Bits by class", "class", "bits per byte", "bits", (Series("kn5", ("a",), (1.5,)),))
+    >>> specification(chart)["data"]["values"][0]["y"]
+    1.5
+    """
+    drawn = values(chart, links=links)
+    layers, height = _KINDS[chart.kind](chart, drawn)
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "title": _title(chart, drawn),
+        "description": description(chart, drawn),
+        "width": WIDTH,
+        "height": height,
+        "padding": _padding(chart, drawn),
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "background": "transparent",
+        "data": {"values": drawn.rows},
+        "layer": layers,
+        "resolve": {"legend": dict.fromkeys(("color", "shape", "strokeDash", "fillOpacity"), "independent")},
+        "config": CONFIG,
+    }
+
+
+def _title(chart: ChartData, drawn: Values) -> Spec:
+    better = f"{chart.better} is better" if chart.better else ""
+    rule = ""
+    if chart.rule is not None and math.isfinite(chart.rule):
+        rule = f"dashed line: {visible(chart.rule_name)}" + ("" if chart.rule == 0 else f", {said(chart.rule)}")
+    cut = "long intervals are cut off" if drawn.is_cut else ""
+    band = _interval_words(chart)
+    subtitle = " · ".join(text for text in (better, band, rule, cut) if text)
+    folded = _folded(subtitle, _FOLDED + 18)
+    title: Spec = {"text": _folded(visible(chart.title), _FOLDED)}
+    return title | ({"subtitle": folded} if subtitle else {})
+
+
+def _interval_words(chart: ChartData) -> str:
+    if not any(low is not None and y is not None for one in chart.series for low, y in zip(one.low, one.y, strict=False)):
+        return ""
+    return "bands: 95 % intervals" if chart.kind == "line" else "lines: 95 % intervals"
+
+
+def _folded(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, max_lines=4, placeholder=" …") or [""]
+
+
+def _scale(drawn: Values, shown: Any, *, legend: bool = False) -> Spec:
+    """Return a channel that tells series apart; of several, one mark also makes the legend."""
+    count = len(drawn.series)
+    chosen = [shown[i % len(shown)] for i in range(count)]
+    return {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": list(drawn.series), "range": chosen},
+        "legend": {"title": None, "columns": _legend_columns(drawn)} if legend and count > 1 else None,
+    }
+
+
+def _legend_columns(drawn: Values) -> int:
+    longest = max(min(len(name) * _LABEL, _LEGEND_LABEL) for name in drawn.series)
+    return max(1, min(len(drawn.series), int((WIDTH - 40) // (longest + 40))))
+
+
+def _color(drawn: Values) -> Spec:
+    return {"color": _scale(drawn, SERIES_COLORS)}
+
+
+def _in_legend(drawn: Values, **channels: Any) -> Spec:
+    """Return the color and other channels of a mark that is also in the legend."""
+    return {name: _scale(drawn, shown, legend=True) for name, shown in {"color": SERIES_COLORS, **channels}.items()}
+
+
+def _said(chart: ChartData, drawn: Values) -> Spec:
+    """Return the channels of a mark that is read out, shown when pointed at, and perhaps a link."""
+    channels: Spec = {name: {"field": "what", "type": "nominal"} for name in ("description", "tooltip")}
+    if any("href" in row for row in drawn.rows):
+        channels["href"] = {"field": "href", "type": "nominal"}
+    return channels
+
+
+def _number_axis(
+    channel: str,
+    title: str,
+    ends: tuple[float, float],
+    *,
+    log: bool,
+    grid: bool,
+    nice: bool = True,
+    whole: bool = False,
+    field: str = "",
+) -> Spec:
+    """Return an axis of numbers."""
+    scale: Spec = {"domain": list(ends), "nice": nice, "zero": False}
+    if not nice:
+        scale["padding"] = 8
+    axis: Spec = {"title": title, "grid": grid, "domain": not grid, "ticks": not grid, "labelFlush": False}
+    if channel == "y":
+        axis["titlePadding"] = 14  # other fonts are wider than the one at hand
+    if log:
+        scale = {"type": "log", "domain": list(ends), "nice": False, **({} if nice else {"padding": 8})}
+        decades = math.log10(ends[1] / ends[0])
+        axis |= {"labelExpr": _LOG_LABELS, "labelOverlap": "greedy", "labelSeparation": 6}
+        first, last = math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1]))
+        if decades >= 2:
+            axis["values"] = [10.0**power for power in range(first, last + 1, max(1, (last - first) // 8))]
+        elif decades >= 0.6:
+            axis["values"] = [k * 10.0**power for power in range(first, last + 1) for k in (1, 2, 5)]
+    else:
+        axis |= {"tickCount": 6 if channel == "y" else 8}
+        if whole and ends[1] - ends[0] < 12:
+            axis |= {"values": list(range(math.ceil(ends[0]), math.floor(ends[1]) + 1)), "format": "d"}
+    return {"field": field or channel, "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _place(chart: ChartData, drawn: Values, *, grid: bool = False) -> Spec:
+    """Return the axis along x of a line: of numbers, or of names in their order."""
+    title = titled(chart.x_title, chart.x_unit)
+    if not drawn.names:
+        ends = _apart(drawn.x, log=chart.log_x)
+        whole = all(row["x"] == round(row["x"]) for row in drawn.rows)
+        return _number_axis("x", title, ends, log=chart.log_x, grid=grid, nice=False, whole=whole)
+    angle = _TURN if _are_turned(drawn) else 0
+    axis: Spec = {"title": title, "labelAngle": angle, "labelLimit": _WIDEST_TURNED, "grid": False}
+    if len(drawn.names) > 30:
+        axis |= {"labelOverlap": "greedy"}
+    return {
+        "field": "x",
+        "type": "ordinal",
+        "scale": {"type": "point", "domain": list(drawn.names), "padding": 0.5},
+        "sort": None,
+        "axis": axis,
+    }
+
+
+def _room_for_names(drawn: Values) -> float:
+    return (WIDTH - 80) / max(1, len(drawn.names))
+
+
+def _are_turned(drawn: Values) -> bool:
+    """Return True if the names along x have no room beside each other."""
+    return max(map(len, drawn.names), default=0) * _LABEL > _room_for_names(drawn) - 8
+
+
+def _padding(chart: ChartData, drawn: Values) -> Spec:
+    """Return the room around a chart: more on the left where turned names stand out."""
+    out = 0.0
+    if drawn.names and chart.kind in ("line", "scatter") and _are_turned(drawn):
+        wide = [min(_WIDEST_TURNED, _LABEL * len(name)) * math.cos(math.radians(_TURN)) for name in drawn.names]
+        out = max(width - (i + 0.5) * _room_for_names(drawn) for i, width in enumerate(wide)) - 44
+    return {"left": round(4 + max(0.0, out)), "right": 8, "top": 4, "bottom": 4}
+
+
+def _apart(ends: tuple[float, float], *, log: bool) -> tuple[float, float]:
+    low, high = ends
+    if low < high:
+        return ends
+    return (low / 2, high * 2) if log else (low - 0.5, high + 0.5)
+
+
+def _rule(chart: ChartData, channel: str) -> list[Spec]:
+    """Return the dashed line at a value."""
+    if chart.rule is None or not math.isfinite(chart.rule) or (chart.log_y and chart.rule <= 0):
+        return []
+    mark: Spec = {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
+    return [{"data": {"values": [{}]}, "mark": mark, "encoding": {channel: {"datum": chart.rule}}}]
+
+
+def _diagonal(chart: ChartData, drawn: Values) -> list[Spec]:
+    low, high = max(drawn.x[0], drawn.y[0]), min(drawn.x[1], drawn.y[1])
+    if not chart.diagonal or low >= high:
+        return []
+    mark: Spec = {"type": "line", "strokeDash": [5, 4], "strokeWidth": 1.25, "color": FAINT_INK, "aria": False}
+    ends = [{"x": low, "y": low}, {"x": high, "y": high}]
+    encoding = {name: {"field": name, "type": "quantitative"} for name in ("x", "y")}
+    return [{"data": {"values": ends}, "mark": mark, "encoding": encoding}]
+
+
+def _lines(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
+    x = _place(chart, drawn)
+    title = titled(chart.y_title, chart.y_unit)
+    y = _number_axis("y", title, drawn.y, log=chart.log_y, grid=True)
+    color = _color(drawn)
+    layers: list[Spec] = []
+    if any(row["low"] is not None for row in drawn.rows):
+        band: Spec = {"type": "area", "opacity": _BAND, "aria": False, "clip": True}
+        ends: Spec = {"y": y | {"field": "low"}, "y2": {"field": "high"}}
+        layers.append({"mark": band, "encoding": {"x": x, **ends, **color}})
+        if any("alone_low" in row for row in drawn.rows):
+            alone: Spec = {"type": "rule", "strokeWidth": 2, "aria": False, "clip": True}
+            ends = {"y": y | {"field": "alone_low"}, "y2": {"field": "alone_high"}}
+            layers.append({"mark": alone, "encoding": {"x": x, **ends, **color}})
+    layers += [*_rule(chart, "y"), *_diagonal(chart, drawn)]
+    whole: Spec = {"type": "line", "strokeWidth": 2, "strokeJoin": "round"}
+    if max(len(series.x) for series in chart.series) > _MOST_POINTS:
+        aloud = {"description": {"field": "series", "type": "nominal"}}
+        layers.append({"mark": whole, "encoding": {"x": x, "y": y, **_in_legend(drawn, strokeDash=_DASHES), **aloud}})
+    else:
+        dash = {"strokeDash": _scale(drawn, _DASHES)}
+        layers.append({"mark": whole | {"aria": False}, "encoding": {"x": x, "y": y, **color, **dash}})
+        shape = _in_legend(drawn, shape=_SHAPES)
+        layers.append({"mark": _POINT | {"size": 48}, "encoding": {"x": x, "y": y, **shape, **_said(chart, drawn)}})
+    return layers, 340 if chart.diagonal else _HEIGHTS["line"]
+
+
+def _row_axis(drawn: Values) -> Spec:
+    room = min(_WIDEST_LABEL, _LABEL * max(map(len, drawn.names), default=0))  # other fonts are wider than the one at hand
+    axis: Spec = {"title": None, "grid": False, "ticks": False, "domain": False, "labelColor": INK}
+    axis |= {"labelLimit": _WIDEST_LABEL, "minExtent": 1.12 * room + 6}
+    return {
+        "field": "x",
+        "type": "ordinal",
+        "scale": {"type": "band", "domain": list(drawn.names), "paddingInner": 0.25, "paddingOuter": 0.15},
+        "sort": None,
+        "axis": axis,
+    }
+
+
+def _in_rows(chart: ChartData, drawn: Values) -> tuple[Spec, Spec, int]:
+    """Return the channels of a chart with a row for each name, those beside its ends, and its height."""
+    y: Spec = {"y": _row_axis(drawn)}
+    several = len(drawn.series)
+    if several > 1:
+        y["yOffset"] = {"field": "series", "type": "nominal", "scale": {"domain": list(drawn.series)}}
+    title = titled(chart.y_title, chart.y_unit)
+    x = _number_axis("x", title, drawn.y, log=chart.log_y, grid=True, field="y")
+    return y, x, max(1, len(drawn.names)) * (24 if several == 1 else 12 + 14 * several)
+
+
+def _intervals(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
+    rows, x, height = _in_rows(chart, drawn)
+    layers = _rule(chart, "x")
+    if any(row["low"] is not None for row in drawn.rows):
+        whisker: Spec = {"type": "rule", "strokeWidth": 2, "aria": False, "clip": True}
+        ends: Spec = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
+        layers.append({"mark": whisker, "encoding": {**rows, **ends, **_color(drawn)}})
+    shape = _in_legend(drawn, shape=_SHAPES)
+    layers.append({"mark": _POINT, "encoding": {**rows, "x": x, **shape, **_said(chart, drawn)}})
+    return layers, height
+
+
+def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
+    for row in drawn.rows:
+        row["shown"] = "" if row["y"] is None else _at_the_end(row["y"], chart.y_unit)
+    room = 0.09 * (drawn.y[1] - drawn.y[0])
+    low, high = drawn.y
+    wider = Values(**{**vars(drawn), "y": (low - room if low < 0 else low, high + room if high > 0 else high)})
+    rows, x, height = _in_rows(chart, wider)
+    x["scale"]["nice"] = False
+    bar: Spec = {"type": "bar", "cornerRadiusEnd": 2}
+    fills = {"fillOpacity": _FILLS} if len(drawn.series) > 1 else {}
+    encoding = {**rows, "x": x | {"stack": None}, **_in_legend(drawn, **fills), **_said(chart, drawn)}
+    layers: list[Spec] = [{"mark": bar, "encoding": encoding}, *_rule(chart, "x")]
+    if any(row["low"] is not None for row in drawn.rows):
+        whisker: Spec = {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False, "clip": True}
+        layers.append({"mark": whisker, "encoding": {**rows, "x": x | {"field": "low"}, "x2": {"field": "high"}}})
+        return layers, height
+    text: Spec = {"type": "text", "align": "left", "dx": 5, "color": INK, "fontSize": 12, "aria": False}
+    layers.append({"mark": text, "encoding": {**rows, "x": x, "text": {"field": "shown", "type": "nominal"}}})
+    return layers, height
+
+
+def _at_the_end(value: float, unit: str) -> str:
+    """Return a value for the end of its bar."""
+    if unit != "%":
+        return said(value)
+    return "< 0.1 %" if 0 < value < 0.1 else f"{value:.1f} %"
+
+
+def _histogram(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
+    ends = _apart(drawn.x, log=chart.log_x)
+    x = _number_axis("x", titled(chart.x_title, chart.x_unit), ends, log=chart.log_x, grid=False, nice=False)
+    y = _number_axis("y", titled(chart.y_title, chart.y_unit), drawn.y, log=False, grid=True)
+    several = len(drawn.series) > 1
+    bar: Spec = {"type": "bar", "binSpacing": 0, "fillOpacity": 0.3 if several else 0.75, "strokeWidth": 0.75}
+    stroke = {"stroke": _scale(drawn, SERIES_COLORS)}
+    encoding: Spec = {"x": x, "x2": {"field": "end"}, "y": y | {"stack": None}, "y2": {"datum": 0}}
+    layers: list[Spec] = [{"mark": bar, "encoding": {**encoding, **_in_legend(drawn), **stroke, **_said(chart, drawn)}}]
+    if several:
+        outline: Spec = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75, "aria": False}
+        dash = {"strokeDash": _scale(drawn, _DASHES)}
+        layers.append({"mark": outline, "encoding": {"x": x, "y": y, **_color(drawn), **dash}})
+    return layers + _rule(chart, "y"), _HEIGHTS["histogram"]
+
+
+def _scatter(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
+    height = _HEIGHTS["scatter"]
+    x = _place(chart, drawn, grid=True)
+    y = _number_axis("y", titled(chart.y_title, chart.y_unit), drawn.y, log=chart.log_y, grid=True)
+    shape = _in_legend(drawn, shape=_SHAPES)
+    layers = [*_rule(chart, "y"), *_diagonal(chart, drawn)]
+    layers.append({"mark": _POINT, "encoding": {"x": x, "y": y, **shape, **_said(chart, drawn)}})
+    names: list[Row] = placed_names(chart, drawn, WIDTH - 80, height)
+    if names:
+        turned: Spec = {name: {"expr": f"datum.{name}"} for name in ("align", "baseline", "dx", "dy")}
+        text: Spec = {"type": "text", "color": INK, "fontSize": 12, "aria": False, "limit": 180, **turned}
+        encoding: Spec = {"x": x, "y": y, "text": {"field": "name", "type": "nominal"}}
+        layers.append({"data": {"values": names}, "mark": text, "encoding": encoding})
+    return layers, height
+
+
+_KINDS: dict[str, Callable[[ChartData, Values], tuple[list[Spec], int]]] = {
+    "line": _lines,
+    "intervals": _intervals,
+    "bars": _bars,
+    "histogram": _histogram,
+    "scatter": _scatter,
+}

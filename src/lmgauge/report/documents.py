@@ -1,0 +1,87 @@
+"""Which document shows a result: one table from kinds of results to the builders of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from lmgauge.report.blocks import Document
+
+_Builder = Callable[[Any], Document]
+
+
+def _by(module: str, function: str = "blocks", *, alone: bool = False) -> _Builder:
+    """Return a builder of `lmgauge.report`, loaded when it is called.
+
+    Args:
+        module: its file.
+        function: in it.
+        alone: the builder takes several results, and gets one.
+    """
+
+    def build(result: Any) -> Document:
+        builder = getattr(import_module(f"lmgauge.report.{module}"), function)
+        return tuple(builder([result] if alone else result))
+
+    return build
+
+
+_BUILDERS: Mapping[str, _Builder] = {
+    "Evaluation": _by("evaluations", alone=True),
+    "Evaluations": _by("evaluations"),
+    "SplitEvaluation": _by("overlap", "split_blocks"),
+    "Comparison": _by("comparison", "blocks_of_one"),
+    "Comparisons": _by("comparison"),
+    "RecipeComparison": _by("recipes", alone=True),
+    "RecipeComparisons": _by("recipes"),
+    "Diagnosis": _by("diagnosis"),
+    "Divergence": _by("divergence"),
+    "Audit": _by("audit"),
+    "Overlap": _by("overlap"),
+    "Systems": _by("tasks"),
+    "BleuScore": _by("tasks", "score_blocks"),
+    "ChrfScore": _by("tasks", "score_blocks"),
+    "TerScore": _by("tasks", "score_blocks"),
+    "ErrorRates": _by("tasks", "score_blocks"),
+    "F1Score": _by("tasks", "score_blocks"),
+    "LabelScores": _by("tasks", "label_blocks"),
+    "Alignment": _by("alignments", "blocks_of_one"),
+    "AlignedSegment": _by("alignments", alone=True),
+    "ErrorCounts": _by("alignments", "error_blocks_of_one"),
+    "Correlation": _by("correlation"),
+    "CalcResult": _by("calc"),
+    "Info": _by("info"),
+    "SplitText": _by("split"),
+    "ScoredText": _by("scored_text"),
+    "ScoredTexts": _by("scored_text", "blocks_of_several"),
+    "MixtureModel": _by("mixture"),
+    "MixtureFit": _by("mixture", "fit_blocks"),
+    "NeuralTraining": _by("training"),
+}
+"""The builder of each kind of result, by the name of its class, so that no result is loaded to show another."""
+
+KINDS = tuple(_BUILDERS)
+"""Names of the classes of results that can be shown."""
+
+
+def document_of(result: object) -> Document:
+    """Return what is shown of a result, in the terminal, in a notebook and on a page.
+
+    Args:
+        result: of one of the functions of lmgauge, or several of them in a list, which are shown one after the other.
+
+    Raises:
+        TypeError: it is something else.
+
+    Example:
+        >>> import lmgauge
+        >>> document_of(lmgauge.calc([0.5, 0.25]))[0].pairs[0]
+        ('events', '2')
+    """
+    for kind in type(result).__mro__:
+        if kind.__name__ in _BUILDERS and kind.__module__.startswith("lmgauge."):
+            return _BUILDERS[kind.__name__](result)
+    if isinstance(result, Sequence) and not isinstance(result, str | bytes):
+        return tuple(block for item in result for block in document_of(item))
+    raise TypeError(f"{type(result).__name__} is not a result that can be shown")

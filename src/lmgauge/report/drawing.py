@@ -1,0 +1,234 @@
+"""Charts drawn: specifications to SVG for a page, and to files for papers and other tools, by vl-convert (extra `report`).
+
+vl-convert draws without network. Its SVG is made smaller here and freed of what a page must not have: references to
+elsewhere, and ids that two charts on a page would share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from lmgauge.errors import UsageError, needing
+from lmgauge.files import making_parents, writing
+from lmgauge.report.blocks import ChartData
+from lmgauge.report.charts import FONT, specification
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+FigureFormat = Literal["svg", "pdf", "png"]
+
+_VERSION = "5.20"  # of Vega-Lite
+_SVG = "{http://www.w3.org/2000/svg}"
+_HREF = "{http://www.w3.org/1999/xlink}href"
+_PNG_SCALE = 2.0
+_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?|-?\d+(?:\.\d+)?e-\d+")
+_MEASURED = ("transform", "d", "x", "y", "x1", "y1", "x2", "y2", "width", "height", "viewBox", "stroke-width")
+_IDLE = {"opacity": "1", "pointer-events": "none", "transform": "translate(0,0)", "font-family": FONT}
+_REFERENCE = re.compile(r"url\(#([^)]*)\)")
+_REFERRING = ("clip-path", "mask", "fill", "stroke")
+
+
+def svg(spec: Mapping[str, Any]) -> str:
+    """Return a specification drawn as an SVG element for a page: as wide as there is room, and readable aloud.
+
+    It has no `style`, no reference but to anchors of the page, no id that another chart has, and the class `chart`. A chart
+    with links is a group of links, another one an image; its label is the specification's description.
+
+    Args:
+        spec: of `charts.specification`.
+
+    Raises:
+        MissingExtraError: vl-convert is not installed.
+    """
+    root = _drawn(spec)
+    linked = any(element.tag == "a" for element in root.iter())
+    label = str(spec.get("description", ""))
+    box = root.get("viewBox", "")
+    root.attrib = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "class": "chart",
+        "viewBox": box,
+        "width": "100%",
+        "font-family": FONT,
+        "role": "group" if linked else "img",
+        "aria-label": label,
+    }
+    return ET.tostring(root, encoding="unicode")
+
+
+def write_figures(
+    charts: Iterable[ChartData], folder: str | PathLike[str], formats: Iterable[FigureFormat] = ("svg", "pdf", "png")
+) -> list[Path]:
+    """Write a file for each chart and format: `position.svg`, `position.pdf`, `position.png`, ...
+
+    Args:
+        charts: to be drawn.
+        folder: created where it does not exist.
+        formats: SVG and PDF are for papers, PNG (twice the size) for slides and chats.
+
+    Returns:
+        The files, chart by chart.
+
+    Raises:
+        MissingExtraError: vl-convert is not installed.
+        UsageError: a format is unknown.
+        OutputError: a file cannot be written.
+    """
+    chosen = tuple(formats)
+    for unknown in sorted(set(chosen) - set(_FORMATS)):
+        raise UsageError(f"unknown format of figures: {unknown!r} (known: {', '.join(_FORMATS)})")
+    paths = []
+    for name, chart in named(charts):
+        spec = specification(chart)
+        for chosen_format in chosen:
+            path = Path(folder) / f"{name}.{chosen_format}"
+            _write(path, _FORMATS[chosen_format](spec))
+            paths.append(path)
+    return paths
+
+
+def write_specifications(charts: Iterable[ChartData], folder: str | PathLike[str]) -> list[Path]:
+    """Write the Vega-Lite specification of each chart with its data: `position.vl.json`, ...
+
+    Args:
+        charts: to be described.
+        folder: created where it does not exist.
+
+    Returns:
+        The files.
+
+    Raises:
+        OutputError: a file cannot be written.
+    """
+    paths = []
+    for name, chart in named(charts):
+        paths.append(Path(folder) / f"{name}.vl.json")
+        text = json.dumps(specification(chart), ensure_ascii=False, indent=1, allow_nan=False)
+        _write(paths[-1], (text + "\n").encode())
+    return paths
+
+
+def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
+    """Yield charts with names that are safe for files and links, each once.
+
+    Args:
+        charts: of one document.
+    """
+    taken: set[str] = set()
+    for chart in charts:
+        stem = re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-")[:80] or "chart"
+        name, number = stem, 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        yield name, chart
+
+
+def _write(path: Path, content: bytes) -> None:
+    with making_parents(path), writing(path) as file:
+        file.write(content)
+
+
+def figure(spec: Mapping[str, Any], kind: FigureFormat) -> bytes:
+    """Return a chart as the content of a file.
+
+    Args:
+        spec: of the chart.
+        kind: svg, pdf or png.
+
+    Raises:
+        MissingExtraError: vl-convert is not installed.
+    """
+    return _FORMATS[kind](spec)
+
+
+def _figure_svg(spec: Mapping[str, Any]) -> bytes:
+    root = _drawn(spec)
+    root.attrib = {"xmlns": "http://www.w3.org/2000/svg", "font-family": FONT} | {
+        name: root.attrib[name] for name in ("width", "height", "viewBox")
+    }
+    root.attrib |= {"role": "img", "aria-label": str(spec.get("description", ""))}
+    return ET.tostring(root, encoding="unicode").encode()
+
+
+def _figure_pdf(spec: Mapping[str, Any]) -> bytes:
+    with needing("vl-convert-python", extra="report"):
+        import vl_convert
+    return bytes(vl_convert.vegalite_to_pdf(dict(spec), vl_version=_VERSION))
+
+
+def _figure_png(spec: Mapping[str, Any]) -> bytes:
+    with needing("vl-convert-python", extra="report"):
+        import vl_convert
+    white = {**spec, "background": "white"}
+    return bytes(vl_convert.vegalite_to_png(white, vl_version=_VERSION, scale=_PNG_SCALE))
+
+
+_FORMATS = {"svg": _figure_svg, "pdf": _figure_pdf, "png": _figure_png}
+
+
+def _drawn(spec: Mapping[str, Any]) -> ET.Element:
+    """Return the SVG of a specification, freed of what a page must not have."""
+    with needing("vl-convert-python", extra="report"):
+        import vl_convert
+    text = vl_convert.vegalite_to_svg(dict(spec), vl_version=_VERSION)
+    root = ET.fromstring(text)
+    _clean(root)
+    # vl-convert counts ids on from chart to chart; here they depend on the drawing only.
+    olds = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    _set_ids(root, {old: f"{i}" for i, old in enumerate(olds)})
+    digest = hashlib.sha256(ET.tostring(root)).hexdigest()[:10]
+    _set_ids(root, {f"{i}": f"c{digest}-{i}" for i in range(len(olds))})
+    return root
+
+
+def _set_ids(root: ET.Element, new: Mapping[str, str]) -> None:
+    for element in root.iter():
+        if "id" in element.attrib:
+            element.set("id", new[element.attrib["id"]])
+        for name in _REFERRING:
+            if match := _REFERENCE.fullmatch(element.get(name, "")):
+                element.set(name, f"url(#{new[match[1]]})")
+
+
+def _clean(element: ET.Element) -> None:
+    element.tag = element.tag.removeprefix(_SVG)
+    href = element.attrib.pop(_HREF, None) or element.attrib.pop("href", None)
+    element.attrib.pop("target", None)
+    element.attrib.pop("style", None)
+    element.attrib.pop("class", None)
+    if href is not None and "#" in href:
+        element.set("href", "#" + href.split("#", 1)[1])
+    for name, idle in _IDLE.items():
+        if element.get(name) == idle:
+            del element.attrib[name]
+    for name in _MEASURED:
+        if name in element.attrib:
+            element.set(name, _NUMBER.sub(_rounded, element.attrib[name]))
+    children: list[ET.Element] = []
+    for child in element:
+        if not _is_empty(child):
+            _clean(child)
+            children += list(child) if child.tag == "g" and not child.attrib else [child]
+    element[:] = children
+
+
+def _is_empty(element: ET.Element) -> bool:
+    """Return True for the frames of groups, which have neither a fill nor a stroke, and the ground, which is transparent."""
+    if element.get("fill") == "transparent" and element.tag == f"{_SVG}rect":
+        return True
+    if element.get("class") not in ("background", "foreground"):
+        return False
+    return element.get("display") == "none" or not {"fill", "stroke"} & element.attrib.keys()
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")

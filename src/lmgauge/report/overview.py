@@ -1,0 +1,301 @@
+"""Reports of runs: the answer in a sentence, then figures, where the bits go, and the text itself."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from lmgauge.evaluation.diagnosis.results import Diagnosis
+from lmgauge.evaluation.group_matrix import GroupMatrix, group_matrix
+from lmgauge.evaluation.overview import Overview
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.segment_scores import ScoreHistogram
+from lmgauge.report import audit as audits
+from lmgauge.report import blocks as doc
+from lmgauge.report import comparison, diagnosis, evaluations
+from lmgauge.report.formats import in_words, number
+
+
+def blocks(overview: Overview) -> doc.Document:
+    """Return a report of one run, or of several beside the first.
+
+    Args:
+        overview: all that was worked out.
+    """
+    parts = _of_one(overview) if len(overview.runs) == 1 else _of_several(overview)
+    return tuple(parts)
+
+
+# -- one run ------------------------------------------------------------------------------------------------------------
+def _of_one(overview: Overview) -> Iterator[doc.Block]:
+    (diagnosed,) = overview.diagnoses
+    yield verdict(diagnosed)
+    yield from _seal(overview)
+    yield from evaluations.blocks([diagnosed.evaluation])
+    yield from _section("What the number is worth", _part(diagnosed, "baselines"))
+    yield from _section("Where the bits go", _part(diagnosed, "slices"))
+    yield from _section("How segments differ", (*_histogram(overview), *_part(diagnosed, "worst_segments")))
+    events = _part(diagnosed, "costly_tokens", "worst_tokens", "impossible_tokens", "unseen_words", "unseen_types")
+    yield from _section("Which events are hard", events)
+    yield from _section("How far it may be believed", _part(diagnosed, "calibration", "ranks"))
+    yield from _section("How far back the text tells what comes", _part(diagnosed, "information"))
+    yield from _text(overview)
+    yield from _section("What is not shown", doc.notes((*diagnosed.notes, *overview.passages.notes)))
+
+
+def verdict(diagnosed: Diagnosis) -> doc.Verdict:
+    """Return what the number of one run is, how sure it is, and what it may be compared with, in a few sentences.
+
+    Args:
+        diagnosed: of the run.
+    """
+    return doc.Verdict("bad" if diagnosed.evaluation.zero_probability_events else "fact", " ".join(_sentences(diagnosed)))
+
+
+def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
+    result = diagnosed.evaluation
+    infinite = bool(result.zero_probability_events)
+    interval = "" if infinite or result.interval is None else f" (95 % interval {in_words(doc.between(result.interval, 2))})"
+    yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {result.events:,} events."
+    if infinite:
+        yield (
+            f"It gives probability zero to {result.zero_probability_events:,} of them; "
+            f"without these it is {number(result.perplexity_without_zeros, 2)}."
+        )
+    if result.bits_per_byte is None:
+        yield "The text is not at hand, so it has no bits per byte."
+    elif not infinite:
+        between = "" if diagnosed.interval is None else f" (95 %: {in_words(doc.between(diagnosed.interval))})"
+        least = "at least " if result.bits_per_byte_is_bound else ""
+        yield f"That is {least}{number(result.bits_per_byte)} bits per byte{between}."
+    if result.interval is not None and result.independence:
+        yield f"The intervals: {result.independence}."
+    yield f"{_COMPARABLE}{_bits_comparable(result)}."
+
+
+_COMPARABLE = "Compare the perplexity only with those of the same text, tokens and vocabulary"
+
+
+def _bits_comparable(result: Evaluation) -> str:
+    if result.bits_per_byte is None or math.isinf(result.bits_per_byte):
+        return ""
+    if result.bits_per_byte_is_bound:
+        return "; bits per byte are a lower bound, which shows no model to be better than another"
+    return "; bits per byte with those of any model on this text"
+
+
+_EMPTY: dict[str, object] = {
+    "baselines": (), "slices": (), "costly_tokens": (), "worst_tokens": (), "impossible_tokens": (), "worst_segments": (),
+    "unseen_words": (), "unseen_types": 0, "calibration": None, "ranks": None, "information": None, "notes": (),
+}  # fmt: skip
+
+
+def _part(diagnosed: Diagnosis, *names: str) -> doc.Document:
+    """Return the blocks of some fields of a diagnosis, as its own report has them."""
+    empty = replace(diagnosed, **_EMPTY)  # type: ignore[arg-type]
+    some = replace(empty, **{name: getattr(diagnosed, name) for name in names})
+    return diagnosis.blocks(some)[len(diagnosis.blocks(empty)) :]
+
+
+def _section(title: str, content: Sequence[doc.Block]) -> doc.Document:
+    return (doc.Heading(title), *content) if content else ()
+
+
+def _seal(overview: Overview) -> doc.Document:
+    """Return what an audit says, as a sentence and a ladder."""
+    if overview.audit is None:
+        return ()
+    level: doc.Level = "good" if overview.audit.passed else "bad"
+    return (doc.Verdict(level, f"Audit: {audits.conclusion(overview.audit)}"), audits.ladder(overview.audit))
+
+
+# -- several runs -------------------------------------------------------------------------------------------------------
+def _of_several(overview: Overview) -> Iterator[doc.Block]:
+    compared = overview.comparisons
+    assert compared is not None
+    yield from (comparison.verdict(item, len(compared)) for item in compared)
+    yield from _seal(overview)
+    results = [diagnosed.evaluation for diagnosed in overview.diagnoses]
+    named = [replace(result, model=name) for result, name in zip(results, overview.runs, strict=True)]
+    yield from _section("The models, each on its own", (*evaluations.blocks(named), *_forest(overview)))
+    yield from _curve(overview)
+    matrix = group_matrix(overview.runs, overview.diagnoses, compared)
+    if matrix is not None:
+        yield from _section("Group by group", tuple(_matrix(matrix)))
+    for item in compared:
+        yield from _section(comparison.title(item), tuple(comparison.figures_of(item)))
+    yield from _section("What has to agree", (comparison.agreements_of(compared),))
+    pair = compared[0]
+    yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.details_of(pair))
+    yield from _section("How segments differ", tuple(_histogram(overview)))
+    yield from _text(overview)
+    yield from _section("What is not shown", doc.notes(overview.passages.notes))
+
+
+def _forest(overview: Overview) -> Iterator[doc.Block]:
+    """Yield bits per byte of the runs with their intervals, as a chart."""
+    rows = [(name, d) for name, d in zip(overview.runs, overview.diagnoses, strict=True) if d.interval is not None]
+    if len(rows) < 2:
+        return
+    names, diagnoses = zip(*rows, strict=True)
+    low, high = zip(*(d.interval or (None, None) for d in diagnoses), strict=True)
+    bits = tuple(d.evaluation.bits_per_byte for d in diagnoses)
+    bound = any(d.evaluation.bits_per_byte_is_bound for d in diagnoses)
+    yield doc.ChartData(
+        "bits-per-byte",
+        "bits per byte with 95 % intervals",
+        "model",
+        "bits per byte",
+        "bits",
+        (doc.Series("bits per byte", names, bits, low, high),),
+        kind="intervals",
+        better="lower",
+        note="models on the same text differ less than their intervals suggest: the verdict above is of their difference"
+        + ("; a lower bound where words are unseen" if bound else ""),
+    )
+
+
+def _curve(overview: Overview) -> doc.Document:
+    """Return bits per byte (or perplexity) against steps, where the names of the runs differ by one number only."""
+    steps = step_numbers(overview.runs)
+    if len(steps) < 3:
+        return ()
+    in_order = sorted(zip(steps, overview.runs, overview.diagnoses, strict=True), key=lambda row: row[0])
+    numbers, names, diagnoses = zip(*in_order, strict=True)
+    results = [diagnosed.evaluation for diagnosed in diagnoses]
+    by_bytes = all(result.bits_per_byte is not None for result in results)
+    values = tuple(_finite(result.bits_per_byte if by_bytes else result.perplexity) for result in results)
+    ends = [
+        d.interval if by_bytes else r.interval and (r.interval.low, r.interval.high)
+        for d, r in zip(diagnoses, results, strict=True)
+    ]
+    figure = "bits per byte" if by_bytes else "perplexity"
+    between = doc.Column("95 % interval", [doc.between(pair, 4 if by_bytes else 2) for pair in ends])
+    table = doc.Table(
+        (doc.labels("model", names), doc.numbers("step", numbers, form="count"), doc.numbers(figure, values, 4), between)
+    )
+    low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
+    series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
+    chart = doc.ChartData(
+        "steps", f"{figure} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
+    )
+    return (doc.Heading("Step by step"), chart, table)
+
+
+def step_numbers(names: Sequence[str]) -> list[int]:
+    """Return the number by which names differ; empty where they differ by more, or by something else.
+
+    >>> step_numbers(["run2/step-500", "run2/step-1000"]), step_numbers(["kn5", "wb3"])
+    ([500, 1000], [])
+    """
+    parts = [re.split(r"([0-9]{1,15})", name) for name in names]
+    if len({len(part) for part in parts}) != 1:
+        return []
+    differ = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
+    if len(differ) != 1 or differ[0] % 2 == 0:
+        return []
+    return [int(part[differ[0]]) for part in parts]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
+    """Yield models by groups: a chart of the costs, one of the differences, and all of it as a table."""
+    series = [
+        doc.Series(
+            name,
+            matrix.groups,
+            tuple(_finite(cell.bits) for cell in cells),
+            tuple(cell.interval and cell.interval[0] for cell in cells),
+            tuple(cell.interval and cell.interval[1] for cell in cells),
+        )
+        for name, cells in zip(matrix.runs, matrix.cells, strict=True)
+    ]
+    title = "bits per byte by group, with 95 % intervals"
+    yield doc.ChartData(
+        "group-matrix", title, "group", "bits per byte", "bits", tuple(series), kind="intervals", better="lower", cut="group"
+    )
+    differences = [
+        doc.Series(
+            name,
+            matrix.groups,
+            tuple(cell.difference for cell in cells),
+            tuple(cell.difference_interval and cell.difference_interval[0] for cell in cells),
+            tuple(cell.difference_interval and cell.difference_interval[1] for cell in cells),
+        )
+        for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
+    ]
+    if len(differences) > 1 and any(value is not None for one in differences for value in one.y):
+        title = f"difference from {matrix.runs[0]} by group, with 95 % intervals"
+        yield doc.ChartData(
+            "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),
+            kind="intervals", better="lower", rule=0.0, rule_name="no difference", cut="group",
+        )  # fmt: skip
+    yield _matrix_table(matrix)
+
+
+def _matrix_table(matrix: GroupMatrix) -> doc.Table:
+    dash = doc.Number(None)
+    columns = [
+        doc.labels("group", [*matrix.groups, "mean over groups", "mean over bytes"]),
+        doc.numbers("bytes", [*matrix.sizes, None, sum(matrix.sizes)], form="count", drop=1),
+    ]
+    for i, (name, cells) in enumerate(zip(matrix.runs, matrix.cells, strict=True)):
+        values = [*(cell.bits for cell in cells), matrix.macro[i], matrix.weighted[i]]
+        between = [*(doc.between(cell.interval, 3) for cell in cells), dash, doc.between(matrix.weighted_intervals[i], 3)]
+        columns += [doc.numbers(name, values, 3), doc.Column("95 % interval", between, 3)]
+        if i and any(cell.difference is not None for cell in cells):
+            columns.append(
+                doc.numbers("difference", [*(cell.difference for cell in cells), None, None], 3, "signed", drop=2)
+            )
+            columns.append(doc.numbers("p", [*(cell.p_value for cell in cells), None, None], form="p", drop=4))
+    count = len(matrix.groups)
+    adjusted = " and the number of models (Bonferroni)" if len(matrix.runs) > 2 else ""
+    footnote = (
+        f"bits per byte; differences are from {matrix.runs[0]}, paired; p adjusted for the groups (Holm){adjusted}. "
+        "The interval of a group that is one document is about text like it; its difference is not tested."
+    )
+    return doc.Table(tuple(columns), "models by groups", (count, count + 1), (footnote,), cut="group")
+
+
+# -- the text -----------------------------------------------------------------------------------------------------------
+def _histogram(overview: Overview) -> Iterator[doc.Block]:
+    """Yield how many segments cost how much, as a chart."""
+    scores = overview.passages.scores
+    if scores is None or sum(map(sum, scores.counts)) < 2:
+        return
+    series = tuple(
+        doc.Series(name, scores.edges, (*map(float, counts), None))
+        for name, counts in zip(overview.shown, scores.counts, strict=True)
+    )
+    per = f"bits per {scores.unit}"
+    yield doc.ChartData(
+        "segment-scores", f"segments by {per}", per, "segments", "", series, x_unit="bits", kind="histogram",
+        note="; ".join(_outside(scores)),
+    )  # fmt: skip
+
+
+def _outside(scores: ScoreHistogram) -> Iterator[str]:
+    if scores.beyond:
+        yield f"{scores.beyond:,} beyond the ends are in the outermost bins"
+    if any(scores.infinite):
+        yield f"{sum(scores.infinite):,} with an event of probability zero are in none"
+
+
+def _text(overview: Overview) -> doc.Document:
+    passages = overview.passages
+    if not passages.items:
+        return ()
+    two = len(overview.shown) == 2
+    what = (
+        f"what {overview.shown[1]} costs beyond {overview.shown[0]}" if two else f"what each token costs {overview.shown[0]}"
+    )
+    return (
+        doc.Heading("The text"),
+        doc.Text(f"Segments of the text, colored by {what}, in bits."),
+        doc.Passages(passages.items, overview.shown, passages.cuts),
+    )

@@ -1,0 +1,27 @@
+"""A text in parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmgauge.report import blocks as doc
+
+if TYPE_CHECKING:
+    from lmgauge.api.split import SplitText
+
+
+def blocks(split: SplitText) -> doc.Document:
+    """Return a row for each part, and what is needed to split the text in this way again.
+
+    Args:
+        split: the parts on disk.
+    """
+    parts = split.parts
+    columns = (
+        doc.labels("part", [part.name for part in parts]),
+        doc.numbers("segments", [part.segments for part in parts], form="count"),
+        doc.numbers("share", [part.segments / split.segments for part in parts], 2, "percent"),
+        doc.numbers("bytes", [part.bytes for part in parts], form="count"),
+        doc.labels("file", [str(part.path) for part in parts], wraps=True),
+    )
+    return (doc.Table(columns), *doc.notes([f"seed {split.seed}, text {split.text_sha256[:6]}"]))
