@@ -46,7 +46,9 @@ def test_a_training_that_ends_leaves_its_curves(tmp_path: Path) -> None:
 
 def test_lines_that_are_not_whole_wait_and_rubbish_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / PROGRESS_FILE
-    path.write_bytes(b'{"step": 1, "loss": 5}\nrubbish\n[1]\n{"loss": 2}\n{"step": "x"}\n' + b"[" * 4000 + b'\n{"step": 2, "lo')
+    path.write_bytes(
+        b'{"step": 1, "loss": 5}\nrubbish\n[1]\n{"loss": 2}\n{"step": "x"}\n' + b"[" * 4000 + b'\n{"step": 2, "lo'
+    )
     follower = Follower(path)
     assert follower.answer()["curves"] == {"loss": {"x": [1], "y": [5]}}
     with path.open("ab") as file:
