@@ -1,4 +1,4 @@
-"""Audits: level by level, each check with its verdict and evidence; then what it all comes to."""
+"""Audits: what it all comes to; then level by level, each check with its verdict and evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEVELS: dict[str, doc.Level] = {PASS: "good", FAIL: "bad", NOT_CHECKED: "unknow
 
 
 def blocks(audit: Audit) -> doc.Document:
-    """Return a row for each check under the verdict of its level, and the conclusion.
+    """Return the conclusion, and a row for each check under the verdict of its level.
 
     Args:
         audit: of a run or a model.
@@ -28,9 +28,10 @@ def blocks(audit: Audit) -> doc.Document:
     headline = str(audit.headline).replace(">=", "≥")
     return (
         doc.Heading(audit.model),
-        *([doc.Text(headline)] if headline else []),
-        doc.Table(columns, bold=tuple(levels)),
         doc.Verdict("good" if audit.passed else "bad", conclusion(audit)),
+        *([doc.Text(headline)] if headline else []),
+        ladder(audit),
+        doc.Table(columns, bold=tuple(levels)),
     )
 
 
