@@ -71,15 +71,15 @@ LIBRARIES: dict[str, set[str]] = {
     "_kernels": {"numpy"},
     "numerics": {"numpy"},
     "information": {"numpy"},
-    "text": {"numpy", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
+    "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
-    "report": {"numpy", "rich", "jinja2", "markupsafe", "vl_convert"},
+    "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
-    "api": {"numpy"},
+    "api": {"numpy", "pandas", "pyarrow"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }
@@ -89,7 +89,7 @@ EXTRAS = {
     *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp"),
     *("regex", "sacrebleu", "sklearn"),
-    *("jinja2", "markupsafe", "vl_convert", "starlette", "uvicorn"),
+    *("jinja2", "vl_convert", "starlette", "uvicorn"),
 }
 """Libraries that may be absent: only ever imported inside the function that needs them."""
 

@@ -5,12 +5,7 @@
 >>> round(lmgauge.perplexity(model, ["the cat sat", "the dog ran"]), 4)
 2.9453
 >>> model.score_text("the cat sat")
-token       nats  probability
-the      -0.3020       0.7393
-cat      -1.1378       0.3205
-sat      -0.4960        0.609
-</s>     -0.3020       0.7393
-4 events, -2.2379 nats, perplexity 1.7497
+<ScoredText: 4 events, -2.2379 nats, perplexity 1.7497>
 
 Files are named by their paths: `lmgauge.train("modified-kneser-ney", "train.txt", order=5)`,
 `print(lmgauge.evaluate(model, "test.txt"))`. The scores of tasks (BLEU, chrF, TER, WER, CER, F1) are in `lmgauge.tasks`.

@@ -18,6 +18,8 @@ from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
 from lmgauge.api.report import Report as Report
 from lmgauge.api.report import report as report
+from lmgauge.api.rows import RunRows as RunRows
+from lmgauge.api.rows import read_run as read_run
 from lmgauge.api.sample import sample as sample
 from lmgauge.api.sentences import perplexity as perplexity
 from lmgauge.api.sentences import score_text as score_text

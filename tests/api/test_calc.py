@@ -36,7 +36,7 @@ def test_both_doors_give_the_same(arguments: list[str], options: dict[str, Any])
     shown = CliRunner().invoke(command, ["--json", *arguments])
     assert json.loads(shown.output) == plain(result.to_dict())
     output = CliRunner().invoke(command, arguments).output
-    assert str(result).splitlines() == [f"{name}: {value}" for name, value in result.lines()]
+    assert str(result) == output.rstrip("\n")
     for name, value in result.lines():
         assert re.search(f"^{re.escape(name)} +{re.escape(value)}$", output, re.MULTILINE)
 

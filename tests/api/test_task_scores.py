@@ -273,7 +273,7 @@ def test_labels_in_lists_and_files(tmp_path: Path) -> None:
         lists = score_labels(gold=GOLD, predicted={"right": RIGHT, "wrong": WRONG}, average=average, settings=settings)
         for item, predicted in zip(lists, (RIGHT, WRONG), strict=True):
             assert item.score.score == pytest.approx(metrics.f1_score(GOLD, predicted, average=average), abs=1e-12)
-            assert item.score.report.accuracy == metrics.accuracy_score(GOLD, predicted)
+            assert item.score.labels.accuracy == metrics.accuracy_score(GOLD, predicted)
         predicted_files = [names["right"], names["wrong"]]
         read = score_label_files(gold=names["gold"], predicted=predicted_files, average=average, settings=settings)
         assert read == lists

@@ -38,7 +38,9 @@ def test_a_model_that_passes(folder: Path) -> None:
     assert re.search(r"code length +PASS +All [\d,]+ bytes \(60 segments", result.stdout)
     assert re.search(r"training text +NOT CHECKED +the training text was not named \(--train\)", result.stdout)
     verdict = result.stdout.splitlines()[1]
-    assert verdict.startswith("PASS: nothing found to be wrong; verified by compression, event by event, on 100 % of the bytes")
+    assert verdict.startswith(
+        "PASS: nothing found to be wrong; verified by compression, event by event, on 100 % of the bytes"
+    )
     assert verdict.endswith("; contamination not checked.")
     assert re.fullmatch(r"perplexity [\d.]+, bits per byte ≥ [\d.]+, 3\d\d events", result.stdout.splitlines()[2].strip())
     assert "\x1b" not in result.stdout

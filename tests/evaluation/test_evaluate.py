@@ -304,7 +304,8 @@ def test_to_dict_and_str_and_pandas(model: NgramModel, held_out: Path) -> None:
     assert told["perplexity"] == seen.perplexity
     assert told["interval"]["low"] == seen.interval.low  # type: ignore[union-attr]
     assert seen.signature in str(seen)
-    assert ">=" in str(seen)
+    assert "≥" in str(seen)
+    assert ">= " in repr(seen)
     series = seen.to_pandas()
     assert series["perplexity"] == seen.perplexity
     frame = lmgauge.evaluate([model, model], held_out).to_pandas()

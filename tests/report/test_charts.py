@@ -166,7 +166,7 @@ def test_one_huge_interval_does_not_flatten_the_others() -> None:
     wide = chart(series=(series,))
     assert values(wide).y == (0.9, 1.3)
     assert values(wide).is_cut
-    assert "intervals that leave the chart are cut off" in specification(wide)["title"]["subtitle"][0]
+    assert "long intervals are cut off" in specification(wide)["title"]["subtitle"][0]
 
 
 def test_logarithmic_axes_leave_out_what_has_no_logarithm() -> None:

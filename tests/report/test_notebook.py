@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,9 @@ from typing import Any
 import pytest
 
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.report import notebook
-from lmgauge.report.blocks import ChartData, Heading, Series
+from lmgauge.files import OutputError
+from lmgauge.report import notebook, page
+from lmgauge.report.blocks import ChartData, Column, Heading, Series, Table, Text, Tokens
 from lmgauge.report.documents import KINDS, document_of
 from lmgauge.report.terminal import as_text
 
@@ -64,14 +67,14 @@ def test_its_repr_is_one_short_line(every: dict[str, Any], kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_notebook_shows_it_without_the_extra(every: dict[str, Any], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lmgauge.report.page.environment", missing)
+    monkeypatch.setattr(page, "fragment", missing)
     html = every[kind]._repr_html_()
     assert html.startswith("<pre ")
     assert html.endswith("</pre>")
     check_harmless(html)
 
 
-def missing() -> None:
+def missing(*_: object, **__: object) -> None:
     raise MissingExtraError("jinja2", extra="report")
 
 
@@ -102,5 +105,54 @@ def test_charts_of_one_name_are_told_apart() -> None:
 
 
 def test_a_chart_is_written_by_the_ending(every: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"\.svg, \.pdf, \.png or \.json"):
-        every["Diagnosis"].chart("calibration").save(tmp_path / "chart.gif")
+    pytest.importorskip("vl_convert")
+    chart = every["Diagnosis"].chart("calibration")
+    begins = {".svg": b"<svg", ".pdf": b"%PDF", ".png": b"\x89PNG", ".json": b"{"}
+    for ending, first in begins.items():
+        path = chart.save(tmp_path / f"chart{ending}")
+        assert path.read_bytes().startswith(first)
+    assert json.loads((tmp_path / "chart.json").read_text("utf-8")) == chart.to_dict() == chart.specification
+    with pytest.raises(UsageError, match=r"written as \.svg, \.pdf, \.png or \.json"):
+        chart.save(tmp_path / "chart.gif")
+
+
+def test_a_notebook_chooses_the_form_of_a_chart(every: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("vl_convert")
+    chart = every["Diagnosis"].chart("calibration")
+    bundle = chart._repr_mimebundle_()
+    assert set(bundle) == {notebook.VEGA_LITE, "image/svg+xml", "text/plain"}
+    check_harmless(bundle["image/svg+xml"])
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    assert set(chart._repr_mimebundle_()) == {notebook.VEGA_LITE, "text/plain"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_notebook_shows_it(every: dict[str, Any], kind: str) -> None:
+    pytest.importorskip("jinja2")
+    pytest.importorskip("vl_convert")
+    html = every[kind]._repr_html_()
+    check_harmless(html)
+    assert "<table" in html or "<dl" in html or "<ruby" in html or kind in ("Alignment", "AlignedSegment")
+    assert html.count("<svg") <= 1
+
+
+def test_hostile_strings_are_text_in_a_notebook() -> None:
+    pytest.importorskip("jinja2")
+    document = (Heading(SCRIPT), Text(SCRIPT), Table((Column(SCRIPT, (SCRIPT, Tokens((SCRIPT, "b"), 0))),), SCRIPT))
+    html = notebook.fragment(document)
+    check_harmless(html)
+    assert html.count("&lt;script&gt;") >= 4
+
+
+def test_a_page_is_written_whole_or_not_at_all(
+    every: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jinja2")
+    pytest.importorskip("vl_convert")
+    monkeypatch.chdir(tmp_path)
+    written = every["Comparisons"].report()
+    assert written == Path("report.html")
+    assert written.read_text("utf-8").startswith("<!doctype html>")
+    with pytest.raises(OutputError):
+        every["Audit"].report(tmp_path / "no" / "page.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

@@ -23,24 +23,35 @@ def table(document: Document, title: str) -> Table:
 
 
 def charts(document: Document) -> dict[str, ChartData]:
-    return {block.title.split(":")[0]: block for block in document if isinstance(block, ChartData)}
+    return {block.name: block for block in document if isinstance(block, ChartData)}
 
 
 def test_a_diagnosis_has_the_data_of_its_charts(results: dict[str, Any]) -> None:
     curve = InformationCurve((1, 2), (0.5, -0.1), (0.25, 0.0), 0.01, 100, 1, 20, 30)
     document = diagnosis.blocks(replace(results["diagnosis"], information=curve))
     found = charts(document)
-    (points,) = found["calibration"].series
-    assert points.x == tuple(
-        cell.value for cell in table(document, "calibration").columns[2].cells if isinstance(cell, Number)
+    happened, chance = found["calibration"].series
+    rows = [row for row in table(document, "calibration").rows if row[0] != "0"]
+    means, shares = ([cell.value for row in rows if isinstance(cell := row[i], Number)] for i in (2, 3))
+    assert (list(happened.x), list(happened.y)) == (means, shares)
+    assert chance.x == happened.x
+    bins = results["diagnosis"].calibration
+    (first,) = (
+        one for one in (*bins.decades, *bins.tenths) if one.mean_forecast == happened.x[-1] and one.low >= 0.1 - 1e-12
     )
-    far = found["how far back the text tells what comes"]
+    half = 1.959963984540054 * first.deviation / first.forecasts
+    assert chance.low[-1] == pytest.approx(max(0.0, first.mean_forecast - half))
+    assert chance.high[-1] == pytest.approx(min(1.0, first.mean_forecast + half))
+    far = found["mutual-information"]
     assert [(series.name, series.x, series.y) for series in far.series] == [
         ("text", (1, 2), (0.5, -0.1)),
         ("sampled", (1, 2), (0.25, 0.0)),
     ]
     assert (far.x_unit, far.y_unit) == ("tokens", "bits")
-    assert "bits per byte by occurrences in training" in found
+    assert {"occurrences", "class", "class-share", "position", "baselines", "confidence"} <= found.keys()
+    assert all(
+        chart.cut == "" or any(isinstance(b, Table) and b.cut == chart.cut for b in document) for chart in found.values()
+    )
     bars = as_text([table(document, "how far back")]).splitlines()[3:5]
     assert [line.count("█") for line in bars] == [16 + 8, 0]
 
@@ -93,20 +104,22 @@ def test_many_groups_are_cut_and_counted(results: dict[str, Any]) -> None:
     assert groups.footnotes == ("and 5 more, with smaller shares: --json has them all",)
 
 
-def test_an_audit_ends_with_its_conclusion(results: dict[str, Any]) -> None:
+def test_an_audit_begins_with_its_conclusion(results: dict[str, Any]) -> None:
     document = audit.blocks(results["audit"])
-    assert isinstance(document[-1], Verdict)
-    assert document[-1].level == "good"
+    assert isinstance(document[1], Verdict)
+    assert document[1].level == "good"
     checks = next(block for block in document if isinstance(block, Table))
     assert checks.columns[0].cells[checks.bold[0]] == "1 coverage"
     failed = replace(results["audit"], checks=tuple(replace(check, verdict="FAIL") for check in results["audit"].checks))
-    assert audit.blocks(failed)[-1].level == "bad"  # type: ignore[union-attr]
+    assert audit.blocks(failed)[1].level == "bad"  # type: ignore[union-attr]
 
 
 def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
     mixed = results["mixture"]
-    own, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
+    own, chart, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
     assert isinstance(own, Table)
+    assert isinstance(chart, ChartData)
+    assert [(series.x, series.y) for series in chart.series] == [(("a", "b"), tuple(mixed.weights))]
     names, weights, perplexities = own.columns
     assert names.cells == ("a", "b", "mixed")
     assert [cell.value for cell in weights.cells if isinstance(cell, Number)] == [*mixed.weights, 1.0]
@@ -122,7 +135,7 @@ def test_a_correlation_begins_with_its_verdict() -> None:
     names = [str(i) for i in range(8)]
     document = correlation.blocks(correlate(names, [float(i) for i in range(8, 0, -1)], [i**2 + 0.5 for i in range(8)]))
     assert document[0] == Verdict("good", "Systems with a higher score tend to have a lower perplexity (p < 0.0001).")
-    assert charts(document)["score against perplexity"].series[0].x == tuple(float(i) for i in range(8, 0, -1))
+    assert charts(document)["correlation"].series[0].x == tuple(float(i) for i in range(8, 0, -1))
 
 
 def test_segments_without_errors_are_left_out() -> None:

@@ -43,16 +43,49 @@ def test_no_slices_are_no_table() -> None:
     assert slice_blocks(Slices("class", "byte", ()), ["kn5"]) == ()
 
 
-def test_slices_in_order_are_also_a_chart() -> None:
-    table, chart = slice_blocks(Slices("position in the segment", "byte", ROWS), NAMES)
+def drawn(name: str, rows: tuple[Slice, ...], names: list[str], whole: float | None = None) -> list[ChartData]:
+    table, *charts = slice_blocks(Slices(name, "byte", rows), names, whole)
     assert isinstance(table, Table)
-    assert isinstance(chart, ChartData)
-    assert [(series.name, series.x, series.y) for series in chart.series] == [
-        ("kn5", ("word", "[URL]"), (1.25, float("inf"))),
-        (NAMES[1], ("word", "[URL]"), (1.5, 0.5)),
+    assert table.cut == name
+    found = [chart for chart in charts if isinstance(chart, ChartData)]
+    assert all(chart.cut == name for chart in found)
+    assert as_text(charts) == ""
+    return found
+
+
+def test_slices_of_two_are_a_chart_of_both_and_one_of_the_difference() -> None:
+    both, gap = drawn("position in the segment", ROWS, NAMES)
+    assert [(series.name, series.x, series.y, series.low) for series in both.series] == [
+        ("kn5", ("word", "[URL]"), (1.25, float("inf")), ()),
+        (NAMES[1], ("word", "[URL]"), (1.5, 0.5), ()),
     ]
-    assert (chart.y_unit, chart.x_title) == ("bits", "position in the segment")
-    assert as_text([chart]) == ""
+    assert (both.name, both.kind, both.y_unit, both.x_title) == ("position", "line", "bits", "position in the segment")
+    (series,) = gap.series
+    assert (gap.name, gap.rule, gap.note) == ("position-difference", 0.0, f"below 0: {NAMES[1]} is better")
+    assert (series.y, series.low, series.high) == ((0.25, None), (-0.1, None), (0.6, None))
+
+
+def test_slices_of_one_are_a_chart_with_intervals_and_one_of_the_shares() -> None:
+    rows = tuple(
+        Slice(label, 1, 1, 4, (bits,), (bits / 4,), interval=ends, zeros=(0,), finite_bits=(bits,))
+        for label, bits, ends in (("a", 2.0, (0.25, 0.75)), ("b", 6.0, (1.0, 2.0)))
+    )
+    cost, share = drawn("class", rows, ["kn5"], 1.0)
+    (series,) = cost.series
+    assert (cost.kind, cost.better, cost.rule, cost.rule_name) == ("intervals", "lower", 1.0, "the whole text")
+    assert (series.x, series.y, series.low, series.high) == (("a", "b"), (0.5, 1.5), (0.25, 1.0), (0.75, 2.0))
+    assert (share.name, share.kind, share.y_unit, share.series[0].y) == ("class-share", "bars", "%", (25.0, 75.0))
+    by_group = drawn("group", rows, ["kn5"])[0]
+    assert by_group.series[0].x == ("b", "a")  # the dearest first, as the order of groups says nothing
+    (alone,) = drawn("position in the segment", rows[:1], ["kn5"])
+    assert alone.kind == "line"
+
+
+def test_charts_of_many_groups_have_those_with_most_bits() -> None:
+    rows = tuple(Slice(f"g{i}", 1, 1, 100, (float(i),), (i / 100,), zeros=(0,), finite_bits=(float(i),)) for i in range(100))
+    cost, share = drawn("group", rows, ["kn5"])
+    assert cost.series[0].x == tuple(f"g{i}" for i in reversed(range(60, 100)))
+    assert cost.note == share.note == "the 40 of 100 with most bits; the table has all"
 
 
 def test_the_token_that_is_meant_is_marked() -> None:

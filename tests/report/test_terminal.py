@@ -51,7 +51,7 @@ def test_what_is_shown_drives_no_terminal(capsys: pytest.CaptureFixture[str]) ->
     show([Heading(f"{HOSTILE} \N{SNOWMAN}"), Lines((("name", HOSTILE),))])
     out = capsys.readouterr().out
     assert not set("\x1b\x07\x9b\u202e") & set(out)
-    assert len(out.splitlines()) == 2
+    assert len(out.splitlines()) == 3
     assert "[/bold] \N{SNOWMAN}\n" in out
 
 

@@ -168,7 +168,7 @@ def test_errors_are_better_when_lower() -> None:
     found = compared(GOOD, BAD, metric=ErrorShare())
     assert found.best.system == "s0"
     assert found.percent
-    assert "17.24 %" in str(found)
+    assert "s0 17.24 %" in repr(found)
 
 
 def test_groups_are_scored_from_their_sums() -> None:
@@ -212,12 +212,14 @@ def test_pandas_may_be_absent(monkeypatch: pytest.MonkeyPatch) -> None:
         compared(GOOD).to_pandas()
 
 
-def test_a_line_for_each_system_then_what_they_rest_on() -> None:
+def test_a_row_for_each_system_then_what_they_rest_on() -> None:
     found = compare(Share(), ["a", "b"], [GOOD, BAD])
-    first, second, independence, signature = str(found).splitlines()
-    assert re.fullmatch(r"a: share \d+\.\d\d %? ?\(95 %: \S+ \.\. \S+\)", first)
-    assert re.fullmatch(r"b: share .*, p = \S+", second)
-    assert (independence, signature) == (found.independence, found.signature)
+    lines = str(found).splitlines()
+    assert re.fullmatch(r"a +\d+\.\d\d +\S+ – \S+ +– +–", lines[3])
+    assert re.fullmatch(r"b +\d+\.\d\d +\S+ – \S+ +-\S+ +\* \S.*", lines[4])
+    assert found.independence in " ".join(lines)
+    assert lines[-1].endswith(found.signature)
+    assert found.to_rows()[0]["interval_unit"] == found.unit
 
 
 @pytest.mark.parametrize(

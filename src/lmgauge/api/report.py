@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,33 +18,33 @@ from lmgauge.evaluation.audit.results import Audit
 from lmgauge.evaluation.overview import Overview, OverviewSettings
 from lmgauge.evaluation.overview import overview as _overview
 from lmgauge.evaluation.passages import PassageSettings
-from lmgauge.files import refuse_replacing, writing
+from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
 from lmgauge.report import overview as report_of_runs
-from lmgauge.report.blocks import ChartData, Document, Verdict
-from lmgauge.report.page import render
+from lmgauge.report.blocks import Document, Verdict
+from lmgauge.report.documents import document_of
+from lmgauge.report.notebook import write_page
+from lmgauge.report.training import history_blocks
+from lmgauge.shown import Shown
+
+Runs = PathLike | Shown | Sequence[PathLike] | Sequence[Shown]
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Shown):
     """A page, before it is written.
 
     Attributes:
         title: of the page.
         document: what is on it: blocks, in the order of reading.
-        overview: the numbers behind it.
+        numbers: behind it, as plain values.
     """
 
     title: str
     document: Document
-    overview: Overview
-
-    @property
-    def charts(self) -> tuple[ChartData, ...]:
-        """The charts on the page, in order."""
-        return tuple(block for block in self.document if isinstance(block, ChartData))
+    numbers: Mapping[str, Any]
 
     @property
     def verdicts(self) -> Document:
@@ -57,37 +57,38 @@ class Report:
         Raises:
             MissingExtraError: what draws it is not installed; the extra `report` brings it.
         """
+        from lmgauge.report.page import render
+
         return render(self.document, self.title)
 
     def save(self, path: PathLike) -> Path:
         """Write the page; the file appears whole, or not at all.
 
         Args:
-            path: of the file; folders on the way are made.
+            path: of the file; one that is there is replaced.
 
         Returns:
             Where it lies.
 
         Raises:
-            InputError: the file cannot be written.
             MissingExtraError: what draws the page is not installed; the extra `report` brings it.
+            OutputError: the file cannot be written.
         """
-        page = self.html().encode("utf-8", "replace")
-        with writing(path) as file:
-            file.write(page)
-        return Path(path)
+        return write_page(self.document, path, self.title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values, full precision; infinities stay floats."""
-        return self.overview.to_dict()
+        return dict(self.numbers)
 
-    def __str__(self) -> str:
-        parts = [str(self.overview.comparisons)] if self.overview.comparisons is not None else []
-        return "\n".join([*parts, *(str(diagnosis.evaluation) for diagnosis in self.overview.diagnoses)])
+    def _in_brief(self) -> str:
+        return self.title
+
+    def _document(self) -> Document:
+        return self.document
 
 
 def report(
-    runs: PathLike | Sequence[PathLike],
+    runs: Runs,
     output: PathLike | None = None,
     *,
     text: Text | None = None,
@@ -106,7 +107,8 @@ def report(
 
     Args:
         runs: run folders (of `evaluate(..., output=...)`) or score tables: one, or a list; each further one is compared with
-            the first.
+            the first. Or the folder of a network that was trained here, for its curves; or results of this package, shown
+            one after the other.
         output: the file to write, such as "report.html"; None writes none.
         text: what they scored; if not given, where the runs remember it.
         document: what is independent, if not as the runs say: see `Corpus.from_files`; needs the text.
@@ -123,17 +125,17 @@ def report(
         MissingExtraError: what draws the page is not installed; the extra `report` brings it.
         UsageError: no run, a model beside several runs, an output that would replace an input, or a number out of range.
     """
+    shown = _of_results(runs, title) or _of_training(runs, title)
+    if shown is not None:
+        return _saved(shown, output, [os.fspath(runs)] if isinstance(runs, PATHS) else [])
     named = _listed(runs)
     settings = OverviewSettings(passages=PassageSettings(segments=segments, seed=seed), seed=seed, threads=threads)
     inputs = [os.fspath(path) for path in (*named, *([audit] if isinstance(audit, PATHS) else []))]
-    refuse_replacing({"-o": output}, inputs)
+    refuse_replacing({"-o": output}, inputs)  # before the work
     sealed = _read_audit(audit) if isinstance(audit, PATHS) else audit
-    worked_out = overview_of(named, settings, text=text, document=document, train=train, model=model, audit=sealed)
-    made = page_of(worked_out, title)
-    if output is not None:
-        say_progress("drawing the page")
-        made.save(output)
-    return made
+    result = overview_of(named, settings, text=text, document=document, train=train, model=model, audit=sealed)
+    say_progress("drawing the page")
+    return _saved(page_of(result, title), output, inputs)
 
 
 def overview_of(
@@ -190,21 +192,64 @@ def page_of(overview: Overview, title: str | None = None) -> Report:
         overview: of one run or several.
         title: of the page; the names of the runs if not given.
     """
-    return Report(title or _title(overview.runs), report_of_runs.blocks(overview), overview)
+    return Report(title or _title(overview.runs), report_of_runs.blocks(overview), overview.to_dict())
 
 
-def _listed(runs: PathLike | Sequence[PathLike]) -> list[PathLike]:
+def _saved(made: Report, output: PathLike | None, inputs: Sequence[str]) -> Report:
+    """Return a report, written where that is asked for."""
+    refuse_replacing({"-o": output}, inputs)
+    if output is not None:
+        made.save(output)
+    return made
+
+
+def _of_results(results: Runs, title: str | None) -> Report | None:
+    """Return the report of results; None where these are paths."""
+    each = [results] if isinstance(results, Shown) else results
+    if isinstance(each, PATHS) or not isinstance(each, Sequence) or not each or not isinstance(each[0], Shown):
+        return None
+    if not all(isinstance(one, Shown) for one in each):
+        raise UsageError("a report is of runs, or of results: give the paths alone, or the results")
+    numbers = [one.to_dict() for one in each if hasattr(one, "to_dict")]
+    names = [type(one).__name__ for one in each]
+    return Report(title or _title(names), document_of(each), {"results": numbers})
+
+
+def _of_training(folder: Runs, title: str | None) -> Report | None:
+    """Return the report of a network's training; None for anything else than the folder of one.
+
+    Raises:
+        InputError: the folder does not say how the network was trained.
+    """
+    if not isinstance(folder, PATHS) or not Path(folder, "config.json").is_file():
+        return None
+    name = Path(folder).resolve().name
+    try:
+        history = json.loads(Path(folder, "config.json").read_bytes())["lmgauge"]["training"]["history"]
+        document = history_blocks(history)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{os.fspath(folder)}: is a model without curves of its training; evaluate it with `lmgauge eval -m {name} TEXT "
+            "-o RUN`, and name the run"
+        ) from error
+    return Report(title or name, document, {"history": history})
+
+
+def _listed(runs: Runs) -> list[PathLike]:
     """Return one run or several as a list.
 
     Raises:
         UsageError: there is none, or one is named twice.
     """
-    named = [runs] if isinstance(runs, PATHS) else list(runs) if isinstance(runs, Sequence) else None
-    if named is None:
+    named = [runs] if isinstance(runs, PATHS) else list(runs) if isinstance(runs, Sequence) else []
+    if not isinstance(runs, (*PATHS, Sequence)):
         raise UsageError(f"a report is of a run, or of a list of runs, not of {type(runs).__name__}")
     if not named:
         raise UsageError("a report needs a run: a folder that `lmgauge eval -o` wrote, or a score table")
-    return named
+    for path in named:
+        if not isinstance(path, PATHS):
+            raise UsageError(f"a report is of paths of runs, or of results of lmgauge, not of {type(path).__name__}")
+    return [os.fspath(path) for path in named if isinstance(path, PATHS)]
 
 
 def _title(names: Sequence[str]) -> str:

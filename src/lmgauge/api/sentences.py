@@ -63,10 +63,8 @@ def score_text(model: Model, text: str | Iterable[str]) -> ScoredText | ScoredTe
     Example:
         >>> from lmgauge import Corpus, train
         >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
-        >>> score_text(model, ["a b", "b"])
-        perplexity       nats  events  text
-            2.4662    -2.7081       3  a b
-            3.8730    -2.7081       2  b
+        >>> [round(item.perplexity, 4) for item in score_text(model, ["a b", "b"])]
+        [2.4662, 3.873]
     """
     strings(text)  # refuses what is not text, in words
     return _score_text(loaded(model), text)

@@ -173,9 +173,10 @@ def _with_page(
         seed=choices.seed,
         threads=choices.threads,
     )
-    made = page_of(overview_of(runs, settings, text=text, document=choices.document, train=train))
-    assert made.overview.comparisons is not None
-    return made.overview.comparisons.with_examples(choices.examples), Page(made.title, made.document)
+    overview = overview_of(runs, settings, text=text, document=choices.document, train=train)
+    assert overview.comparisons is not None
+    page = page_of(overview)
+    return overview.comparisons.with_examples(choices.examples), Page(page.title, page.document)
 
 
 def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, shown: _Shown) -> None:

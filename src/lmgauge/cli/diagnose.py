@@ -133,7 +133,8 @@ def _with_page(inputs: _Inputs, choices: _Choices) -> tuple[Diagnosis, Page]:
         threads=choices.threads,
     )
     of_run = {name: value for name, value in vars(inputs).items() if name != "run"}
-    made = page_of(overview_of([inputs.run], settings, sampled=True, **of_run))
-    (diagnosed,) = made.overview.diagnoses
+    overview = overview_of([inputs.run], settings, sampled=True, **of_run)
+    (diagnosed,) = overview.diagnoses
+    page = page_of(overview)
     printed = replace(diagnosed, worst_segments=diagnosed.worst_segments[: choices.examples])
-    return printed, Page(made.title, made.document)
+    return printed, Page(page.title, page.document)

@@ -106,7 +106,7 @@ def report(
     page = written.output or (None if written.as_json else _PAGE)
     with showing_progress("reading the runs"):
         made = make(
-            list(runs),
+            list(runs) if len(runs) > 1 else runs[0],
             page,
             text=list(texts) or None,
             train=list(train) or None,
@@ -120,9 +120,11 @@ def report(
 
 
 def _write_charts(made: Report, written: _Written) -> None:
+    from lmgauge.report.blocks import ChartData
     from lmgauge.report.drawing import write_figures, write_specifications
 
+    charts = [block for block in made.document if isinstance(block, ChartData)]
     if written.vega is not None:
-        write_specifications(made.charts, written.vega)
+        write_specifications(charts, written.vega)
     if written.figures is not None:
-        write_figures(made.charts, written.figures)
+        write_figures(charts, written.figures)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lmgauge.api.evaluate import evaluate
-from lmgauge.api.inputs import Text, corpus_of
+from lmgauge.api.inputs import PathLike, Text, corpus_of
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.figures import FIGURES
@@ -46,6 +48,7 @@ class NamedTexts:
         texts: Mapping[str, Text],
         tokenizer: PreTrainedTokenizerBase | TokenMap,
         options: ScoringOptions | None = None,
+        folder: PathLike | None = None,
     ) -> None:
         """Find the texts.
 
@@ -53,6 +56,7 @@ class NamedTexts:
             texts: name -> a path, several, or a `Corpus`.
             tokenizer: the network's own; or its `TokenMap`.
             options: how to score, as the options of `lmgauge eval` do; dtype and device are the network's.
+            folder: gets a run folder for each text, its latest evaluation.
 
         Raises:
             InputError: a file is missing.
@@ -64,6 +68,7 @@ class NamedTexts:
         self._corpora = {name: corpus_of(text) for name, text in texts.items()}
         self._tokenizer = tokenizer
         self._options = options or ScoringOptions()
+        self._folder = None if folder is None else Path(folder)
         self._tokens: TokenMap | None = None
         self._fingerprint = ""
         self._logged: set[str] = set()
@@ -95,10 +100,17 @@ class NamedTexts:
             if model.fingerprint == self._fingerprint:
                 return False
             threads = torch.get_num_threads()
-            self.evaluations = {name: evaluate(model, text, threads=threads) for name, text in self._corpora.items()}
+            self.evaluations = {
+                name: evaluate(model, text, threads=threads, output=self._output(name))
+                for name, text in self._corpora.items()
+            }
         self._fingerprint = model.fingerprint
         self._tell_notes()
         return True
+
+    def _output(self, name: str) -> Path | None:
+        """Return the run folder of a text: no name leads out of the folder."""
+        return None if self._folder is None else self._folder / re.sub(r"[/\\:]|^\.+", "_", name)
 
     def _tell_notes(self) -> None:
         for name, evaluation in self.evaluations.items():

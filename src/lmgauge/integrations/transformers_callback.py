@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lmgauge.api.inputs import Text
+from lmgauge.api.inputs import PathLike, Text
 from lmgauge.errors import MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.integrations.in_memory import NamedTexts, checked_network, figures_of, on_one_process, signatures_of
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.training.progress_file import ProgressFile
+from lmgauge.numerics.units import perplexity_from_nats
 
 try:
     import torch
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from lmgauge.models.network.tokens import TokenMap
+
+_LARGEST_LOSS = 700.0  # nats; exp of more is beyond a float
 
 __all__ = ["TransformersPerplexityCallback"]
 
@@ -53,6 +58,7 @@ class TransformersPerplexityCallback(TrainerCallback):
         every_n_steps: int | None = None,
         at_end: bool = True,
         prefix: str = "eval_",
+        folder: PathLike | None = None,
     ) -> None:
         """Find the texts; `trainer.add_callback` takes the result.
 
@@ -64,6 +70,8 @@ class TransformersPerplexityCallback(TrainerCallback):
             every_n_steps: evaluate also after each N optimizer steps, whatever the trainer's own evaluations.
             at_end: evaluate also the weights that training ends with, if they were not.
             prefix: of all keys. The trainer looks for `metric_for_best_model` among those that begin with `eval_`.
+            folder: what `lmgauge explore FOLDER` follows while the training runs: `progress.jsonl`, whatever the trainer
+                logs, and for each text a run folder, which each evaluation replaces.
 
         Raises:
             InputError: a file is missing.
@@ -78,8 +86,40 @@ class TransformersPerplexityCallback(TrainerCallback):
             raise UsageError("the trainer cuts the network into shards (FSDP, DeepSpeed): evaluate its checkpoints instead")
         self.evaluations: dict[str, Evaluation] = {}
         self._trainer = trainer
-        self._texts = NamedTexts(texts, tokenizer, options)
+        self._texts = NamedTexts(texts, tokenizer, options, folder)
+        self._progress = None if folder is None else ProgressFile(folder)
+        self._tokens_seen = 0.0, 0  # when a loss was logged last, and how many tokens the trainer had seen
         self._every, self._at_end, self._prefix = every_n_steps, at_end, prefix
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Begin the file of figures, or go on in it where the training is resumed.
+
+        Args:
+            args: not used.
+            state: how many steps are done; only the first process writes.
+            control: is left as it is.
+            kwargs: not used; figures are those logged, of any unit.
+
+        Raises:
+            OSError: never; a training goes on where the file cannot be written.
+        """
+        if self._progress is not None and state.is_world_process_zero:
+            self._progress.open(resumed=state.global_step > 0)
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Close the file of figures.
+
+        Args:
+            args: not used.
+            state: not used.
+            control: is left as it is.
+            kwargs: not used; figures of any unit were logged.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        if self._progress is not None:
+            self._progress.close()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Evaluate where a multiple of `every_n_steps` is reached.
@@ -130,8 +170,23 @@ class TransformersPerplexityCallback(TrainerCallback):
             ModelFileError: the tokenizer does not belong to the network, or the network gives NaN.
             UsageError: the network cannot be evaluated.
         """
-        if self._at_end and "train_loss" in kwargs["logs"]:
+        logs = kwargs["logs"]
+        if self._progress is not None and "train_loss" not in logs:  # the mean of the whole training is no point of a curve
+            self._progress.write(state.global_step, self._numbers(logs, state.num_input_tokens_seen))
+        if self._at_end and "train_loss" in logs:
             self._evaluate(state, control, kwargs["model"])
+
+    def _numbers(self, logs: Mapping[str, Any], tokens: int) -> dict[str, float]:
+        """Return the numbers of a log, with the perplexity of the loss and, where the trainer counts tokens, their speed."""
+        numbers = {name: float(value) for name, value in logs.items() if isinstance(value, (int, float))}
+        now, (then, before) = time.monotonic(), self._tokens_seen
+        if "loss" in numbers:
+            if 0.0 <= numbers["loss"] < _LARGEST_LOSS:  # one that has diverged is the trainer's to speak of
+                numbers["perplexity"] = perplexity_from_nats(numbers["loss"])
+            if tokens > before and then:
+                numbers["tokens_per_second"] = (tokens - before) / max(now - then, 1e-9)
+            self._tokens_seen = now, tokens
+        return numbers
 
     def _evaluate(self, state: TrainerState, control: TrainerControl, network: Any) -> dict[str, float]:
         """Return the figures, which are logged if they are new."""

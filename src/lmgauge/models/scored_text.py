@@ -146,11 +146,7 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
         >>> from lmgauge import Corpus, train
         >>> model = train("laplace", Corpus.from_strings(["a b", "a"]), order=2)
         >>> score_text(model, "a b")
-        token       nats  probability
-        a        -0.6931          0.5
-        b        -1.0986       0.3333
-        </s>     -0.9163          0.4
-        3 events, -2.7081 nats, perplexity 2.4662
+        <ScoredText: 3 events, -2.7081 nats, perplexity 2.4662>
     """
     if isinstance(text, bytes) or not isinstance(text, Iterable):
         raise UsageError(f'score_text takes a string or strings, not {type(text).__name__}: model.score_text("the cat sat")')

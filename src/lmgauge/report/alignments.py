@@ -39,7 +39,7 @@ def error_blocks_of_one(errors: ErrorCounts) -> doc.Document:
     Args:
         errors: of one system.
     """
-    return tuple(_errors("Errors", errors.most_frequent()))
+    return tuple(_errors("Errors, most frequent first", errors.most_frequent()))
 
 
 def error_blocks(by_system: Mapping[str, ErrorCounts], count: int) -> doc.Document:

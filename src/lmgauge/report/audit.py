@@ -24,7 +24,8 @@ def blocks(audit: Audit) -> doc.Document:
         rows += [(f"  {check.name}", check.verdict, check.evidence) for check in checks if not whole]
     names, verdicts, evidence = zip(*rows, strict=True)
     marks = [doc.Mark(verdict, _LEVELS[verdict]) for verdict in verdicts]
-    columns = (doc.labels("", names), doc.Column("", marks, align="left"), doc.labels("", evidence, wraps=True))
+    verdict = doc.Column("verdict", marks, align="left")
+    columns = (doc.labels("check", names), verdict, doc.labels("evidence", evidence, wraps=True))
     headline = str(audit.headline).replace(">=", "≥")
     return (
         doc.Heading(audit.model),

@@ -311,6 +311,29 @@ def between(
     return Range(scale * low, scale * high, digits, form) if math.isfinite(low) else Number(None)
 
 
+def series(
+    name: str,
+    x: Sequence[float | str],
+    y: Sequence[float | None],
+    ends: Sequence[Interval | tuple[float, float] | None] = (),
+) -> Series:
+    """Return a series of a chart, with intervals where there are any.
+
+    Args:
+        name: in the legend.
+        x, y: of the points.
+        ends: the interval of each point, None where it has none; empty where no point has one.
+
+    >>> series("kn5", ["word", "URL"], [1.5, 2.5], [(1.0, 2.0), None]).low
+    (1.0, None)
+    """
+    pairs = [between if isinstance(between, tuple) else between and (between.low, between.high) for between in ends]
+    if not any(pairs):
+        return Series(name, tuple(x), tuple(y))
+    low, high = zip(*(pair or (None, None) for pair in pairs), strict=True)
+    return Series(name, tuple(x), tuple(y), low, high)
+
+
 def notes(texts: Iterable[str]) -> Document:
     """Return a note for each text."""
     return tuple(Text(text, note=True) for text in texts)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmgauge.report.blocks import Column, Document, Heading, Lines, Table, Text, labels, notes
+from lmgauge.report.blocks import ChartData, Column, Document, Heading, Lines, Table, Text, labels, notes, series
 
 if TYPE_CHECKING:
     from lmgauge.information.calculation import CalcResult
 
+_MOST_BARS = 60
 _EVENTS = ("cross-entropy = -(log-probability) / events",)
 _FIGURES = ("bits per event = cross-entropy / ln 2", "perplexity = exp(cross-entropy) = 2^(bits per event)")
 _DISTRIBUTIONS = ("H(p, q) = H(p) + KL(p || q)", "perplexity = 2^H(p, q)")
@@ -38,7 +39,15 @@ def _tokens(result: CalcResult) -> Document:
         Column("log-probability", [f"{token.log_probability:.6g}" for token in result.tokens], unit="nats"),
         Column("surprisal", [f"{token.bits:.6g}" for token in result.tokens], unit="bits"),
     )
-    return (Table(columns),)
+    return (Table(columns), *_surprisals(result))
+
+
+def _surprisals(result: CalcResult) -> Document:
+    if not 1 < len(result.tokens) <= _MOST_BARS:
+        return ()
+    names = [f"{i}. {token.token}" for i, token in enumerate(result.tokens, 1)]
+    bits = series("surprisal", names, [token.bits for token in result.tokens])
+    return (ChartData("surprisal", "Surprisal of each token", "token", "surprisal", "bits", (bits,), kind="bars"),)
 
 
 def _definitions(result: CalcResult) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     """
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
-    return (*verdicts, _agreements(comparisons.runs, comparisons.agreements), *shown)
+    return (*verdicts, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
 
 
 def blocks_of_one(comparison: Comparison) -> doc.Document:
@@ -39,18 +39,84 @@ def blocks_of_one(comparison: Comparison) -> doc.Document:
     Args:
         comparison: of two runs.
     """
-    return (*_one(comparison, 1), *details_of(comparison))
+    return (*_one(comparison, 1), *charts_of([comparison]), *details_of(comparison))
 
 
 def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
-    yield doc.Heading(f"{comparison.second} compared with {comparison.first}")
-    yield _verdict(comparison, models)
+    yield doc.Heading(title(comparison))
+    yield verdict(comparison, models)
+    yield from figures_of(comparison)
+
+
+def title(comparison: Comparison) -> str:
+    """Return which run is compared with which."""
+    return f"{comparison.second} compared with {comparison.first}"
+
+
+def figures_of(comparison: Comparison) -> Iterator[doc.Block]:
+    """Yield which figures may be compared, the figures with their differences, and what these are worth.
+
+    Args:
+        comparison: of two runs.
+    """
     yield from map(doc.Text, _comparable(comparison))
     if comparison.differences:
         yield _figures(comparison)
     independence = [f"95 % intervals and p-values: {comparison.independence}."] if comparison.independence else []
     about = [] if comparison.p_value_holm is None else [_ABOUT]
     yield from doc.notes([*independence, *about, *comparison.notes])
+
+
+def charts_of(comparisons: Sequence[Comparison]) -> Iterator[doc.ChartData]:
+    """Yield the differences from the first run that have an interval, a chart for each figure that leads.
+
+    Args:
+        comparisons: of one run with others.
+    """
+    leads = [(item, item.differences[0]) for item in comparisons if item.differences]
+    for metric in dict.fromkeys(lead.metric for _, lead in leads):
+        rows = [(item.second, lead.difference, lead.interval) for item, lead in leads if lead.metric == metric]
+        if any(interval is not None for _, _, interval in rows):
+            yield difference_chart(rows, comparisons[0].first, metric)
+
+
+def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: str, metric: str) -> doc.ChartData:
+    """Return a chart of differences from one figure: in bits, or for perplexity in per cent.
+
+    Args:
+        rows: for each that is compared its name, the difference (for perplexity the ratio) and its interval.
+        first: what they are compared with.
+        metric: name of the figure.
+    """
+    perplexity = metric == "perplexity"
+
+    def drawn(value: float) -> float:
+        return 100 * (value - 1) if perplexity else value
+
+    ends = [None if interval is None else (drawn(interval.low), drawn(interval.high)) for _, _, interval in rows]
+    series = doc.series("difference", [name for name, _, _ in rows], [drawn(gap) for _, gap, _ in rows], ends)
+    return doc.ChartData(
+        "difference",
+        f"Difference from {first}",
+        "compared",
+        f"difference in {TITLES[metric]}",
+        "%" if perplexity else "bits",
+        (series,),
+        kind="intervals",
+        better="lower",
+        rule=0.0,
+        rule_name=first,
+        note=f"below 0 is better than {first}; an interval that holds 0 may be chance",
+    )
+
+
+def agreements_of(comparisons: Comparisons) -> doc.Table:
+    """Return what has to agree between all runs, and whether it does.
+
+    Args:
+        comparisons: at least one run beside the first.
+    """
+    return _agreements(comparisons.runs, comparisons.agreements)
 
 
 def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:
@@ -121,8 +187,13 @@ def change_cells(difference: float, interval: Interval | None, *, perplexity: bo
     return doc.Number(difference, digits, form), doc.between(interval, digits, form)
 
 
-def _verdict(comparison: Comparison, models: int) -> doc.Verdict:
-    """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real."""
+def verdict(comparison: Comparison, models: int) -> doc.Verdict:
+    """Return in a few sentences whether the two may be compared, how far they are apart, and whether that is real.
+
+    Args:
+        comparison: of two runs.
+        models: how many are compared with the first, for which p-values are adjusted.
+    """
     if not comparison.differences:
         return doc.Verdict("bad", "Not comparable: nothing of the two can be compared.")
     lead = comparison.differences[0]

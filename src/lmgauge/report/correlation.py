@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import p_equals
-from lmgauge.tasks.correlation import Correlation
+from lmgauge.tasks.correlation import PERMUTATIONS, Correlation
 from lmgauge.tasks.draws import SIGNIFICANT
 
 CORRELATION_COLUMNS = ("system", "x", "y", "rank_x", "rank_y", "rank_difference")
@@ -20,7 +20,7 @@ def blocks(correlation: Correlation) -> doc.Document:
         correlation: of two numbers of several systems.
     """
     independence = [f"{correlation.independence}."] if correlation.independence else []
-    notes = doc.notes([*independence, *correlation.notes])
+    notes = doc.notes([*_permutations(correlation), *independence, *correlation.notes])
     return (*_verdict(correlation), _systems(correlation), *_coefficients(correlation), *notes)
 
 
@@ -37,6 +37,13 @@ def _systems(correlation: Correlation) -> doc.Table:
     return doc.Table(columns, f"{_title(correlation)}, {len(rows)} systems")
 
 
+def _permutations(correlation: Correlation) -> Iterator[str]:
+    """Say where the p-value comes from."""
+    if correlation.p_value is not None:
+        drawn = f"{PERMUTATIONS:,} permutations, seed {correlation.seed}"
+        yield f"p-value of rho: {'all permutations' if correlation.exact else drawn}."
+
+
 def _title(correlation: Correlation) -> str:
     return f"{correlation.y_name} against {correlation.x_name}"
 
@@ -51,8 +58,10 @@ def _coefficients(correlation: Correlation) -> Iterator[doc.Block]:
     if correlation.p_value is not None:
         columns.append(doc.numbers("p", [correlation.p_value, *([None] * (len(known) - 1))], form="p"))
     yield doc.Table(tuple(columns))
-    points = doc.Series("systems", correlation.x, correlation.y)
-    yield doc.ChartData("correlation", _title(correlation), correlation.x_name, correlation.y_name, "", (points,))
+    points = doc.Series("systems", correlation.x, correlation.y, names=correlation.systems)
+    names = (correlation.x_name, correlation.y_name)
+    title = _title(correlation)
+    yield doc.ChartData("correlation", title, *names, "", (points,), kind="scatter", log_x=correlation.log_x)
 
 
 def _verdict(correlation: Correlation) -> Iterator[doc.Verdict]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from lmgauge.evaluation.diagnosis.calibration import Bin, Calibration
 from lmgauge.evaluation.diagnosis.costs import RankStatistics
@@ -11,8 +12,10 @@ from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
-from lmgauge.report.formats import number, percent, probability, signed
+from lmgauge.report.formats import in_words, number, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
+
+_Z_95 = 1.959963984540054
 
 
 def blocks(diagnosis: Diagnosis) -> doc.Document:
@@ -21,16 +24,37 @@ def blocks(diagnosis: Diagnosis) -> doc.Document:
     Args:
         diagnosis: of one model on one text.
     """
-    return (*evaluations.blocks([diagnosis.evaluation]), *_sections(diagnosis), *doc.notes(diagnosis.notes))
+    return (
+        *_verdict(diagnosis),
+        *evaluations.blocks([diagnosis.evaluation]),
+        *_sections(diagnosis),
+        *doc.notes(diagnosis.notes),
+    )
+
+
+def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
+    """Say what the number is worth: beside the cheapest way to write the same bytes without a language model."""
+    own = diagnosis.evaluation.bits_per_byte
+    if own is None or not diagnosis.baselines:
+        return
+    best = min(diagnosis.baselines, key=lambda baseline: baseline.bits_per_byte)
+    better = own < best.bits_per_byte
+    bits = in_words(doc.Number(own, 3, bound=diagnosis.evaluation.bits_per_byte_is_bound))
+    worth = f"{number(best.bits_per_byte / own, 2)} times as many" if better and own else "fewer"
+    yield doc.Verdict(
+        "good" if better else "bad",
+        f"{diagnosis.evaluation.model} needs {bits} bits per byte; {best.name}, the best without a language model, "
+        f"{number(best.bits_per_byte, 3)}: {worth}.",
+    )
 
 
 def _sections(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     names = [diagnosis.evaluation.model]
     if diagnosis.baselines:
-        yield _baselines(diagnosis)
+        yield from _baselines(diagnosis)
     for slices in diagnosis.slices:
         if len(slices.rows) > 1:
-            yield from slice_blocks(slices, names)
+            yield from slice_blocks(slices, names, _average(diagnosis) if slices.unit == "byte" else None)
     if diagnosis.costly_tokens:
         yield _tokens(diagnosis)
     yield from example_blocks("events with the least probability", diagnosis.worst_tokens, names)
@@ -55,7 +79,7 @@ def _average(diagnosis: Diagnosis) -> float | None:
     return finite_bits(result) / result.bytes
 
 
-def _baselines(diagnosis: Diagnosis) -> doc.Table:
+def _baselines(diagnosis: Diagnosis) -> Iterator[doc.Block]:
     result = diagnosis.evaluation
     own = result.bits_per_byte
     rows = [(b.bits_per_byte, b.name, b.what) for b in diagnosis.baselines]
@@ -73,7 +97,13 @@ def _baselines(diagnosis: Diagnosis) -> doc.Table:
         doc.Column("compared with the model", ["" if i in model else cell for i, cell in enumerate(times)], 2),
         doc.labels("what it is", [row[2] for row in rows], wraps=True, drop=1),
     )
-    return doc.Table(columns, "what the number is worth: the same bytes without a language model", model)
+    title = "what the number is worth: the same bytes without a language model"
+    yield doc.Table(columns, title, model)
+    series = doc.series("bits per byte", [row[1] for row in rows], [row[0] for row in rows])
+    rule = {} if known is None else {"rule": known, "rule_name": result.model}
+    worth = "What the number is worth: the text without a language model"
+    chart = doc.ChartData("baselines", worth, "code", "bits per byte", "bits", (series,), kind="bars", better="lower")
+    yield replace(chart, **rule)  # type: ignore[arg-type]
 
 
 def _tokens(diagnosis: Diagnosis) -> doc.Table:
@@ -124,10 +154,44 @@ def _calibration(calibration: Calibration) -> Iterator[doc.Block]:
     which = "all" if calibration.seed is None else f"{calibration.contexts:,} of {calibration.events:,}"
     question = "calibration: are events given p = 0.1 seen a tenth of the time?"
     yield doc.Table(columns, f"{question} ({which} contexts)")
-    series = doc.Series("share that came true", tuple(means), tuple(shares))
-    yield doc.ChartData("calibration", question, "mean p", "share that came true", "", (series,))
+    yield from _calibration_charts(calibration, bins)
     yield doc.Heading("how sure it is")
     yield from (doc.Text(line, indent=2) for line in _confidence_lines(calibration))
+
+
+def _calibration_charts(calibration: Calibration, bins: Sequence[Bin]) -> Iterator[doc.ChartData]:
+    """Yield reliability of all forecasts, with what chance allows, and of the most probable tokens."""
+    if bins:
+        means = [one.mean_forecast for one in bins]
+        half = [_Z_95 * one.deviation / one.forecasts for one in bins]
+        chance = [(max(0.0, mean - h), min(1.0, mean + h)) for mean, h in zip(means, half, strict=True)]
+        happened = doc.series("share that came true", means, [one.share_happened for one in bins])
+        allowed = doc.series("95 % of what chance gives where p is right", means, [None] * len(bins), chance)
+        yield doc.ChartData(
+            "calibration",
+            "Calibration: are events given p = 0.1 seen a tenth of the time?",
+            "p given, mean of each bin",
+            "share that came true",
+            "",
+            (happened, allowed),
+            diagonal=True,
+            log_x=True,
+            log_y=True,
+            note="on the dashed line p is right; below it the model is too sure",
+        )
+    if calibration.confidence:
+        sure = [one.mean_confidence for one in calibration.confidence]
+        right = doc.series("most probable token", sure, [one.accuracy for one in calibration.confidence])
+        yield doc.ChartData(
+            "confidence",
+            "How often the most probable token is right",
+            "its p, mean of each bin",
+            "share where it came",
+            "",
+            (right,),
+            diagonal=True,
+            note="on the dashed line p is right; below it the model is too sure",
+        )
 
 
 def _deviation(one: Bin) -> float | None:
@@ -184,5 +248,16 @@ def _information(curve: InformationCurve) -> Iterator[doc.Block]:
         f"what is left by chance is about {curve.chance_bits:.4f} bits."
     )
     yield doc.Table(tuple(columns), title, footnotes=(note,))
-    series = tuple(doc.Series(name, tuple(curve.distances), tuple(values)) for name, values in curves.items())
-    yield doc.ChartData("mutual-information", title, "distance", "mutual information", "bits", series, x_unit="tokens")
+    yield doc.ChartData(
+        "mutual-information",
+        "How far back the text tells what comes",
+        "distance",
+        "mutual information",
+        "bits",
+        tuple(doc.series(name, curve.distances, values) for name, values in curves.items()),
+        x_unit="tokens",
+        rule=curve.chance_bits,
+        rule_name="what is left by chance",
+        log_x=True,
+        log_y=all(bits > 0 for values in curves.values() for bits in values) and curve.chance_bits > 0,
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from lmgauge.evaluation.divergence.divergence import Divergence, Figure
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import number
+from lmgauge.report.comparison import change_cells
+from lmgauge.report.formats import in_words, number, percent
 
 Row = tuple[str, doc.Number, doc.Cell]
 
@@ -22,8 +24,10 @@ def blocks(divergence: Divergence) -> doc.Document:
     segments = f"{_of(divergence.segments, divergence.total_segments)} segments"
     return (
         doc.Heading(f"A = {divergence.a}, B = {divergence.b}"),
+        *_verdict(divergence),
         doc.Text(f"{events}, {segments}"),
         doc.Table((doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))),
+        *_quantiles(divergence),
         *_worst(divergence),
         *doc.notes([f"95 % intervals: {divergence.independence}."] if divergence.independence else []),
         *doc.notes(divergence.notes),
@@ -31,14 +35,30 @@ def blocks(divergence: Divergence) -> doc.Document:
     )
 
 
+def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
+    """Say whether B predicts the text better or worse than A, and how often both agree."""
+    ratio, agreement = result.perplexity_ratio, result.top_1_agreement.value
+    if ratio.value is None or not math.isfinite(ratio.value):
+        return
+    gap, ends = change_cells(ratio.value, ratio.interval, perplexity=True)
+    between = "" if ratio.interval is None else f" (95 % interval {in_words(ends)})"
+    level: doc.Level = "unknown"
+    what = "is not told apart from that of A"
+    if ratio.interval is None:
+        what = "differs from that of A"
+    elif ratio.interval.low > 1 or ratio.interval.high < 1:
+        level, what = ("bad", "is higher than that of A") if ratio.interval.low > 1 else ("good", "is lower than that of A")
+    alike = "" if agreement is None else f" Both expect the same token in {percent(agreement)} of the events."
+    yield doc.Verdict(level, f"The perplexity of B {what}: {in_words(gap)}{between}.{alike}")
+
+
 def _rows(result: Divergence) -> Iterator[Row]:
     yield _row("KL(A || B), nats", result.kl_ab_nats)
     yield _row("KL(A || B), bits", result.kl_ab_bits)
     if result.infinite_kl_ab:
         yield "  where finite, nats", doc.Number(result.kl_ab_without_infinite_nats, 6), ""
-    names = {"50": "median", "100": "maximum"}
     for percentile, value in result.kl_ab_quantiles_nats.items():
-        yield f"  {names.get(percentile, percentile + ' %')}, nats", doc.Number(value, 6), ""
+        yield f"  {_percentile(percentile)}, nats", doc.Number(value, 6), ""
     yield _row("KL(B || A), nats", result.kl_ba_nats)
     yield _row("KL(B || A), bits", result.kl_ba_bits)
     yield _row("Jensen-Shannon, bits", result.jensen_shannon_bits)
@@ -52,6 +72,29 @@ def _rows(result: Divergence) -> Iterator[Row]:
     yield _row("perplexity of A", result.perplexity_a, 3)
     yield _row("perplexity of B", result.perplexity_b, 3)
     yield _row("perplexity of B / A", result.perplexity_ratio, 5)
+
+
+def _percentile(percent: str) -> str:
+    return {"50": "median", "100": "maximum"}.get(percent, f"{percent} %")
+
+
+def _quantiles(result: Divergence) -> Iterator[doc.ChartData]:
+    """Yield how far apart the models are at how many of the events."""
+    quantiles = result.kl_ab_quantiles_nats
+    if not any(quantiles.values()):
+        return
+    yield doc.ChartData(
+        "divergence",
+        "How far apart the models are: KL(A || B) over events",
+        "share of events that are no further apart",
+        "KL(A || B)",
+        "nats",
+        (doc.series("KL(A || B)", [_percentile(percent) for percent in quantiles], list(quantiles.values())),),
+        better="lower",
+        rule=result.kl_ab_nats.value,
+        rule_name="mean",
+        log_y=all(value > 0 for value in quantiles.values()),
+    )
 
 
 def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:

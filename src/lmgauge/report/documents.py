@@ -72,7 +72,7 @@ def document_of(result: object) -> Document:
         result: of one of the functions of lmgauge, or several of them in a list, which are shown one after the other.
 
     Raises:
-        TypeError: it is no result.
+        TypeError: it is something else.
 
     Example:
         >>> import lmgauge

@@ -85,7 +85,7 @@ def write_figures(
     for unknown in sorted(set(chosen) - set(_FORMATS)):
         raise UsageError(f"unknown format of figures: {unknown!r} (known: {', '.join(_FORMATS)})")
     paths = []
-    for name, chart in _named(charts):
+    for name, chart in named(charts):
         spec = specification(chart)
         for chosen_format in chosen:
             path = Path(folder) / f"{name}.{chosen_format}"
@@ -108,15 +108,19 @@ def write_specifications(charts: Iterable[ChartData], folder: str | PathLike[str
         OutputError: a file cannot be written.
     """
     paths = []
-    for name, chart in _named(charts):
+    for name, chart in named(charts):
         paths.append(Path(folder) / f"{name}.vl.json")
         text = json.dumps(specification(chart), ensure_ascii=False, indent=1, allow_nan=False)
         _write(paths[-1], (text + "\n").encode())
     return paths
 
 
-def _named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
-    """Yield charts with names that are safe for files, each once."""
+def named(charts: Iterable[ChartData]) -> Iterator[tuple[str, ChartData]]:
+    """Yield charts with names that are safe for files and links, each once.
+
+    Args:
+        charts: of one document.
+    """
     taken: set[str] = set()
     for chart in charts:
         stem = re.sub(r"[^a-z0-9]+", "-", chart.name.lower()).strip("-")[:80] or "chart"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.report import blocks as doc
+
+_MOST_ROWS = 40  # of a chart; the table has all
 
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
@@ -18,7 +21,7 @@ def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
         title: above the table.
     """
     signatures = dict.fromkeys(result.signature for result in results)
-    return (_table(results, title), *doc.notes(footnotes(results)), *map(doc.Signature, signatures))
+    return (_table(results, title), *_charts(results), *doc.notes(footnotes(results)), *map(doc.Signature, signatures))
 
 
 def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
@@ -37,6 +40,54 @@ def _table(results: Sequence[Evaluation], title: str) -> doc.Table:
         columns.append(doc.numbers("p = 0", [result.zero_probability_events for result in results], form="count"))
         columns.append(doc.numbers("ppl without", [result.perplexity_without_zeros for result in results], 2, drop=8))
     return doc.Table(tuple(columns), title)
+
+
+def _charts(results: Sequence[Evaluation]) -> Iterator[doc.ChartData]:
+    """Yield a chart of the models, and one of the groups, where there are several and their figures may be compared."""
+    wholes = [result for result in results if result.group is None]
+    groups = [result for result in results if result.group is not None]
+    if len({result.model for result in wholes}) == len(wholes) > 1:
+        yield from _chart("models", "", "model", wholes, [("", [result.model for result in wholes], wholes)])
+    names = list(dict.fromkeys(str(result.group) for result in groups))
+    models = list(dict.fromkeys(result.model for result in groups))
+    if len(names) > 1 and len(set(map(_row, groups))) == len(groups):
+        largest = {name: sum(result.events for result in groups if result.group == name) for name in names}
+        names = sorted(names, key=lambda name: -largest[name])[:_MOST_ROWS]
+        parts = [[result for result in groups if result.model == model and result.group in names] for model in models]
+        series = [(model, [str(result.group) for result in part], part) for model, part in zip(models, parts, strict=True)]
+        yield from _chart("groups", " by group", "group", wholes, series, cut="group")
+
+
+def _row(result: Evaluation) -> tuple[str, str | None]:
+    return result.model, result.group
+
+
+def _chart(
+    name: str,
+    by: str,
+    what: str,
+    wholes: Sequence[Evaluation],
+    parts: Sequence[tuple[str, list[str], Sequence[Evaluation]]],
+    cut: str = "",
+) -> Iterator[doc.ChartData]:
+    """Yield a chart of the figure that may be compared: perplexity with its intervals, else bits per byte, else none."""
+    texts = {result.fingerprints.get("text") for result in wholes}
+    noted = comparison_notes(wholes)
+    bits = bool(noted)
+    if len(texts) > 1 or any("nor may" in note for note in noted):
+        return
+    if bits and any(result.bits_per_byte is None or result.bits_per_byte_is_bound for result in wholes):
+        return
+    series = []
+    for title, x, results in parts:
+        ends = [None if bits or result.zero_probability_events else result.interval for result in results]
+        y = [result.bits_per_byte if bits else result.perplexity for result in results]
+        series.append(doc.series(title or "bits per byte" * bits or "perplexity", x, y, ends))
+    figure, unit = ("bits per byte", "bits") if bits else ("perplexity", "")
+    if not any(value is not None and math.isfinite(value) for one in series for value in one.y):
+        return
+    title = figure.capitalize() + by
+    yield doc.ChartData(name, title, what, figure, unit, tuple(series), kind="intervals", better="lower", cut=cut)
 
 
 def _cells(figure: Figure, results: Sequence[Evaluation]) -> list[doc.Number]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lmgauge.figures import FIGURES
+from lmgauge.report import training
 from lmgauge.report.blocks import Document, Lines, between
 from lmgauge.report.formats import in_words, number, percent
 
@@ -15,7 +16,7 @@ _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
 
 
 def blocks(content: Mapping[str, Any]) -> Document:
-    """Return a line for each value that says something.
+    """Return a line for each value that says something, and the curves of a trained network.
 
     Args:
         content: plain values by name, as `lmgauge.info` gives them.
@@ -26,7 +27,16 @@ def blocks(content: Mapping[str, Any]) -> Document:
     shown = {name: _shown(name, value) for name, value in content.items() if value is not None}
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
-    return (Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None"))),)
+    lines = Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None")))
+    return (lines, *training.charts(_history(content)))
+
+
+def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
+    """Return what a trained network says of its epochs; nothing where it does not."""
+    stored = content.get("training")
+    run = stored.get("training") if isinstance(stored, dict) else None
+    history = run.get("history") if isinstance(run, dict) else None
+    return [entry for entry in history if isinstance(entry, dict) and "epoch" in entry] if isinstance(history, list) else []
 
 
 def _shown(name: str, value: Any) -> Shown:

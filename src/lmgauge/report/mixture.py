@@ -37,15 +37,17 @@ def fit_blocks(fit: MixtureFit) -> doc.Document:
 
 def _weights(name: str, names: Sequence[str], weights: Sequence[float], fit: Mapping[str, Any]) -> doc.Document:
     """Return the table; `fit` is `MixtureFit.to_dict()`, with infinities as the string "inf", and empty without a text."""
+    shares = doc.series("weight", names, weights)
+    chart = doc.ChartData("weights", f"Weights of {name}", "model", "weight", "", (shares,), kind="bars")
     if not fit:
-        return (doc.Table((doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed"))),)
+        return (doc.Table((doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed"))), chart)
     perplexities = [*map(float, fit["component_perplexities"]), float(fit["perplexity"])]
     columns = (
         doc.labels("model", [*names, name]),
         doc.numbers("weight", [*weights, sum(weights)], 4, "fixed"),
         doc.numbers("held-out perplexity", perplexities, 3),
     )
-    return (doc.Table(columns, bold=(len(names),)), *doc.notes(_notes(fit)))
+    return (doc.Table(columns, bold=(len(names),)), chart, *doc.notes(_notes(fit)))
 
 
 def _notes(fit: Mapping[str, Any]) -> list[str]:

@@ -15,11 +15,13 @@ from lmgauge.files import writing
 from lmgauge.json_text import to_json
 from lmgauge.readable import visible
 from lmgauge.report.blocks import Block, ChartData, Document
+from lmgauge.report.charts import specification
+from lmgauge.report.drawing import FigureFormat, figure, named
 from lmgauge.report.terminal import as_text
 
 VEGA_LITE = "application/vnd.vegalite.v5+json"
 _WIDTH = 120
-_FORMATS = (".svg", ".pdf", ".png", ".json")
+_FORMATS: dict[str, FigureFormat] = {".svg": "svg", ".pdf": "pdf", ".png": "png"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,8 +42,6 @@ class Chart:
     @property
     def specification(self) -> dict[str, Any]:
         """Return the Vega-Lite specification, with its data."""
-        from lmgauge.report.charts import specification
-
         return specification(self.data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,25 +64,21 @@ class Chart:
         """
         path = Path(path)
         kind = path.suffix.lower()
-        if kind not in _FORMATS:
-            raise UsageError(f"{path}: charts are written as {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}")
-        content = self._drawn(kind)
+        if kind not in (*_FORMATS, ".json"):
+            raise UsageError(f"{path}: charts are written as {', '.join(_FORMATS)} or .json")
+        if kind == ".json":
+            content = f"{to_json(self.specification)}\n".encode()
+        else:
+            content = figure(self.specification, _FORMATS[kind])
         with writing(path) as file:
             file.write(content)
         return path
-
-    def _drawn(self, kind: str) -> bytes:
-        if kind == ".json":
-            return f"{to_json(self.specification)}\n".encode()
-        from lmgauge.report.drawing import figure
-
-        return figure(self.specification, kind.removeprefix("."))  # type: ignore[arg-type]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """Return the chart for a notebook, which shows the form that it prefers: Vega-Lite, a drawing, or its name."""
         bundle: dict[str, Any] = {VEGA_LITE: self.specification, "text/plain": repr(self)}
         with suppress(MissingExtraError):
-            bundle["image/svg+xml"] = self._drawn(".svg").decode()
+            bundle["image/svg+xml"] = figure(self.specification, "svg").decode()
         return bundle
 
     def __repr__(self) -> str:
@@ -98,11 +94,7 @@ def charts(document: Iterable[Block]) -> Mapping[str, Chart]:
     >>> list(charts([ChartData("loss", "Loss", "epoch", "loss", "bits", ())] * 2))
     ['loss', 'loss-2']
     """
-    named: dict[str, Chart] = {}
-    for data in (block for block in document if isinstance(block, ChartData)):
-        alike = sum(chart.data.name == data.name for chart in named.values())
-        named[f"{data.name}-{alike + 1}" if alike else data.name] = Chart(data)
-    return named
+    return {name: Chart(data) for name, data in named(block for block in document if isinstance(block, ChartData))}
 
 
 def chart(document: Iterable[Block], name: str) -> Chart:
@@ -115,11 +107,11 @@ def chart(document: Iterable[Block], name: str) -> Chart:
     Raises:
         UsageError: there is none of that name.
     """
-    named = charts(document)
-    if name not in named:
-        known = f"there are {', '.join(named)}" if named else "this result has none"
-        raise UsageError(f"no chart is called {name!r}; {known}")
-    return named[name]
+    known = charts(document)
+    if name not in known:
+        names = f"there are {', '.join(known)}" if known else "this result has none"
+        raise UsageError(f"no chart is called {name!r}; {names}")
+    return known[name]
 
 
 def fragment(document: Document) -> str:

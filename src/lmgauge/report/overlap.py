@@ -76,6 +76,11 @@ def _groups(overlap: Overlap) -> Iterator[doc.Block]:
     )
     more = (f"and {left:,} more, with smaller shares: --json has them all",) if left > 0 else ()
     yield doc.Table(columns, f"By test text (bytes and {overlap.n}-grams: the share in the training text)", footnotes=more)
+    names = [group.name for group in groups]
+    by_share = (("bytes", shares), (f"{overlap.n}-grams", [group.ngram_share for group in groups]))
+    series = tuple(doc.series(what, names, [100 * share for share in part]) for what, part in by_share)
+    title, y = "Overlap by test text", "share that is in the training text"
+    yield doc.ChartData("overlap", title, "test text", y, "%", series, kind="bars", better="lower", note="".join(more))
 
 
 def _passages(overlap: Overlap) -> Iterator[doc.Block]:

@@ -115,8 +115,7 @@ def _seal(overview: Overview) -> doc.Document:
 def _of_several(overview: Overview) -> Iterator[doc.Block]:
     compared = overview.comparisons
     assert compared is not None
-    short = comparison.blocks(compared, details=False)
-    yield from short
+    yield from (comparison.verdict(item, len(compared)) for item in compared)
     yield from _seal(overview)
     results = [diagnosed.evaluation for diagnosed in overview.diagnoses]
     named = [replace(result, model=name) for result, name in zip(results, overview.runs, strict=True)]
@@ -125,6 +124,9 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     matrix = group_matrix(overview.runs, overview.diagnoses, compared)
     if matrix is not None:
         yield from _section("Group by group", tuple(_matrix(matrix)))
+    for item in compared:
+        yield from _section(comparison.title(item), tuple(comparison.figures_of(item)))
+    yield from _section("What has to agree", (comparison.agreements_of(compared),))
     pair = compared[0]
     yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.details_of(pair))
     yield from _section("How segments differ", tuple(_histogram(overview)))
@@ -227,7 +229,7 @@ def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
         )
         for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
     ]
-    if any(value is not None for one in differences for value in one.y):
+    if len(differences) > 1 and any(value is not None for one in differences for value in one.y):
         title = f"difference from {matrix.runs[0]} by group, with 95 % intervals"
         yield doc.ChartData(
             "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),

@@ -25,10 +25,11 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
-    from markupsafe import Markup
 
     from lmgauge.evaluation.passages import Passage
 
+Html = Any
+"""What a macro of a template returns: text that is escaped already."""
 _LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {
     "good": ("✓", "yes"),
     "bad": ("✗", "no"),
@@ -156,11 +157,9 @@ class _Renderer:
         self._macros: Any = _template("blocks.html").module
         self._heading = 0
 
-    def body(self) -> Markup:
+    def body(self) -> list[Html]:
         """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of."""
-        from markupsafe import Markup
-
-        parts: list[Markup] = []
+        parts: list[Html] = []
         place = 0
         while place < len(self._content):
             charts = self._charts_after(place)
@@ -171,7 +170,7 @@ class _Renderer:
             else:
                 parts.append(self._block(self._content[place]))
             place += 1 + len(charts)
-        return Markup("\n").join(parts)
+        return parts
 
     def _charts_after(self, place: int) -> list[doc.ChartData]:
         """Return the charts that follow a table."""
@@ -183,16 +182,16 @@ class _Renderer:
                 charts.append(block)
         return charts
 
-    def _block(self, block: doc.Block) -> Markup:
+    def _block(self, block: doc.Block) -> Html:
         macros = self._macros
-        result: Markup
+        result: Html
         match block:
             case doc.Heading(text):
                 self._heading += 1
                 result = macros.heading(f"part-{self._heading}", _clean(text), self._heading > 1)
             case doc.Verdict(level, text):
-                lead, _, rest = _clean(text).partition(". ")
-                result = macros.verdict(level, *_LEVEL_SIGNS[level], f"{lead}." if rest else lead, rest)
+                lead, *rest = re.split(r"(?<=[^.]\.) (?=[A-Z])", _clean(text), maxsplit=1)
+                result = macros.verdict(level, *_LEVEL_SIGNS[level], lead, "".join(rest))
             case doc.Text(text, note, indent):
                 result = macros.paragraph(_clean(text), note, indent > 0)
             case doc.Signature(text):
@@ -220,11 +219,9 @@ class _Renderer:
                 assert_never(block)
         return result
 
-    def _table(self, table: doc.Table) -> Markup:
+    def _table(self, table: doc.Table) -> Html:
         if not table.rows:
-            from markupsafe import Markup
-
-            return Markup("")
+            return ""
         notes = [f"{column.title}: {column.note}" for column in table.columns if column.note]
         titles = [
             {"text": _clean(column.title) + (f", {_clean(column.unit)}" if column.unit else ""), "align": column.align}
@@ -235,7 +232,7 @@ class _Renderer:
             for i, row in enumerate(table.rows)
         ]
         footnotes = [_clean(note) for note in (*notes, *table.footnotes)]
-        return self._macros.table(_clean(table.title), titles, rows, footnotes)  # type: ignore[no-any-return]
+        return self._macros.table(_clean(table.title), titles, rows, footnotes)
 
     def _row_link(self, table: doc.Table, row: int) -> str:
         """Return where a row leads to: to the slice or segment it is of, as far as the page shows it; empty if nowhere."""
@@ -246,24 +243,20 @@ class _Renderer:
             return slice_link(table.cut, label)
         return ""
 
-    def _chart(self, chart: doc.ChartData) -> Markup:
-        from markupsafe import Markup
-
+    def _chart(self, chart: doc.ChartData) -> Html:
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
         spec = specification(chart, links=_clean(chart.cut) in self._slices)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
-        drawing = Markup(drawn)
-        result: Markup = self._macros.chart(
+        drawing = drawn
+        result: Html = self._macros.chart(
             f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
         )
         return result
 
-    def _passages(self, block: doc.Passages) -> Markup:
-        from markupsafe import Markup
-
+    def _passages(self, block: doc.Passages) -> Html:
         items = [_article(passage) for passage in block.items]
         cuts = {_clean(cut): [_clean(label) for label in labels] for cut, labels in block.cuts.items()}
         data = {
@@ -275,8 +268,8 @@ class _Renderer:
         shown = {cut: [label for label in labels if label in self._slices.get(cut, ())] for cut, labels in cuts.items()}
         reasons = dict.fromkeys(_clean(reason) for passage in block.items for reason in passage.why)
         groups = dict.fromkeys(_clean(passage.group) for passage in block.items if passage.group)
-        json_text = Markup(_script_json(data))
-        result: Markup = self._macros.passages(items, data["names"], list(reasons), list(groups), shown, json_text)
+        json_text = _script_json(data)
+        result: Html = self._macros.passages(items, data["names"], list(reasons), list(groups), shown, json_text)
         return result
 
 
@@ -352,7 +345,13 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
         case str():
             return {"kind": "text", "text": _clean(cell), "value": _clean(cell)}
         case doc.Mark(text, level):
-            return {"kind": "mark", "text": _clean(text), "value": text, "level": level, "sign": _LEVEL_SIGNS[level][0]}
+            return {
+                "kind": "mark",
+                "text": _clean(text),
+                "value": _clean(text),
+                "level": level,
+                "sign": _LEVEL_SIGNS[level][0],
+            }
         case doc.Bar(share):
             return {
                 "kind": "bar",
@@ -361,7 +360,7 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
                 "width": round(100 * min(1.0, max(0.0, share))),
             }
         case doc.Tokens():
-            return {"kind": "tokens", "text": "", "value": "".join(cell.parts), **_tokens(cell)}
+            return {"kind": "tokens", "text": "", "value": _clean("".join(cell.parts)), **_tokens(cell)}
         case doc.Range(low):
             return {"kind": "number", "text": in_words(cell), "value": low}
     return {"kind": "number", "text": in_words(cell), "value": "" if cell.value is None else cell.value}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lmgauge.evaluation.comparison.recipes import RecipeComparison
 from lmgauge.figures import TITLES
 from lmgauge.report import blocks as doc
-from lmgauge.report.comparison import change_cells
+from lmgauge.report.comparison import change_cells, difference_chart
 from lmgauge.report.formats import in_words, p_equals
 
 
@@ -41,6 +42,7 @@ def _one(item: RecipeComparison, recipes: int) -> doc.Document:
         doc.Heading(f"{item.second} compared with {item.first}"),
         doc.Verdict(level, f"{name}: {difference}. The difference of the recipes {verdict} ({tested})."),
         doc.Table(columns, f"{name} by recipe"),
+        *_charts(item),
         *doc.notes(
             (
                 f"Of the variance {share:.0f} % comes from the seeds, {100 - share:.0f} % from the text.",
@@ -49,4 +51,18 @@ def _one(item: RecipeComparison, recipes: int) -> doc.Document:
                 *item.notes,
             )
         ),
+    )
+
+
+def _charts(item: RecipeComparison) -> doc.Document:
+    """Return a chart of all runs with the figure of each recipe, and one of the difference with its interval."""
+    recipes = (item.first, item.second)
+    runs = [recipe for recipe, values in zip(recipes, item.values, strict=True) for _ in values]
+    values = [value for of_recipe in item.values for value in of_recipe]
+    series = (doc.series("runs", runs, values), doc.series("mean", recipes, item.figures))
+    name, unit = TITLES[item.metric], "" if item.metric == "perplexity" else "bits"
+    chart = doc.ChartData("recipes", f"{name.capitalize()} of the runs of each recipe", "recipe", name, unit, series)
+    return (
+        replace(chart, kind="intervals", better="lower"),
+        difference_chart([(item.second, item.difference, item.interval)], item.first, item.metric),
     )

@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
+from typing import Any
 
 from lmgauge.evaluation.diagnosis.results import finite_perplexity, share_of_bits, slice_perplexity
 from lmgauge.evaluation.slicing.examples import Example
-from lmgauge.evaluation.slicing.sums import Slices
+from lmgauge.evaluation.slicing.sums import Slice, Slices
 from lmgauge.report import blocks as doc
 
 _PLURAL = {"byte": "bytes", "event": "events"}
 # Ways to cut the text whose slices have an order, so that a line through them says something.
-_ORDERED = ("occurrences", "longest n-gram", "matched order", "position", "length")
+_ORDERED = ("occurrences", "longest n-gram", "matched order", "context used", "position", "length")
+# Ways to cut the text whose slices have an order that says nothing: a chart has them by their values.
+_UNORDERED = ("group",)
+_MOST_ROWS = 40  # of a chart; the table beside it has all
 
 
-def slice_blocks(slices: Slices, names: Sequence[str]) -> doc.Document:
-    """Return a table with a row for each slice, and a chart where the slices have an order.
+def slice_blocks(slices: Slices, names: Sequence[str], whole: float | None = None) -> doc.Document:
+    """Return a table with a row for each slice, and charts.
 
     For one model events, bytes, share of the bits, bits per byte and perplexity; for two bytes, bits per byte of each,
-    their difference with its 95 % interval and p-value.
+    their difference with its 95 % interval and p-value. Charts are of the bits per byte, and of the share of the bits or the
+    difference.
 
     Args:
         slices: of as many models as there are names.
         names: of the models.
+        whole: bits per byte (or event) of the whole text, for one model.
     """
     if not slices.rows:
         return ()
     columns = [doc.labels("", [row.label for row in slices.rows])]
     columns += _of_one(slices) if len(names) == 1 else _of_two(slices, names)
-    table = doc.Table(tuple(columns), f"by {slices.name}" + (f", bits per {slices.unit}" if len(names) == 2 else ""))
-    return (table, _chart(slices, names)) if slices.name.startswith(_ORDERED) else (table,)
+    title = f"by {slices.name}" + (f", bits per {slices.unit}" if len(names) == 2 else "")
+    return (doc.Table(tuple(columns), title, cut=slices.name), *_charts(slices, names, whole))
 
 
 def _of_one(slices: Slices) -> list[doc.Column]:
@@ -63,12 +70,69 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[doc.Column]:
     ]
 
 
-def _chart(slices: Slices, names: Sequence[str]) -> doc.ChartData:
-    x = tuple(row.label for row in slices.rows)
-    series = [doc.Series(name, x, tuple(row.bits_per_unit[i] for row in slices.rows)) for i, name in enumerate(names)]
-    bits = f"bits per {slices.unit}"
-    name = slices.name.split(" (")[0].replace(" ", "-")
-    return doc.ChartData(name, f"{bits} by {slices.name}", slices.name, bits, "bits", tuple(series), better="lower")
+def _charts(slices: Slices, names: Sequence[str], whole: float | None) -> Iterator[doc.ChartData]:
+    """Yield the charts of slices; those of many slices have the ones with most bits."""
+    rows, note = _most(slices)
+    bits, kind = f"bits per {slices.unit}", _kind(slices)
+    name = re.split(r" (?:in|of|seen|used|\()", slices.name)[0].replace(" ", "-")
+
+    def chart(
+        suffix: str, title: str, series: Sequence[doc.Series], kind: doc.ChartKind, y: str, **more: Any
+    ) -> doc.ChartData:
+        more |= {"note": "; ".join(filter(None, (more.get("note"), note)))}
+        titled = f"{title} by {slices.name}"
+        unit = more.pop("unit", "bits")
+        return doc.ChartData(name + suffix, titled, slices.name, y, unit, tuple(series), kind=kind, cut=slices.name, **more)
+
+    known = whole if whole is not None and math.isfinite(whole) else None
+    of_bits = [_series(slices, rows, model, i) for i, model in enumerate(names)]
+    rule = {} if known is None else {"rule": known, "rule_name": "the whole text"}
+    yield chart("", bits.capitalize(), of_bits, kind, bits, better="lower", **rule)
+    if len(names) == 2:
+        if any(row.difference is not None for row in rows):
+            first, second = names
+            rows = _by_value(slices, rows, [row.difference for row in rows])
+            ends = [row.interval for row in rows]
+            gap = doc.series(f"{second} - {first}", [row.label for row in rows], [row.difference for row in rows], ends)
+            more = {"rule": 0.0, "rule_name": "no difference", "note": f"below 0: {second} is better"}
+            yield chart("-difference", f"Difference of {second} from {first}", [gap], kind, f"difference in {bits}", **more)
+        return
+    shares = dict(zip((row.label for row in slices.rows), share_of_bits(slices), strict=True))
+    if None not in shares.values() and len(rows) > 1:
+        share = [100 * (shares[row.label] or 0.0) for row in rows]
+        of_share = doc.series(names[0], [row.label for row in rows], share)
+        yield chart("-share", "Share of all bits", [of_share], "bars", "share of all bits", unit="%")
+
+
+def _kind(slices: Slices) -> doc.ChartKind:
+    return "line" if slices.name.startswith(_ORDERED) else "intervals"
+
+
+def _most(slices: Slices) -> tuple[Sequence[Slice], str]:
+    """Return the slices to draw, and a note if some are left out."""
+    rows: Sequence[Slice] = slices.rows
+    note = ""
+    if len(rows) > _MOST_ROWS and _kind(slices) != "line":
+        largest = sorted(rows, key=lambda row: -max(row.finite_bits, default=0.0))[:_MOST_ROWS]
+        labels = {row.label for row in largest}
+        note = f"the {_MOST_ROWS} of {len(rows):,} with most bits; the table has all"
+        rows = [row for row in rows if row.label in labels]
+    return _by_value(slices, rows, [row.bits_per_unit[0] for row in rows]), note
+
+
+def _by_value(slices: Slices, rows: Sequence[Slice], values: Sequence[float | None]) -> Sequence[Slice]:
+    """Return slices whose own order says nothing by their values, the highest first."""
+    if slices.name not in _UNORDERED:
+        return rows
+    places = sorted(range(len(rows)), key=lambda i: -math.inf if (value := values[i]) is None else value, reverse=True)
+    return [rows[i] for i in places]
+
+
+def _series(slices: Slices, rows: Sequence[Slice], name: str, model: int) -> doc.Series:
+    """Return the bits per byte (or event) of a model; an interval is known where there is one model only."""
+    alone = all(len(row.bits) == 1 for row in slices.rows)
+    ends = [row.interval for row in rows] if alone else ()
+    return doc.series(name, [row.label for row in rows], [row.bits_per_unit[model] for row in rows], ends)
 
 
 def example_blocks(title: str, examples: Sequence[Example], names: Sequence[str]) -> doc.Document:
@@ -98,7 +162,7 @@ def example_blocks(title: str, examples: Sequence[Example], names: Sequence[str]
         columns.append(doc.labels("where", [f"{file}:{e.line}" for file, e in zip(files, examples, strict=True)], drop=1))
     alone = all(not e.before and not e.after for e in examples)
     columns.append(doc.Column("text" if alone else "the token in its text", [_tokens(e) for e in examples], align="left"))
-    return (doc.Table(tuple(columns), title),)
+    return (doc.Table(tuple(columns), title, anchors=tuple(e.segment for e in examples)),)
 
 
 def _tokens(example: Example) -> doc.Tokens:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
+from lmgauge.choices import Average
+from lmgauge.numerics.intervals import Interval
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import counted, percent
+from lmgauge.report.formats import counted, p_equals, percent
 from lmgauge.tasks.comparison import Systems
 from lmgauge.tasks.draws import BOOTSTRAP_TEST, SIGNIFICANT
 from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
 
+_MOST_ROWS = 40  # of a chart; the table has all
 # Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.
 _PARTS: tuple[tuple[str, str, doc.Form, int, int], ...] = (
     ("brevity_penalty", "BP", "number", 3, 3),
@@ -49,7 +52,51 @@ def blocks(systems: Systems, *, width: int = 2) -> doc.Document:
     )
     table = doc.Table(columns, f"{systems.metric}, {counted(systems.segments, 'segment')}{better}", bold)
     signature = doc.Signature(f"{systems.metric}|{systems.signature}")
-    return (table, *_groups(systems, width), *_labels(systems), *doc.notes(_footnotes(systems)), signature)
+    return (
+        table,
+        *_charts(systems),
+        *_groups(systems, width),
+        *_labels(systems),
+        *doc.notes(_footnotes(systems)),
+        signature,
+    )
+
+
+def _charts(systems: Systems) -> Iterator[doc.ChartData]:
+    """Yield charts of the scores and of the differences from the first system, with their intervals."""
+    items, scale = systems.items, _scale(systems)
+    if len(items) < 2:
+        return
+    names = [item.system + " (best)" * (item is systems.best) for item in items]
+    better, unit = _better(systems), _unit(systems)
+    ends = [_ends(item.interval, scale) for item in items]
+    scores = doc.series(systems.metric, names, [scale * item.score.score for item in items], ends)
+    title = f"{systems.metric} of the systems"
+    yield doc.ChartData("systems", title, "system", systems.metric, unit, (scores,), kind="intervals", better=better)
+    others = [(name, item) for name, item in zip(names, items, strict=True) if item.difference is not None]
+    if not any(item.difference_interval is not None for _, item in others):
+        return
+    tested = [(item.system, item.p_value_holm) for _, item in others if item.p_value_holm is not None]
+    gaps = [None if item.difference is None else scale * item.difference for _, item in others]
+    ends = [_ends(item.difference_interval, scale) for _, item in others]
+    adjusted = " (Holm)" if len(tested) > 1 else ""
+    yield doc.ChartData(
+        "differences",
+        f"Difference from {items[0].system}",
+        "system",
+        f"difference of {systems.metric}",
+        unit,
+        (doc.series("difference", [name for name, _ in others], gaps, ends),),
+        kind="intervals",
+        better=better,
+        rule=0.0,
+        rule_name="no difference",
+        note=", ".join(f"{name}: {p_equals(p)}" for name, p in tested) + adjusted,
+    )
+
+
+def _ends(interval: Interval | None, scale: float) -> tuple[float, float] | None:
+    return None if interval is None else (scale * interval.low, scale * interval.high)
 
 
 def score_blocks(score: TaskScore) -> doc.Document:
@@ -72,7 +119,7 @@ def label_blocks(scores: LabelScores) -> doc.Document:
     Args:
         scores: precision, recall and F1 of each label and over all.
     """
-    names = ("macro", "micro", "weighted")
+    names = get_args(Average)
     columns = [doc.labels("average", names)]
     for i, title in enumerate(("precision", "recall", "F1")):
         columns.append(doc.numbers(title, [getattr(scores, name)[i] for name in names], 2, "percent"))
@@ -146,12 +193,32 @@ def _groups(systems: Systems, width: int) -> doc.Document:
     scaled = [[_scale(systems) * score.score for score in mine] for mine in scores]
     names = doc.labels("group", groups)
     if len(systems) == 1:
-        return (doc.Table((names, doc.numbers(_title(systems), scaled[0], width), *_part_columns(scores[0])), "by group"),)
+        table = doc.Table((names, doc.numbers(_title(systems), scaled[0], width), *_part_columns(scores[0])), "by group")
+        return (table, *_group_chart(systems, groups, scaled))
     columns = [
         doc.numbers(item.system, values, width, drop=len(systems) - i if i else 0)
         for i, (item, values) in enumerate(zip(systems, scaled, strict=True))
     ]
-    return (doc.Table((names, *columns), f"{_title(systems)} by group"),)
+    return (doc.Table((names, *columns), f"{_title(systems)} by group"), *_group_chart(systems, groups, scaled))
+
+
+def _group_chart(systems: Systems, groups: Sequence[str], scores: Sequence[Sequence[float]]) -> Iterator[doc.ChartData]:
+    if len(groups) < 2:
+        return
+    shown = groups[:_MOST_ROWS]
+    series = tuple(doc.series(item.system, shown, mine[: len(shown)]) for item, mine in zip(systems, scores, strict=True))
+    title, unit = f"{systems.metric} by group", _unit(systems)
+    note = f"the first {_MOST_ROWS} of {len(groups):,}; the table has all" if len(groups) > _MOST_ROWS else ""
+    better = _better(systems)
+    yield doc.ChartData("groups", title, "group", systems.metric, unit, series, kind="intervals", better=better, note=note)
+
+
+def _better(systems: Systems) -> Literal["higher", "lower"]:
+    return "higher" if systems.higher_is_better else "lower"
+
+
+def _unit(systems: Systems) -> str:
+    return "%" if systems.percent else ""
 
 
 def _footnotes(systems: Systems) -> Iterator[str]:

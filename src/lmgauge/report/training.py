@@ -47,9 +47,27 @@ def history_blocks(history: Sequence[Mapping[str, float]]) -> doc.Document:
     columns = [doc.numbers("epoch", epochs, form="count")]
     columns += [doc.numbers(name, [epoch.get(key) for epoch in history], 2) for key, name in known.items()]
     columns.append(doc.Column("learning rate", [f"{epoch['learning_rate']:.4g}" for epoch in history], 1))
-    series = [doc.Series(name, tuple(epochs), tuple(epoch.get(key) for epoch in history)) for key, name in known.items()]
-    chart = doc.ChartData(
-        "loss", "perplexity by epoch", "epoch", "perplexity", "", tuple(series), better="lower", log_y=True,
-        note="the training text is measured with dropout, while the model changes",
-    )  # fmt: skip
-    return (doc.Table(tuple(columns), "perplexity by epoch"), *((chart,) if len(history) > 1 else ()))
+    return (doc.Table(tuple(columns), "perplexity by epoch"), *charts(history))
+
+
+def charts(history: Sequence[Mapping[str, float]]) -> doc.Document:
+    """Return the curves of the perplexity and of the learning rate; nothing for fewer than two epochs.
+
+    Args:
+        history: as for `history_blocks`.
+
+    >>> epochs = [{"epoch": i, "perplexity": 90.0 - i, "valid_perplexity": 95.0, "learning_rate": 0.1} for i in (1, 2)]
+    >>> [chart.name for chart in charts(epochs)]
+    ['loss', 'learning-rate']
+    """
+    if len(history) < 2:
+        return ()
+    epochs = [epoch["epoch"] for epoch in history]
+    known = {key: name for key, name in _CURVES.items() if any(key in epoch for epoch in history)}
+    series = tuple(doc.series(name, epochs, [epoch.get(key) for epoch in history]) for key, name in known.items())
+    rates = doc.series("learning rate", epochs, [epoch.get("learning_rate") for epoch in history])
+    note = "the training text is measured with dropout, while the model changes"
+    loss = doc.ChartData(
+        "loss", "Perplexity by epoch", "epoch", "perplexity", "", series, better="lower", log_y=True, note=note
+    )
+    return (loss, doc.ChartData("learning-rate", "Learning rate by epoch", "epoch", "learning rate", "", (rates,)))

@@ -455,7 +455,8 @@ def test_tables_that_tell_no_tokens_share_no_events(shop: Path, tmp_path: Path) 
     assert found.part == NOTHING
     assert found.differences == ()
     assert found.p_value is found.p_value_holm is found.significant is None
-    assert "not comparable" in str(found)
+    assert "not comparable" in repr(found)
+    assert "Not comparable" in str(found)
     with_tokens = [bare(shop / f"run-{name}", tmp_path / f"t{name}.parquet", "kind", "token") for name in ("kn", "wb")]
     (found,) = compare(with_tokens, resamples=1000)
     assert found.part == SHARED_EVENTS
@@ -559,8 +560,10 @@ def test_as_dict_as_frame_and_as_lines(shop: Path) -> None:
     assert [c["second"] for c in plain["comparisons"]] == ["wb", "ch"]
     assert plain["comparisons"][0]["significant"] is True
     assert plain["comparisons"][0]["differences"][0]["first"] == found[0].differences[0].first
-    assert len(str(found).split("\n")) == 2
-    assert str(found[0]).startswith("wb / kn: perplexity")
+    assert repr(found) == "<Comparisons: 2 items>"
+    assert repr(found[0]).startswith("<Comparison: wb / kn: perplexity")
+    assert str(found[0]).startswith("wb compared with kn\n")
+    assert str(found).startswith("wb compared with kn\n")
     pandas = pytest.importorskip("pandas")
     frame = found.to_pandas()
     assert isinstance(frame, pandas.DataFrame)

@@ -360,7 +360,8 @@ def test_results_turn_into_plain_values_and_frames(shop: Shop) -> None:
     frame = found.to_pandas()
     assert set(frame["by"]) == {slices.name for slices in found.slices}
     assert frame[frame["by"] == "class"]["bytes"].sum() == found.evaluation.bytes
-    assert "most expensive" in str(found)
+    assert "by class" in str(found)
+    assert repr(found).startswith(f"<Diagnosis: {found.evaluation.model}: perplexity ")
 
 
 # --- memory -------------------------------------------------------------------------------------------------------------

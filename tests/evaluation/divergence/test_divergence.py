@@ -287,7 +287,7 @@ def test_the_worst_context() -> None:
     p = np.exp(a.log_distribution(context))
     assert result.worst.top_a == a.vocabulary.token(int(p.argmax()))
     assert result.worst.top_a_probability == pytest.approx(float(p.max()))
-    assert str(result).startswith("one and two: KL(A || B) ")
+    assert repr(result).startswith("<Divergence: one and two: KL(A || B) ")
 
 
 def test_progress_and_numbers_out_of_range() -> None:

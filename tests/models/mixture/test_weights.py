@@ -171,7 +171,7 @@ def test_a_mixture_is_better_than_its_components(parts: list[NgramModel], held_o
     assert fit.perplexity < min(fit.component_perplexities)
     assert fit.events == whole[2].events
     assert fit.held_out_sha256 == whole[2].fingerprints["text"]
-    assert str(fit).startswith(f"weights {fit.weights[0]:.4f}, {fit.weights[1]:.4f}: perplexity")
+    assert repr(fit).startswith(f"<MixtureFit: weights {fit.weights[0]:.4f}, {fit.weights[1]:.4f}: perplexity")
 
 
 def test_weights_do_not_depend_on_threads_or_blocks(parts: list[NgramModel], held_out: list[str]) -> None:

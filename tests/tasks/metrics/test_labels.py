@@ -88,8 +88,8 @@ def test_no_zero_is_silent() -> None:
         "neither gold nor predicted, F1 set to 0: 'fish'",
         "not counted: 'dog'",
     )
-    assert str(found).endswith("; ".join(found.notes))
-    assert str(found).startswith("F1|labels:3|zero:0|lmgauge:")
+    assert "\n".join([*found.notes, f"F1|{found.signature}"]) in str(found)
+    assert found.signature.startswith("labels:3|zero:0|lmgauge:")
     assert label_scores(["a"] * 3, ["a"] * 3).notes == ()
     left_out = label_scores(GOLD, PREDICTED, zero_division=math.nan)
     assert left_out.notes == ("never predicted, precision left out of averages: 'bird'",)

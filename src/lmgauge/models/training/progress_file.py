@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ProgressFile:
-    """The file of one training; use it in a `with` statement.
+    """The file of one training; use it in a `with` statement, or open and close it.
 
     Args:
         folder: that it is in; made if it is not there.
@@ -34,23 +34,36 @@ class ProgressFile:
         self._descriptor: int | None = None
         self._resumed = resumed
 
-    def __enter__(self) -> ProgressFile:
+    def open(self, *, resumed: bool) -> None:
+        """Begin the file, or go on in it.
+
+        Args:
+            resumed: go on.
+        """
+        self.close()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if self._resumed else os.O_TRUNC)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if resumed else os.O_TRUNC)
             self._descriptor = os.open(self._path, flags, 0o666)
-            if self._resumed:  # a line that a killed run did not finish ends here
+            if resumed:  # a line that a killed run did not finish ends here
                 os.write(self._descriptor, b"\n")
         except OSError as error:
             self._give_up(error)
+
+    def close(self) -> None:
+        """Close the file, which stays."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __enter__(self) -> ProgressFile:
+        self.open(resumed=self._resumed)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self.close()
         if error is not None and self._is_alone():  # stopped before there was anything to resume
             self._path.unlink(missing_ok=True)
             self._path.parent.rmdir()
@@ -86,6 +99,4 @@ class ProgressFile:
 
     def _give_up(self, error: OSError) -> None:
         _logger.warning("%s: cannot be written (%s); training goes on without it", self._path, error.strerror or error)
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self.close()

@@ -26,6 +26,7 @@ from lmgauge.models.training.hub_tokenizer import write_tokenizer
 from lmgauge.models.training.loop import Loop, TrainingEvent, TrainingFailedError, Watch, finite
 from lmgauge.models.training.networks import build_model, computable, parameter_count
 from lmgauge.models.training.processes import Processes
+from lmgauge.models.training.progress_file import ProgressFile
 from lmgauge.models.training.settings import RECURRENT, NeuralTrainingSettings, RunSettings
 from lmgauge.models.training.tokenizers import fixed_vocabulary, make_training_tokenizer
 from lmgauge.result_list import data_frame
@@ -103,7 +104,8 @@ def run_training(
     """Train a model and write it.
 
     The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
-    training goes on its checkpoints are in `OUTPUT.training/`, from which it is resumed: on a processor the model is then
+    training goes on its checkpoints are in `OUTPUT.training/`, with what `lmgauge explore OUTPUT` follows; from them it is
+    resumed: on a processor the model is then
     the same, bit for bit, as that of a run that was never stopped, given the same number of threads.
 
     Under torchrun each process takes its share of every batch. What torch has for the whole process, such as its random
@@ -151,7 +153,8 @@ def run_training(
         newest = folder.newest() if run.resume else None
         if newest is not None:
             loop.resume(folder.load(newest, processes.rank))
-        with _figures(run.tensorboard, watch, processes) as loop.watch:
+        progress_file = ProgressFile(folder.path, resumed=newest is not None)
+        with _figures(run.tensorboard, progress_file, (text, held_out), watch, processes) as loop.watch:
             loop.run()
         notes = () if settings == asked else (FLOAT32_INSTEAD,)
         return _finish(loop, Path(output), text, vocabulary, tokenizer, run.reserved, notes)
@@ -257,22 +260,48 @@ def _read(
 
 
 @contextmanager
-def _figures(directory: str | os.PathLike[str] | None, watch: Watch, processes: Processes) -> Iterator[Watch]:
-    """Yield what to tell where the run is: only the first process does, and TensorBoard too where a folder was given."""
+def _figures(
+    directory: str | os.PathLike[str] | None,
+    progress_file: ProgressFile,
+    texts: tuple[TrainingText, TrainingText | None],
+    watch: Watch,
+    processes: Processes,
+) -> Iterator[Watch]:
+    """Yield what to tell where the run is: only the first process does, to its file, and to TensorBoard if asked for."""
     if processes.rank:
         yield lambda event: None
-    elif directory is None:
-        yield watch
-    else:
-        from lmgauge.models.training.tensorboard import TensorBoard
+        return
+    with ExitStack() as stack:
+        stack.enter_context(progress_file)
+        board = None
+        if directory is not None:
+            from lmgauge.models.training.tensorboard import TensorBoard
 
-        with TensorBoard(directory) as board:
+            board = stack.enter_context(TensorBoard(directory))
+        rates = [text.events / text.bytes if text is not None and text.bytes else None for text in texts]
 
-            def both(event: TrainingEvent) -> None:
+        def each(event: TrainingEvent) -> None:
+            progress_file.write(event.total_update, _said_of(event, *rates))
+            if board is not None:
                 board.write(event)
-                watch(event)
+            watch(event)
 
-            yield both
+        yield each
+
+
+def _said_of(event: TrainingEvent, events_per_byte: float | None, valid_per_byte: float | None) -> dict[str, float | None]:
+    """Return the figures of an event for the progress file; bits per byte are those per token times tokens per byte."""
+    figures = {
+        "loss": math.log(event.perplexity) if event.perplexity > 0 else None,
+        "perplexity": event.perplexity,
+        "bits_per_byte": None if events_per_byte is None else event.bits * events_per_byte,
+        "learning_rate": event.learning_rate,
+        "tokens_per_second": event.tokens_per_second,
+    }
+    if (valid := event.valid_perplexity) is not None and valid > 0:
+        figures |= {"valid_loss": math.log(valid), "valid_perplexity": valid}
+        figures["valid_bits_per_byte"] = None if valid_per_byte is None else math.log2(valid) * valid_per_byte
+    return figures
 
 
 def _result(loop: Loop, output: Path, text: TrainingText, vocabulary: Vocabulary, tokenizer: Tokenizer) -> NeuralTraining:

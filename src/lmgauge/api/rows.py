@@ -1,0 +1,152 @@
+"""`lmgauge.read_run`: the rows of a run as data frames, one for each segment or for each event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from lmgauge.api.inputs import PathLike, Text, opened, text_of
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.evaluation.evaluate import sum_block
+from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows
+from lmgauge.evaluation.runs import Run, lockstep, remembered
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.result_list import pandas_module
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from lmgauge.text.documents import Corpus
+    from lmgauge.text.segments import Segments
+
+Rows = Literal["segment", "token"]
+_OF_TEXT = ("group", ID_COLUMN, "document", "bytes")
+"""Columns of segments that only the text tells."""
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """The rows of a run; every call reads them anew.
+
+    Attributes:
+        run: the run folder, or the score table.
+        text: what it scored; None where it is not at hand: what only the text tells is then missing (null).
+    """
+
+    run: Run
+    text: Corpus | None
+
+    def per_segment(self) -> pd.DataFrame:
+        """Return a row for each segment: `to_arrow("segment")` as a data frame.
+
+        Raises:
+            InputError: the table or the text cannot be read.
+            MissingExtraError: pandas is not installed.
+        """
+        pandas_module()
+        return self.to_arrow("segment").to_pandas()
+
+    def per_token(self) -> pd.DataFrame:
+        """Return a row for each event: `to_arrow("token")` as a data frame.
+
+        Raises:
+            InputError: the table or the text cannot be read.
+            MissingExtraError: pandas is not installed.
+        """
+        pandas_module()
+        return self.to_arrow("token").to_pandas()
+
+    def to_arrow(self, rows: Rows) -> pa.Table:
+        """Return the columns that `lmgauge eval --per-segment` (or `--per-token`) writes, and `bits`.
+
+        Args:
+            rows: "segment": model, segment, group, events, logprob (nats), bits, perplexity, zero_probability_events, id,
+                document, tokens, oov, bytes; "token": model, id, segment, start and end (bytes), token, logprob (nats),
+                bits, kind, and the columns that the run has besides.
+
+        Raises:
+            InputError: the table or the text cannot be read.
+        """
+        import pyarrow as pa
+
+        build = self._segments if rows == "segment" else self._tokens
+        parts = [
+            part
+            for block, (batch,) in lockstep([self.run.batches()], self.text, [self.run.name])
+            if len(batch)
+            for part in build(block, batch)
+        ]
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+
+    def _segments(self, block: Segments | None, batch: ScoreBatch) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        if block is None or self.text is None:
+            columns: dict[str, Any] = _without_text(self.run.name, batch)
+        else:
+            sums, policy = sum_block(batch).total.per_segment(), ContextPolicy.parse(self.run.origin.context)
+            columns = dict(segment_rows(self.run.name, batch, sums, block, self.text.group_names, policy))
+        columns["bits"] = nats_to_bits(-np.asarray(columns["logprob"], np.float64))
+        order = list(SEGMENT_COLUMNS)
+        order.insert(order.index("logprob") + 1, "bits")
+        yield pa.table({name: columns[name] for name in order})
+
+    def _tokens(self, block: Segments | None, batch: ScoreBatch) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches([batch.to_arrow()])
+        columns = {name: table.column(name) for name in table.column_names}
+        for name in ("token", "kind"):
+            columns[name] = columns[name].cast(pa.string())
+        place = batch.row_segments() - (0 if block is None else block.first)
+        ids = pa.nulls(len(batch), pa.string()) if block is None else pa.array(block.identifiers()).take(pa.array(place))
+        first = {"model": pa.repeat(self.run.name, len(batch)), ID_COLUMN: ids}
+        columns = first | columns
+        names = list(columns)
+        columns["bits"] = pa.array(nats_to_bits(-batch.logprob))
+        names.insert(names.index("logprob") + 1, "bits")
+        yield pa.table({name: columns[name] for name in names})
+
+
+def _without_text(model: str, batch: ScoreBatch) -> dict[str, Any]:
+    """Return the columns of the segments that have rows, as far as the table alone tells them."""
+    scored = batch.segment_events > 0
+    batch = replace(
+        batch, segments=batch.segments[scored], segment_events=batch.segment_events[scored], lossy=np.zeros(0, bool)
+    )
+    sums = sum_block(batch).total.per_segment()
+    count = len(sums.segments)
+    place = np.repeat(np.arange(count), batch.segment_events)
+    with np.errstate(over="ignore"):
+        perplexity = np.exp(-sums.nats / sums.events)
+    return {
+        "model": [model] * count,
+        "segment": sums.segments,
+        "events": sums.events,
+        "logprob": sums.nats,
+        "perplexity": perplexity,
+        "zero_probability_events": sums.zeros,
+        "tokens": np.bincount(place[batch.kind != EOS_KIND], minlength=count),
+        "oov": np.bincount(place[batch.kind == OOV], minlength=count),
+    } | dict.fromkeys(_OF_TEXT, [None] * count)
+
+
+def read_run(path: PathLike, text: Text | None = None) -> RunRows:
+    """Open a run, to have its rows as data frames: `lmgauge.read_run("run").per_segment()`.
+
+    Args:
+        path: of a run folder, or of a score table (Parquet or JSON lines).
+        text: what it scored: a path, several, or a `Corpus`; if not given, where the run remembers it, if it is still there.
+
+    Raises:
+        InputError: nothing is there, or a file was changed after it was written.
+        UsageError: it is not a path.
+    """
+    run = opened(Path(path) if isinstance(path, str) else path)
+    return RunRows(run, remembered(run) if text is None else text_of([run], text))

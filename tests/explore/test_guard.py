@@ -1,0 +1,124 @@
+"""Nothing is answered to who has no token, to another site, under a foreign name, or when it is too long."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.testclient import TestClient
+from tests.explore.conftest import ADDRESS, TOKEN, Served
+
+from lmgauge.explore.guard import LARGEST_BODY, LONGEST_QUERY, hostname
+from lmgauge.explore.server import application
+
+
+@pytest.fixture
+def stranger(one: Served) -> TestClient:
+    """A client that knows nothing."""
+    return TestClient(application(one.explorer, TOKEN), base_url=ADDRESS)
+
+
+@pytest.mark.parametrize("path", ["/", "/api/state", "/api/segments", "/api/numbers", "/api/live", "/none", "/api/"])
+def test_without_the_token_nothing_is_answered(stranger: TestClient, path: str) -> None:
+    for response in (stranger.get(path), stranger.get(path, params={"token": "wrong"}), stranger.get(f"{path}?token=")):
+        assert response.status_code == 403
+        assert "token" in response.json()["error"]
+
+
+def test_the_token_is_taken_from_the_address_the_header_or_the_cookie(stranger: TestClient) -> None:
+    assert stranger.get("/api/state", headers={"x-lmgauge-token": TOKEN}).status_code == 200
+    assert stranger.get("/api/state").status_code == 403
+    page = stranger.get("/", params={"token": TOKEN})
+    assert page.status_code == 200
+    cookie = page.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert stranger.get("/api/state").status_code == 200  # the client keeps the cookie
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8000", "", "[::2]", "127.0.0.2"])
+def test_a_foreign_name_is_refused(one: Served, host: str) -> None:
+    response = one.client.get("/api/state", headers={"host": host})
+    assert response.status_code == 403
+    assert "names of this machine" in response.json()["error"]
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:1", "[::1]:8000", "LOCALHOST"])
+def test_names_of_this_machine_are_answered(one: Served, host: str) -> None:
+    assert one.client.get("/api/state", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"origin": "https://127.0.0.1:8000"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+    ],
+)
+def test_another_site_is_refused(one: Served, headers: dict[str, str]) -> None:
+    for response in (
+        one.client.get("/api/state", headers=headers),
+        one.client.post("/api/score", json={"text": "a"}, headers=headers),
+    ):
+        assert response.status_code == 403
+        assert "another site" in response.json()["error"]
+
+
+def test_the_own_origin_is_answered(one: Served) -> None:
+    assert one.client.get("/api/state", headers={"origin": ADDRESS, "sec-fetch-site": "same-origin"}).status_code == 200
+
+
+def test_a_huge_query_is_refused(one: Served) -> None:
+    response = one.client.get("/api/segments", params={"q": "x" * LONGEST_QUERY})
+    assert response.status_code == 414
+    assert "8,000" in response.json()["error"]
+    response = one.client.post("/api/score", json={"text": "x" * LARGEST_BODY})
+    assert response.status_code == 413
+    assert "lmgauge eval" in response.json()["error"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"])
+def test_nothing_can_be_changed(one: Served, method: str) -> None:
+    assert one.client.request(method, "/api/segments").status_code == 405
+
+
+def test_a_form_of_another_site_cannot_score(one: Served) -> None:
+    response = one.client.post("/api/score", content='{"text": "a"}', headers={"content-type": "text/plain"})
+    assert response.status_code == 415
+    assert one.client.get("/api/score").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/api/../../../etc/passwd",
+        "/static/page.js",
+        "/scores.parquet",
+        "/api/segments/..%2f..%2fetc%2fpasswd",
+        "//etc/passwd",
+    ],
+)
+def test_no_path_leads_to_a_file(one: Served, path: str) -> None:
+    response = one.client.get(path)
+    assert response.status_code in (404, 307)
+    assert "root:" not in response.text
+
+
+def test_every_answer_keeps_to_itself(one: Served, stranger: TestClient) -> None:
+    for response in (one.client.get("/"), one.client.get("/api/state"), stranger.get("/")):
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["referrer-policy"] == "no-referrer"
+        assert response.headers["cache-control"] == "no-store"
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert "access-control-allow-origin" not in response.headers
+
+
+def test_names_in_host_headers() -> None:
+    assert [hostname(host) for host in ("a:80", "[::1]", "[", "a@b:1")] == ["a", "::1", "", "b"]

@@ -1,0 +1,164 @@
+"""Filters, sorting and numbers of what is chosen: as a slow and obvious twin has them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.explore.conftest import Served, serving, texts
+
+from lmgauge import read_scores
+from lmgauge.evaluation.runs import open_run
+from lmgauge.explore.selection import column_names, sorted_places
+from lmgauge.scores import iter_segments
+
+
+def rows(folder: Path) -> list[dict[str, float]]:
+    """Each segment with its columns, one by one, from the tables."""
+    runs = [list(iter_segments(read_scores(folder / name / "scores.parquet"))) for name in "ab"]
+    made = []
+    for number, text in enumerate(texts()):
+        row: dict[str, float] = {"segment": number, "bytes": len(text.encode())}
+        for suffix, run in zip(("", "_b"), runs, strict=True):
+            own = next(part for part in run if part.segment == number)
+            bits = math.fsum(-value / math.log(2) for value in own.logprob.tolist())
+            row |= {
+                f"bits{suffix}": bits,
+                f"events{suffix}": len(own),
+                f"zeros{suffix}": int((own.logprob == -np.inf).sum()),
+            }
+            row[f"unseen{suffix}"] = int((own.kind == 1).sum())
+            row[f"bits_per_byte{suffix}"] = bits / row["bytes"] if row["bytes"] else math.nan
+            row[f"bits_per_event{suffix}"] = bits / len(own)
+        row["difference"] = row["bits_b"] - row["bits"]
+        row["difference_per_byte"] = row["difference"] / row["bytes"] if row["bytes"] else math.nan
+        made.append(row)
+    return made
+
+
+@pytest.mark.parametrize("falling", [0, 1])
+@pytest.mark.parametrize("name", column_names(2))
+def test_segments_are_sorted(two: Served, folder: Path, name: str, falling: int) -> None:
+    items = two.all(sort=name, falling=falling or "")
+    expected = rows(folder)
+    assert sorted(item["segment"] for item in items) == list(range(300))
+    values = [expected[item["segment"]][name] for item in items]
+    finite = [value for value in values if not math.isnan(value)]
+    assert all(math.isnan(value) for value in values[len(finite) :])  # those without a value stand at the end
+    steps = np.diff(finite)
+    assert (steps <= 1e-9).all() if falling else (steps >= -1e-9).all()
+
+
+@pytest.mark.parametrize("name", column_names(2))
+def test_segments_are_filtered(two: Served, folder: Path, name: str) -> None:
+    expected = rows(folder)
+    values = [row[name] for row in expected if math.isfinite(row[name])]
+    low, high = (float(np.quantile(values, share)) + 1e-7 for share in (0.3, 0.8))
+    items = two.all(**{f"min.{name}": low, f"max.{name}": high})
+    assert [item["segment"] for item in items] == [i for i, row in enumerate(expected) if low <= row[name] <= high]
+
+
+def test_filters_are_joined(two: Served, folder: Path) -> None:
+    expected = [
+        i for i, (row, text) in enumerate(zip(rows(folder), texts(), strict=True))
+        if i % 5 == 0 and "dog" in text and row["bits"] >= 20 and row["events_b"] <= 8
+    ]  # fmt: skip
+    items = two.all(group="law", q="dog", sort="segment", **{"min.bits": 20, "max.events_b": 8})
+    assert [item["segment"] for item in items] == expected != []
+
+
+def test_numbers_of_all_are_those_of_the_evaluation(one: Served, folder: Path) -> None:
+    numbers = one.get("numbers")
+    evaluation = json.loads((folder / "a" / "evaluation.json").read_text())
+    whole, groups = evaluation["evaluation"], {group["group"]: group for group in evaluation["groups"]}
+    for figures, expected in ((numbers, whole), (one.get("numbers", group="law"), groups["law"])):
+        own = figures["runs"][0]
+        assert own["perplexity"] == pytest.approx(expected["perplexity"], rel=1e-15)
+        assert own["perplexity_interval"] == pytest.approx(
+            [expected["interval"]["low"], expected["interval"]["high"]], rel=1e-12
+        )
+        assert own["bits_per_byte"] == pytest.approx(expected["bits_per_byte"], rel=1e-15)
+        assert (own["events"], figures["bytes"], figures["segments"]) == tuple(
+            expected[name] for name in ("events", "bytes", "segments")
+        )
+        assert own["unseen"] == expected["oov"]
+        assert figures["unit"]["of"] == expected["interval"]["unit"] == "documents"
+        assert figures["unit"]["count"] == expected["interval"]["units"]
+
+
+def test_the_difference_is_that_of_a_comparison(two: Served, folder: Path) -> None:
+    from lmgauge import compare
+
+    difference = two.get("numbers")["difference"]
+    item = compare([folder / "a", folder / "b"]).items[0]
+    expected = item.to_dict()["difference"]["bits_per_byte"] if "difference" in item.to_dict() else None
+    assert expected is None or difference["value"] == pytest.approx(expected)
+    runs = two.get("numbers")["runs"]
+    assert difference["value"] == pytest.approx(runs[1]["bits_per_byte"] - runs[0]["bits_per_byte"], rel=1e-12)
+    assert difference["interval"][0] < difference["value"] < difference["interval"][1]
+
+
+def test_parts_add_up_to_the_whole(two: Served) -> None:
+    parts = [two.get("numbers", group=name) for name in ("news", "law")]
+    whole = two.get("numbers")
+    for name in ("segments", "bytes"):
+        assert sum(part[name] for part in parts) == whole[name]
+    for k in (0, 1):
+        assert sum(part["runs"][k]["events"] for part in parts) == whole["runs"][k]["events"]
+        assert math.fsum(part["runs"][k]["bits"] for part in parts) == pytest.approx(whole["runs"][k]["bits"], rel=1e-15)
+
+
+def test_nothing_chosen_has_no_numbers(two: Served) -> None:
+    numbers = two.get("numbers", q="no segment says this")
+    assert (numbers["segments"], numbers["bytes"], numbers["unit"], numbers["difference"]) == (0, 0, None, None)
+    assert numbers["runs"][0]["bits_per_byte"] is None
+    assert two.get("segments", q="no segment says this")["items"] == []
+
+
+def test_events_of_probability_zero_are_infinite(tmp_path: Path) -> None:
+    table = tmp_path / "table.jsonl"
+    lines = [{"segment": i // 3, "logprob": "-inf" if i == 4 else -1.5, "token": f"t{i}"} for i in range(12)]
+    table.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for served in serving(table):
+        items = served.all(sort="bits", falling=1)
+        assert [item["bits"][0] for item in items] == ["inf", *[pytest.approx(4.5 / math.log(2))] * 3]
+        assert items[0]["text"] == "t3 t4 t5 "  # the text is not at hand: its tokens are shown
+        figures = served.get("numbers")["runs"][0]
+        assert (figures["bits"], figures["zeros"], figures["perplexity"]) == ("inf", 1, "inf")
+        assert figures["finite_bits"] == pytest.approx(11 * 1.5 / math.log(2))
+
+
+def test_sorted_places_are_stable() -> None:
+    values = np.array([3.0, np.nan, 1.0, 3.0, np.inf])
+    assert sorted_places(values, False).tolist() == [2, 0, 3, 4, 1]
+    assert sorted_places(values, True).tolist() == [4, 0, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"sort": "price"}, "no column 'price'"),
+        ({"sort": "bits_b; drop"}, "no column"),
+        ({"min.price": 1}, "no column 'price'"),
+        ({"min.bits": "many"}, "not a number"),
+        ({"max.bits": "nan"}, "not a number"),
+        ({"page": "-1"}, "a whole number from 0"),
+        ({"page": "1e9"}, "not a whole number"),
+        ({"page": "9" * 60}, "not a whole number"),
+        ({"group": "sport"}, "no group 'sport'"),
+        ({"file": "/etc/passwd"}, "'file' is not known"),
+        ({"at": 10_000}, "is not among"),
+    ],
+)
+def test_what_is_not_known_is_said(two: Served, parameters: dict[str, Any], said: str) -> None:
+    assert said in two.refused("segments", **parameters)
+
+
+def test_the_run_is_what_was_opened(folder: Path) -> None:
+    assert open_run(folder / "a", hash_scores=False).scores_sha256 == json.loads(
+        (folder / "a" / "evaluation.json").read_text()
+    )["scores_sha256"]  # fmt: skip
