@@ -11,8 +11,7 @@ import click
 
 from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, threads_option
-from lmgauge.cli.report import say_where
-from lmgauge.cli.say import answer, say, showing_progress
+from lmgauge.cli.say import answer, say, say_where, showing_progress
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import OutputError, making_parents
 
