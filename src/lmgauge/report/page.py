@@ -100,6 +100,17 @@ def _asset(name: str) -> str:
     return (files("lmgauge.report") / "templates" / name).read_text("utf-8").strip()
 
 
+def check_installed() -> None:
+    """Check that pages can be made.
+
+    Raises:
+        MissingExtraError: Jinja2 is not installed, or what draws charts.
+    """
+    environment()
+    with needing("vl-convert-python", extra="report"):
+        import vl_convert  # noqa: F401
+
+
 @cache
 def environment() -> Environment:
     """Return what renders our templates: escaping is on, and what a template does not know is an error.
