@@ -45,10 +45,9 @@ def test_a_pipe_gets_no_control_characters(documents: dict[str, Document], kind:
 
 
 def test_what_is_not_a_row_begins_with_a_sign() -> None:
-    table = Table(
-        (labels("model", ["a\tb"]), numbers("bits", [1234.5], 1), Column("", (Bar(0.5),)), Column("v", (Mark("PASS", "good"),))),
-        "title", footnotes=("below",),
-    )  # fmt: skip
+    bars, marks = Column("", (Bar(0.5),)), Column("v", (Mark("PASS", "good"),))
+    columns = (labels("model", ["a\tb"]), numbers("bits", [1234.5], 1), bars, marks)
+    table = Table(columns, "title", footnotes=("below",))
     assert as_rows([Heading("what"), table, *notes(["note"]), Signature("sig")]).splitlines() == [
         "# what", "", "# title", "model\tbits\tv", "a⇥b\t1,234.5\tPASS", "# below", "", "# note", "# sig",
     ]  # fmt: skip
