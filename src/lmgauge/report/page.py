@@ -101,8 +101,11 @@ def _asset(name: str) -> str:
 
 
 @cache
-def environment() -> Environment:
+def environment(package: str = "lmgauge.report") -> Environment:
     """Return what renders our templates: escaping is on, and what a template does not know is an error.
+
+    Args:
+        package: whose folder `templates` they are in.
 
     Raises:
         MissingExtraError: Jinja2 is not installed.
@@ -110,7 +113,7 @@ def environment() -> Environment:
     with needing("jinja2", extra="report"):
         import jinja2
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("lmgauge.report"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
