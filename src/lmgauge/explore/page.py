@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from lmgauge.report.page import policy
+from lmgauge.report.page import environment, policy
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
