@@ -112,8 +112,11 @@ def check_installed() -> None:
 
 
 @cache
-def environment() -> Environment:
+def environment(package: str = "lmgauge.report") -> Environment:
     """Return what renders our templates: escaping is on, and what a template does not know is an error.
+
+    Args:
+        package: whose folder `templates` they are in.
 
     Raises:
         MissingExtraError: Jinja2 is not installed.
@@ -121,7 +124,7 @@ def environment() -> Environment:
     with needing("jinja2", extra="report"):
         import jinja2
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("lmgauge.report"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
