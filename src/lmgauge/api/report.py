@@ -123,7 +123,8 @@ def report(
     Raises:
         InputError: a run is damaged or was changed, the text is not the one it scored, or the audit is of another run.
         MissingExtraError: what draws the page is not installed; the extra `report` brings it.
-        UsageError: no run, a model beside several runs, an output that would replace an input, or a number out of range.
+        UsageError: no run, or one named twice; a model beside several runs; an output that would replace an input; a number
+            out of range.
     """
     shown = _of_results(runs, title) or _of_training(runs, title)
     if shown is not None:
@@ -249,7 +250,10 @@ def _listed(runs: Runs) -> list[PathLike]:
     for path in named:
         if not isinstance(path, PATHS):
             raise UsageError(f"a report is of paths of runs, or of results of lmgauge, not of {type(path).__name__}")
-    return [os.fspath(path) for path in named if isinstance(path, PATHS)]
+    paths = [os.fspath(path) for path in named if isinstance(path, PATHS)]
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise UsageError("the same run is named twice")
+    return list(paths)
 
 
 def _title(names: Sequence[str]) -> str:

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import click
 
 from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, threads_option
-from lmgauge.cli.say import answer, showing_progress
+from lmgauge.cli.say import answer, say, say_where, showing_progress
+from lmgauge.errors import MissingExtraError
+from lmgauge.files import OutputError, making_parents
+
+_FOLDER = "lmgauge-quickstart"
 
 
 @click.command(cls=Command)
-@click.option("-o", "--output", type=click.Path(), help="Keep the models in this folder.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help=f"Keep models and page in this folder; only the page, in {_FOLDER}/, if not given.",
+)
 @threads_option
 @json_option
 def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     """Train and evaluate four models on bundled text.
 
     Unigram, bigram, trigram and 5-gram models, modified Kneser-Ney, trained on whole novels in the public domain and
-    evaluated on others: the textbook's table, where perplexity falls as the context grows.
+    evaluated on others: the textbook's table, where perplexity falls as the context grows. A page shows what is behind it.
     """
     from importlib.resources import as_file, files
 
@@ -30,6 +44,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
     orders = {"unigram": 1, "bigram": 2, "trigram": 3, "5-gram": 5}
     home = files("lmgauge") / "data"
     with (
+        ExitStack() as stack,
         showing_progress(),
         as_file(home / "quickstart-train.txt.xz") as train_text,
         as_file(home / "quickstart-test.txt.xz") as test_text,
@@ -40,10 +55,28 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
             models[name] = train("modified-kneser-ney", train_text, order=order, threads=threads)
             if output is not None:
                 models[name].save(f"{output}/{name}")
-        results = evaluate(models, test_text, threads=threads)
+        runs = stack.enter_context(TemporaryDirectory())
+        results = evaluate(models, test_text, threads=threads, output=runs)
+        page = _page([Path(runs, name) for name in orders], Path(output or _FOLDER, "report.html"), threads)
     training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     model = f"{output}/trigram" if output else "kn5/"
     commands = ("lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/", f"lmgauge eval -m {model} test.txt")
     yours: Document = (Heading("Now your own text:"), *(Text(command, indent=2) for command in commands))
     answer(results, lambda: (*evaluations.blocks(results, title), *yours), as_json=as_json)
+    if isinstance(page, Path):
+        say_where(page, err=as_json)
+    else:
+        say(f"no page was written: {page}", err=as_json)
+
+
+def _page(runs: Sequence[Path], page: Path, threads: int | None) -> Path | MissingExtraError | OutputError:
+    """Write the page of the runs, and return where it lies, or why there is none."""
+    from lmgauge.api.report import report
+
+    try:
+        with making_parents(page):
+            report(runs, page, title="n-gram models of four orders", threads=threads)
+    except (MissingExtraError, OutputError) as error:
+        return error
+    return page

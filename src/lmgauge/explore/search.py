@@ -145,3 +145,9 @@ class Searches:
             while len(self._made) > _REMEMBERED:
                 self._made.popitem(last=False)[1].close()
             return self._made[pattern]
+
+    def close(self) -> None:
+        """Close the files of all searches."""
+        with self._lock:
+            while self._made:
+                self._made.popitem()[1].close()

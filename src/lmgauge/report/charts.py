@@ -307,7 +307,12 @@ def _row_axis(drawn: Values) -> Spec:
     return {
         "field": "x",
         "type": "ordinal",
-        "scale": {"type": "band", "domain": list(drawn.names), "paddingInner": 0.25, "paddingOuter": 0.15},
+        "scale": {
+            "type": "band",
+            "domain": list(drawn.names),
+            "paddingInner": 0.25 if len(drawn.series) == 1 else 0.35,
+            "paddingOuter": 0.15,
+        },
         "sort": None,
         "axis": axis,
     }
