@@ -158,12 +158,15 @@ class _Renderer:
         self._heading = 0
 
     def body(self) -> list[Html]:
-        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of."""
+        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of,
+        or beside each other."""
         parts: list[Html] = []
         place = 0
         while place < len(self._content):
             charts = self._charts_after(place)
-            if charts:
+            if charts and isinstance(self._content[place], doc.ChartData):
+                parts.append(self._macros.row([self._block(chart) for chart in (self._content[place], *charts)]))
+            elif charts:
                 table = self._block(self._content[place])
                 drawn = [self._block(chart) for chart in charts]
                 parts.append(self._macros.beside(table, drawn))
@@ -173,9 +176,9 @@ class _Renderer:
         return parts
 
     def _charts_after(self, place: int) -> list[doc.ChartData]:
-        """Return the charts that follow a table."""
+        """Return the charts that follow a table, or a chart."""
         charts: list[doc.ChartData] = []
-        if isinstance(self._content[place], doc.Table):
+        if isinstance(self._content[place], doc.Table | doc.ChartData):
             for block in self._content[place + 1 :]:
                 if not isinstance(block, doc.ChartData):
                     break

@@ -26,8 +26,7 @@ def page(systems: Systems, examples: SegmentExamples, *, width: int = 2) -> doc.
     return (
         verdict(systems, width),
         *tasks.blocks(systems, width=width),
-        *_errors_chart(systems),
-        *_histogram(systems, examples),
+        *_charts(systems, examples),
         *_segments(systems, examples),
         *_frequent(examples),
     )
@@ -90,10 +89,15 @@ def _difference(systems: Systems, best: SystemResult, width: int) -> tuple[str, 
     subject = f"{name} differs from {against} by {difference}{unit}{between}; {p_equals(other.p_value_holm)}"
     subject = subject[0].upper() + subject[1:] if name == "it" else subject
     if best is first:
-        subject = f"The next best, {subject}"
+        subject = subject.replace(f"{name} differs", f"The next best, {name}, differs", 1)
     if other.significant:
         return f"{subject}: more than chance explains.", "good"
     return f"{subject}: chance may explain it.", "unknown"
+
+
+def _charts(systems: Systems, examples: SegmentExamples) -> doc.Document:
+    charts = (*_errors_chart(systems), *_histogram(systems, examples))
+    return (doc.Heading("Errors and segments" if examples.aligned else "How segments differ"), *charts) if charts else ()
 
 
 def _errors_chart(systems: Systems) -> Iterator[doc.ChartData]:

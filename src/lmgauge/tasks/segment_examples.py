@@ -209,7 +209,9 @@ class SegmentChooser:
         for why, top in kinds:
             for segment in top.segments:
                 reasons.setdefault(segment, []).append(why)
-        items = (self._shown(segment, tuple(why)) for segment, why in reasons.items())
+        first_with = {texts.references + texts.hypotheses: i for i, texts in sorted(self._texts.items(), reverse=True)}
+        distinct = set(first_with.values())  # a text that comes again and again is shown once
+        items = (self._shown(segment, tuple(why)) for segment, why in reasons.items() if segment in distinct)
         return SegmentExamples(
             items=tuple(items),
             aligned=isinstance(self._metric, EditRate),
