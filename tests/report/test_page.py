@@ -29,7 +29,7 @@ INJECTIONS = (
 )
 """Names and texts that a page may show, and never follow."""
 
-VOID = {"meta", "br", "img", "input", "link", "hr", "path", "rect", "line"}
+VOID = {"meta", "br", "img", "input", "link", "hr"}
 
 
 class Reader(HTMLParser):
