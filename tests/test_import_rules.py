@@ -77,9 +77,9 @@ LIBRARIES: dict[str, set[str]] = {
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
     "tasks": {"numpy", "pandas", "regex", "sacrebleu", "sklearn"},
-    "report": {"numpy", "rich", "jinja2", "markupsafe", "vl_convert"},
+    "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
-    "api": {"numpy", "pandas"},
+    "api": {"numpy", "pandas", "pyarrow"},
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }
@@ -89,7 +89,7 @@ EXTRAS = {
     *("zstandard", "icu4py", "tokenizers", "pandas", "constriction", "datasketch"),
     *("torch", "transformers", "lightning", "torchmetrics", "llama_cpp"),
     *("regex", "sacrebleu", "sklearn"),
-    *("jinja2", "markupsafe", "vl_convert", "starlette", "uvicorn"),
+    *("jinja2", "vl_convert", "starlette", "uvicorn"),
 }
 """Libraries that may be absent: only ever imported inside the function that needs them."""
 

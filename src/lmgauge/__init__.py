@@ -45,10 +45,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """The package, on which `report` is the function, also when the folder of that name is imported after it or before."""
+    """The package, on which `report` and `explore` are functions, also when the folders of these names are imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name != "report" or not isinstance(value, ModuleType):
+        if name not in ("report", "explore") or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 

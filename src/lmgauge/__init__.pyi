@@ -40,6 +40,7 @@ from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
 from lmgauge.evaluation.divergence.divergence import Divergence as Divergence
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
+from lmgauge.explore.door import explore as explore
 from lmgauge.models.custom import CustomModel as CustomModel
 from lmgauge.models.mixture.model import MixtureModel as MixtureModel
 from lmgauge.models.network.options import ScoringOptions as ScoringOptions

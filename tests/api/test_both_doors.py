@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.commands import ok
+from tests.cli.commands import TERMINAL, ok, run
 
 import lmgauge
 from lmgauge import Corpus, Outputs, ScoringOptions, UsageError
@@ -208,3 +208,23 @@ def test_columns_need_a_place(folder: Path) -> None:
         Outputs(columns=["rank"])
     with pytest.raises(UsageError, match="would replace"):
         lmgauge.evaluate(folder / LAPLACE, folder / "one.txt", output=folder / LAPLACE)
+
+
+@pytest.mark.parametrize("name", ["audit", "compare", "divergence", "eval", "info", "overlap", "split"])
+def test_a_result_prints_as_the_command_does(folder: Path, tmp_path: Path, name: str) -> None:
+    text, models = folder / "one.txt", [folder / LAPLACE, folder / "witten-bell"]
+    runs, out = [folder / f"run-{LAPLACE}", folder / "run-witten-bell"], tmp_path / "out"
+    ran: dict[str, tuple[list[object], Callable[[], object]]] = {
+        "audit": (["audit", runs[0]], lambda: lmgauge.audit_run(runs[0])),
+        "compare": (["compare", *runs, "--details"], lambda: lmgauge.compare(runs)),
+        "divergence": (
+            ["divergence", *models, text, "--reserved", "unk"],
+            lambda: lmgauge.divergence(*models, text, scoring=ScoringOptions(reserved="unk")),
+        ),
+        "eval": (["eval", "-m", models[0], "-m", models[1], text], lambda: lmgauge.evaluate(models, text)),
+        "info": (["info", runs[0]], lambda: lmgauge.info(runs[0])),
+        "overlap": (["overlap", text, text, "--ngram", 2], lambda: lmgauge.overlap(text, text, n=2)),
+        "split": (["split", text, "-o", out], lambda: lmgauge.split(text, out)),
+    }
+    shell, python = ran[name]
+    assert run(*shell, env=TERMINAL).stdout == f"{python()}\n"

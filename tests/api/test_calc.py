@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.cli.commands import TERMINAL
 
 import lmgauge
 from lmgauge import InputError, UsageError
@@ -35,7 +36,7 @@ def test_both_doors_give_the_same(arguments: list[str], options: dict[str, Any])
     result = lmgauge.calc(**options)
     shown = CliRunner().invoke(command, ["--json", *arguments])
     assert json.loads(shown.output) == plain(result.to_dict())
-    output = CliRunner().invoke(command, arguments).output
+    output = CliRunner().invoke(command, arguments, env=TERMINAL).output
     assert str(result) == output.rstrip("\n")
     for name, value in result.lines():
         assert re.search(f"^{re.escape(name)} +{re.escape(value)}$", output, re.MULTILINE)

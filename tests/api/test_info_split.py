@@ -52,9 +52,8 @@ def test_a_run_folder_shows_its_numbers_and_whether_it_was_changed(folder: Path,
 def test_a_run_is_shown_as_the_table_of_evaluations_shows_it(folder: Path) -> None:
     result = lmgauge.evaluate(folder / "model", folder / "text.txt")
     assert result.interval is not None
-    lines = dict(
-        re.split(r"  +", line, maxsplit=1) for line in ok("info", folder / "run").stdout.splitlines() if "  " in line
-    )
+    printed = ok("info", folder / "run").stdout.splitlines()
+    lines = dict(line.split("\t") for line in printed)
     assert lines["perplexity"] == f"{result.perplexity:.2f}"
     assert lines["interval"] == f"{result.interval.low:.2f} – {result.interval.high:.2f} (95 %)"
 

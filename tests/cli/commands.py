@@ -8,6 +8,9 @@ from click.testing import CliRunner, Result
 
 from lmgauge.cli.main import cli
 
+TERMINAL = {"FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": "100", "LINES": "40"}
+"""The environment in which a command prints what a terminal of 100 columns shows, without colors."""
+
 
 def run(*arguments: object, stdin: bytes | None = None, **options: Any) -> Result:
     """What a command line comes to; `options` are those of click's runner."""

@@ -56,8 +56,8 @@ def folder(made: Path, tmp_path: Path) -> Path:
 def test_two_comparable_runs(made: Path) -> None:
     shown = ok("compare", made / "run-kn", made / "run-wb").stdout
     assert "perplexity, bits per byte, bits per character, bits per word: comparable" in shown
-    assert re.search(r"^text +\w{6} +\w{6} +yes", shown, re.M)
-    assert re.search(r"^perplexity +[\d.]+ +[\d.]+ +[-+][\d.]+ % +\S+ % \.\. \S+ %", shown, re.M)
+    assert re.search(r"^text\t\w{6}\t\w{6}\tyes", shown, re.M)
+    assert re.search(r"^perplexity\t[\d.]+\t[\d.]+\t[-+][\d.]+ %\t\S+ % \.\. \S+ %", shown, re.M)
     assert re.search(r"The difference is (real|not significant)", shown)
     assert "by class" in shown
     assert "Segments where wb" in shown
@@ -78,7 +78,7 @@ def test_words_and_characters(made: Path) -> None:
     assert "nearest comparable figure: bits per byte where" in shown
     assert "compared below: 69 of 74 bytes (93.2 %)" in shown  # without " bird"
     assert "bits per byte (exact part)" in shown
-    assert re.search(r"^events .* NO$", shown, re.M)
+    assert re.search(r"^events\t.*\tNO$", shown, re.M)
 
 
 def test_three_runs_are_adjusted(made: Path) -> None:
@@ -121,7 +121,7 @@ def test_json_holds_what_the_table_shows(made: Path) -> None:
     assert first["p_value_holm"] >= first["p_value"]
     for example in (*first["tokens_lost"], *first["segments_won"]):
         assert re.search(
-            rf" {example['line']}   .*»{re.escape(example['text'].strip())}«" if example["before"] else "", shown
+            rf"\t{example['line']}\t.*»{re.escape(example['text'].strip())}«" if example["before"] else "", shown
         )
 
 

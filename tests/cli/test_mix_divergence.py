@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.commands import ok, refused
+from tests.cli.commands import TERMINAL, ok, refused, run
 from tests.programs import running
 
 import lmgauge
@@ -207,7 +207,9 @@ def test_divergence_as_people_and_as_programs_read_it(folder: Path) -> None:
     assert f"{found['kl_ab_nats']['value']:.6f}" in shown
     assert f"{100 * found['top_1_agreement']['value']:.2f}" in shown
     assert found["signature"] in shown
-    assert max(map(len, shown.splitlines()[:26])) <= 80
+    narrow = run(*arguments, env=TERMINAL | {"COLUMNS": "80"}).stdout
+    assert max(map(len, narrow.splitlines()[:-1])) <= 80
+    assert narrow.splitlines()[-1] == found["signature"]
     assert (
         0 < found["kl_ab_nats"]["interval"]["low"] < found["kl_ab_nats"]["value"] < found["kl_ab_nats"]["interval"]["high"]
     )

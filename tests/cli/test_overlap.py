@@ -74,9 +74,9 @@ def test_several_tests_have_a_row_each(folder: Path) -> None:
 
 def test_people_see_the_passages_with_both_places(folder: Path) -> None:
     result = ok(folder / "train-a.txt", folder / "test.txt")
-    assert "contaminated segments  2 of 5 (40.00 %); 1 blank" in result.stdout
+    assert "contaminated segments\t2 of 5 (40.00 %); 1 blank" in result.stdout
     assert "Passages, 1 of 1" in result.stdout
-    assert f"14 words  {folder / 'test.txt'}:2\n    = {folder / 'train-a.txt'}:2\n    {SENTENCE}" in result.stdout
+    assert f"14 words  {folder / 'test.txt'}:2\n# = {folder / 'train-a.txt'}:2\n# {SENTENCE}" in result.stdout
     assert SENTENCE in result.stdout
     assert result.stderr == ""
     assert "assages" not in ok(folder / "train-a.txt", folder / "test.txt", "--passages", 0).stdout.replace("passages", "")

@@ -22,7 +22,7 @@ def test_split_into_parts(tmp_path: Path) -> None:
     result = CliRunner().invoke(split, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     assert "train" in result.stdout
-    assert re.search(r"^train +824 +80\.00 % ", result.stdout, re.MULTILINE)
+    assert re.search(r"^train\t824\t80\.00 %\t", result.stdout, re.MULTILINE)
     assert "seed 1, text " in result.stdout
     assert result.stderr == ""
     first = {path.name: path.read_bytes() for path in (tmp_path / "parts").iterdir()}

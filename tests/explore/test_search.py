@@ -54,6 +54,7 @@ def test_a_search_goes_on_where_it_stopped(two: Served, tmp_path: Path, monkeypa
         sizes.append(own.size)
     assert len(sizes) > 5
     assert all(np.diff(sizes) > 0)
+    own.close()
     assert np.flatnonzero(own.matches(300)).tolist() == [i for i, text in enumerate(texts()) if "dog" in text]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_where_time_runs_out_the_last_events_come_first(model: Typed, monkeypatc
     ],
 )
 def test_what_cannot_be_scored_is_said(one: Served, content: object, said: str) -> None:
-    response = one.client.post("/api/score", json=content)
+    response = one.client.post("/api/score", content=json.dumps(content), headers={"content-type": "application/json"})
     assert response.status_code in (400, 409)
     assert said in response.json()["error"]
 

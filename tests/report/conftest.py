@@ -80,6 +80,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
     alignment = align("a\x1b[1m b \u202ec", "a x \u202ec d")
     points: Any = [[10.0, 20.0, 40.0, 80.0], [4.0, 3.0, 2.5, 1.0]]
     return {
+        "overview": lmgauge.report(runs[:3], text=test).document,
         "evaluations": lmgauge.evaluate(models, [test, train], by_group=True),
         "comparison": replace(pairs, runs=(HOSTILE, LONG, LONG), items=items),
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
@@ -132,6 +133,7 @@ def passage(words: str = HOSTILE) -> Passage:
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "evaluations": lambda it: evaluations.blocks(it["evaluations"], HOSTILE),
+    "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: recipes.blocks(it["recipes"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),

@@ -12,11 +12,12 @@ from typing import get_args
 import pytest
 from tests.report.conftest import BUILDERS, HOSTILE
 
-import lmgauge.report
+from lmgauge.report import terminal
 from lmgauge.report.blocks import Block, Column, Document, Lines, Mark, Signature, Table
 from lmgauge.report.terminal import as_text, show
 
 KINDS = tuple(BUILDERS)
+FOLDER = Path(terminal.__file__).parent
 # The narrowest each table becomes: titles and numbers are never cut.
 LEAST = 72
 
@@ -75,9 +76,7 @@ def test_foreign_names_stay_as_they_are_in_blocks(documents: dict[str, Document]
 
 def test_every_report_is_rendered_here() -> None:
     """A new module of `report` with a function `blocks` needs a row in `BUILDERS` of conftest.py."""
-    modules = [
-        path for path in Path(lmgauge.report.__file__).parent.glob("*.py") if "\ndef blocks(" in path.read_text("utf-8")
-    ]
+    modules = [path for path in FOLDER.glob("*.py") if "\ndef blocks(" in path.read_text("utf-8")]
     assert sorted(path.stem for path in modules if path.stem not in BUILDERS) == []
 
 
@@ -86,14 +85,14 @@ def test_every_kind_of_block_is_rendered_here(documents: dict[str, Document]) ->
     assert {kind.__name__ for kind in get_args(Block)} - {kind.__name__ for kind in shown} == set()
 
 
-RENDERERS = {"terminal.py", "page.py", "notebook.py"}
+RENDERERS = {"terminal.py", "pipe.py", "page.py", "notebook.py"}
 
 
 def test_no_builder_knows_a_renderer() -> None:
-    for path in Path(lmgauge.report.__file__).parent.glob("*.py"):
+    for path in FOLDER.glob("*.py"):
         nodes = ast.walk(ast.parse(path.read_text("utf-8")))
         imported = " ".join(ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
-        assert path.name in RENDERERS or not re.search(r"\brich\b|jinja2|report\.(terminal|page|notebook)", imported)
+        assert path.name in RENDERERS or not re.search(r"\brich\b|jinja2|report\.(terminal|pipe|page|notebook)", imported)
 
 
 def test_tables_without_rows_and_documents_without_blocks_are_nothing() -> None:

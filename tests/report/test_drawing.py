@@ -35,7 +35,9 @@ def aloud(root: ET.Element) -> list[str]:
 def test_marks_say_the_numbers_of_the_chart(kind: ChartKind) -> None:
     spec = specification(chart(kind))
     expected = [row["what"] for row in spec["data"]["values"] if row["y"] is not None]
-    assert aloud(ET.fromstring(svg(spec))) == expected
+    root = ET.fromstring(svg(spec))
+    assert aloud(root) == expected
+    assert [title.text for title in root.iter(f"{NAMESPACE}title")] == expected  # shown where a mark is pointed at
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,7 +95,7 @@ def test_strings_of_the_data_draw_as_they_are(text: str) -> None:
         root = drawn(one)
         assert root.get("aria-label") == specification(one)["description"]
         tags = {element.tag.removeprefix(NAMESPACE) for element in root.iter()}
-        assert tags <= {"svg", "g", "path", "line", "text", "tspan", "a", "defs", "clipPath", "rect"}
+        assert tags <= {"svg", "g", "path", "line", "text", "tspan", "a", "defs", "clipPath", "rect", "title"}
         assert len(aloud(root)) == 4
         for element in root.iter():
             assert all(name == "href" or not name.endswith("href") for name in element.attrib)
@@ -121,7 +123,9 @@ def test_charts_of_all_results_are_drawn(documents: dict[str, Document]) -> None
 def test_a_chart_without_numbers_is_drawn_empty() -> None:
     for kind in KINDS:
         x = (1.0,) if kind in ("histogram", "scatter") else ("a",)
-        assert aloud(drawn(chart(kind, series=(Series("s", x, (None,)),)))) == []
+        root = drawn(chart(kind, series=(Series("s", x, (None,)),)))
+        assert aloud(root) == []
+        assert [element for element in root.iter(f"{NAMESPACE}g") if not len(element)] == []
 
 
 def test_figures_are_written_in_each_format(tmp_path: Path) -> None:

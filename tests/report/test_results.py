@@ -104,20 +104,22 @@ def test_many_groups_are_cut_and_counted(results: dict[str, Any]) -> None:
     assert groups.footnotes == ("and 5 more, with smaller shares: --json has them all",)
 
 
-def test_an_audit_ends_with_its_conclusion(results: dict[str, Any]) -> None:
+def test_an_audit_begins_with_its_conclusion(results: dict[str, Any]) -> None:
     document = audit.blocks(results["audit"])
-    assert isinstance(document[-1], Verdict)
-    assert document[-1].level == "good"
+    assert isinstance(document[1], Verdict)
+    assert document[1].level == "good"
     checks = next(block for block in document if isinstance(block, Table))
     assert checks.columns[0].cells[checks.bold[0]] == "1 coverage"
     failed = replace(results["audit"], checks=tuple(replace(check, verdict="FAIL") for check in results["audit"].checks))
-    assert audit.blocks(failed)[-1].level == "bad"  # type: ignore[union-attr]
+    assert audit.blocks(failed)[1].level == "bad"  # type: ignore[union-attr]
 
 
 def test_a_mixture_sums_up_its_weights(results: dict[str, Any]) -> None:
     mixed = results["mixture"]
-    own, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
+    own, chart, notes = mixture.blocks(mixed, name="mixed", paths=["a", "b"])
     assert isinstance(own, Table)
+    assert isinstance(chart, ChartData)
+    assert [(series.x, series.y) for series in chart.series] == [(("a", "b"), tuple(mixed.weights))]
     names, weights, perplexities = own.columns
     assert names.cells == ("a", "b", "mixed")
     assert [cell.value for cell in weights.cells if isinstance(cell, Number)] == [*mixed.weights, 1.0]

@@ -27,13 +27,12 @@ def printed(capsys: pytest.CaptureFixture[str], *statistics: np.ndarray, metric:
 def test_scores_intervals_and_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, GOOD, BAD)
     lines = out.splitlines()
-    assert lines[0] == "share, 60 segments"
-    assert lines[1].split() == ["system", "share", "95", "%", "interval", "difference", "p"]
-    assert "82.76" in lines[3]
-    assert "-24.14" in lines[4]
-    assert "* 0.0010" in lines[4]
-    assert "* differs from Online-B at 5 % (paired bootstrap, 1,000 resamples)." in lines
-    assert lines[-1] == "share|nrefs:1|bs:1000|seed:12345"
+    assert lines[0] == "# share, 60 segments"
+    assert lines[1].split("\t") == ["system", "share", "95 % interval", "difference", "p"]
+    assert lines[2].split("\t")[:2] == ["Online-B", "82.76"]
+    assert lines[3].split("\t")[3:] == ["-24.14", "* 0.0010"]
+    assert "# * differs from Online-B at 5 % (paired bootstrap, 1,000 resamples)." in lines
+    assert lines[-1] == "# share|nrefs:1|bs:1000|seed:12345"
     assert "\x1b" not in out
 
 
@@ -60,9 +59,9 @@ def test_rates_of_errors_are_in_per_cent(capsys: pytest.CaptureFixture[str]) -> 
 def test_groups_have_a_table_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
     groups = grouped(np.arange(60) % 3, ["news", "chat", "x\ty"], [GOOD, BAD])
     out = printed(capsys, GOOD, BAD, groups=groups).splitlines()
-    begin = out.index("share by group")
+    begin = out.index("# share by group")
     assert out[begin + 1].split()[:2] == ["group", "Online-B"]
-    assert [line.split()[1:] for line in out[begin + 3 : begin + 6]] == [
+    assert [line.split("\t")[1:] for line in out[begin + 2 : begin + 5]] == [
         ["80.00", "50.00"],
         ["90.00", "60.00"],
         ["77.78", "66.67"],

@@ -15,10 +15,12 @@ from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded, 
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.results import Audit
-from lmgauge.evaluation.overview import OverviewSettings
+from lmgauge.evaluation.overview import Overview, OverviewSettings
 from lmgauge.evaluation.overview import overview as _overview
 from lmgauge.evaluation.passages import PassageSettings
 from lmgauge.files import refuse_replacing
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
 from lmgauge.report import overview as report_of_runs
 from lmgauge.report.blocks import Document, Verdict
@@ -129,25 +131,69 @@ def report(
         return _saved(shown, output, [os.fspath(runs)] if isinstance(runs, PATHS) else [])
     named = _listed(runs)
     settings = OverviewSettings(passages=PassageSettings(segments=segments, seed=seed), seed=seed, threads=threads)
-    if model is not None and len(named) > 1:
-        raise UsageError("a model goes with one run: calibration is of the model behind it")
     inputs = [os.fspath(path) for path in (*named, *([audit] if isinstance(audit, PATHS) else []))]
     refuse_replacing({"-o": output}, inputs)  # before the work
-    say_progress("reading the runs")
-    examined = [opened(run) for run in named]
     sealed = _read_audit(audit) if isinstance(audit, PATHS) else audit
-    result = _overview(
+    result = overview_of(named, settings, text=text, document=document, train=train, model=model, audit=sealed)
+    say_progress("drawing the page")
+    return _saved(page_of(result, title), output, inputs)
+
+
+def overview_of(
+    runs: Sequence[PathLike],
+    settings: OverviewSettings,
+    *,
+    text: Text | None = None,
+    document: str | None = None,
+    train: Text | None = None,
+    model: Model | None = None,
+    scoring: ScoringOptions | None = None,
+    sampled: bool = False,
+    audit: Audit | None = None,
+) -> Overview:
+    """Work out all that a page says of runs.
+
+    Args:
+        runs: run folders or score tables; each further one is compared with the first.
+        settings: how much to say.
+        text, document, train, model: as `report`.
+        scoring: how a model named by its path scores.
+        sampled: also look at text sampled from the model.
+        audit: of one of the runs.
+
+    Raises:
+        InputError: a run is damaged or was changed, the text is not the one it scored, or the audit is of another run.
+        UsageError: a model beside several runs.
+    """
+    if model is not None and len(runs) > 1:
+        raise UsageError("a model goes with one run: calibration is of the model behind it")
+    say_progress("reading the runs")
+    examined = [opened(run) for run in runs]
+    behind = None if model is None else loaded(model, scoring)
+    drawing = None
+    if behind is not None and sampled:
+        drawing = partial(sample_ids, behind, seed=settings.seed, threads=settings.threads)
+    return _overview(
         examined,
         settings,
         corpus=None if text is None and document is None else text_of(examined, text, document),
         documents_of_text=says_documents(text, document),
-        training=None if train is None else partial(training_words, corpus_of(train), threads),
-        model=None if model is None else loaded(model),
-        audit=sealed,
+        training=None if train is None else partial(training_words, corpus_of(train), settings.threads),
+        model=behind,
+        sample=drawing,
+        audit=audit,
         progress=say_progress,
     )
-    say_progress("drawing the page")
-    return _saved(Report(title or _title(result.runs), report_of_runs.blocks(result), result.to_dict()), output, inputs)
+
+
+def page_of(overview: Overview, title: str | None = None) -> Report:
+    """Return the page of what was worked out.
+
+    Args:
+        overview: of one run or several.
+        title: of the page; the names of the runs if not given.
+    """
+    return Report(title or _title(overview.runs), report_of_runs.blocks(overview), overview.to_dict())
 
 
 def _saved(made: Report, output: PathLike | None, inputs: Sequence[str]) -> Report:

@@ -36,6 +36,7 @@ from lmgauge.tasks.scoring import (
     score_parallel,
     segment_scores,
 )
+from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import (
     BleuOptions,
     ChrfOptions,
@@ -156,6 +157,7 @@ def score_systems(
     groups: Sequence[str] | None = None,
     documents: Sequence[str] | None = None,
     settings: ComparisonSettings | None = None,
+    chooser: SegmentChooser | None = None,
 ) -> Systems:
     """Score systems on the same segments, with intervals, and test each against the first.
 
@@ -167,6 +169,7 @@ def score_systems(
         groups: the name of the group of each segment, such as its speaker or document; each group is scored too.
         documents: the name of the document of each segment; documents are then what is independent.
         settings: the test, how much is drawn, threads; None: the defaults of `lmgauge.tasks.ComparisonSettings`.
+        chooser: sees all segments too, and chooses some to look at.
 
     Raises:
         InputError: lengths differ, a segment has no reference, a text holds NUL, or there is nothing to score.
@@ -188,7 +191,7 @@ def score_systems(
         block = replace(block, groups=of_groups.numbers(map(str, groups)))
     by = UNKNOWN if documents is None else BY_NAMES
     return score_parallel(
-        metric, ParallelTexts(list(outputs), [block], of_groups.known, by), settings or ComparisonSettings()
+        metric, ParallelTexts(list(outputs), [block], of_groups.known, by), settings or ComparisonSettings(), chooser=chooser
     )
 
 
@@ -201,6 +204,7 @@ def score_files(
     reading: Reading | None = None,
     settings: ComparisonSettings | None = None,
     progress: Callable[[int], None] | None = None,
+    chooser: SegmentChooser | None = None,
 ) -> Systems:
     """Score the outputs of systems in files; of any length, as texts are read in blocks.
 
@@ -213,6 +217,7 @@ def score_files(
         reading: fields, groups, documents, formats; None: the defaults of `lmgauge.tasks.Reading`.
         settings: as `score_systems`.
         progress: called with the number of segments done.
+        chooser: as `score_systems`.
 
     Raises:
         InputError: a file is missing, ends before another, or holds what is not text; or there is nothing to score.
@@ -223,7 +228,7 @@ def score_files(
     outputs = hypotheses.values() if isinstance(hypotheses, Mapping) else hypotheses
     files = ParallelFiles(references, outputs, reading, sources)
     files.names = named or files.names
-    return score_parallel(metric, files, settings or ComparisonSettings(), progress)
+    return score_parallel(metric, files, settings or ComparisonSettings(), progress, chooser)
 
 
 def score_segments(

@@ -10,6 +10,7 @@ import click
 from lmgauge.choices import AUDIT_LEVELS, OVERLAP_UNITS, OverlapUnit
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under, whole_number
 from lmgauge.cli.options import (
+    html_option,
     json_option,
     read_texts,
     reading_settings,
@@ -21,7 +22,7 @@ from lmgauge.cli.options import (
     threads_option,
     training_text,
 )
-from lmgauge.cli.say import answer, showing_progress
+from lmgauge.cli.say import Page, answer, showing_progress
 from lmgauge.evaluation.audit.results import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.formats import TEXT_FORMATS
@@ -88,7 +89,7 @@ class _Named:
     click.option("--exhaustive", is_flag=True, help="All contexts, segments and bytes instead of samples; slow."),
     seed_option,
 )
-@under("Output", threads_option, json_option)
+@under("Output", threads_option, html_option, json_option)
 @reading_settings()
 @scoring_settings(reserved_option)
 def audit(
@@ -99,6 +100,7 @@ def audit(
     reading: ReadingOptions,
     scoring: ScoringOptions,
     threads: int | None,
+    html: str | None,
     as_json: bool,
 ) -> None:
     """Check a result, or show what is wrong with it.
@@ -149,6 +151,7 @@ def audit(
                 threads=threads,
                 **vars(checks),
             )
-    answer(result, lambda: report.blocks(result), as_json=as_json)
+    page = None if html is None else Page(f"Audit of {result.model}", report.blocks(result)[1:])
+    answer(result, lambda: report.blocks(result), as_json=as_json, html=html, page=page)
     if not result.passed:
         click.get_current_context().exit(1)

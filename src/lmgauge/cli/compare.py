@@ -9,8 +9,16 @@ import click
 
 from lmgauge.choices import COMPARED_METRICS
 from lmgauge.cli.command import Command, names_of, refuse_given, settings, whole_number
-from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option, training_text
-from lmgauge.cli.say import answer, showing_progress
+from lmgauge.cli.options import (
+    document_option,
+    html_option,
+    json_option,
+    scored_text_option,
+    seed_option,
+    threads_option,
+    training_text,
+)
+from lmgauge.cli.say import Page, answer, showing_progress
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.comparison.results import Comparisons
@@ -34,6 +42,7 @@ class _Shown:
     metric: str
     strict: bool
     details: bool | None
+    html: str | None
     as_json: bool
 
 
@@ -76,6 +85,7 @@ class _Shown:
         default=None,
         help="Slices of the text and examples; shown if not given where there is one comparison.",
     ),
+    html_option,
     json_option,
 )
 def compare(
@@ -104,16 +114,27 @@ def compare(
     if recipes:
         if runs:
             raise click.UsageError("name either RUNS or --recipe, not both")
-        refused = {"train", *names_of(_Choices), *names_of(_Shown)} - {"document", "as_json", "threads"}
+        refused = {"train", *names_of(_Choices), *names_of(_Shown)} - {"document", "as_json", "html", "threads"}
         refuse_given(refused, "does not go with --recipe")
-        _compare_recipes(recipes, texts, choices.document, as_json=shown.as_json)
+        _compare_recipes(recipes, texts, choices.document, shown)
         return
     if len(runs) < 2:
         raise click.UsageError("name two runs or more; each is compared with the first")
+    text, training = list(texts) or None, list(train) or None
+    page = None
     with showing_progress("comparing"):
-        comparisons = run(list(runs), text=list(texts) or None, train=list(train) or None, **asdict(choices))
+        if shown.html is None:
+            comparisons = run(list(runs), text=text, train=training, **asdict(choices))
+        else:
+            comparisons, page = _with_page(runs, text, training, choices)
     details = len(comparisons) == 1 if shown.details is None else shown.details
-    answer(comparisons, lambda: comparison.blocks(comparisons, details=details), as_json=shown.as_json)
+    answer(
+        comparisons,
+        lambda: comparison.blocks(comparisons, details=details),
+        as_json=shown.as_json,
+        html=shown.html,
+        page=page,
+    )
     _fail_where_not_comparable(comparisons, shown, text_named=bool(texts))
 
 
@@ -137,7 +158,28 @@ def _fail_where_not_comparable(comparisons: Comparisons, shown: _Shown, *, text_
     raise InputError(f"nothing of {apart[0].second} and {apart[0].first} can be compared ({'; '.join(reasons)}); {remedy}")
 
 
-def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, *, as_json: bool) -> None:
+def _with_page(
+    runs: tuple[str, ...], text: list[str] | None, train: list[str] | None, choices: _Choices
+) -> tuple[Comparisons, Page]:
+    """Return runs compared as the options say, and the page that `lmgauge report` makes of them."""
+    from lmgauge.api.report import overview_of, page_of
+    from lmgauge.evaluation.overview import OverviewSettings
+    from lmgauge.evaluation.passages import PassageSettings
+
+    settings = OverviewSettings(
+        passages=PassageSettings(seed=choices.seed),
+        resamples=choices.resamples,
+        examples=choices.examples,
+        seed=choices.seed,
+        threads=choices.threads,
+    )
+    overview = overview_of(runs, settings, text=text, document=choices.document, train=train)
+    assert overview.comparisons is not None
+    page = page_of(overview)
+    return overview.comparisons.with_examples(choices.examples), Page(page.title, page.document)
+
+
+def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document: str | None, shown: _Shown) -> None:
     from lmgauge.api.compare import compare_recipes
     from lmgauge.report import recipes as report
 
@@ -151,4 +193,6 @@ def _compare_recipes(recipes: tuple[str, ...], texts: tuple[str, ...], document:
         of_recipe[name] = [run for run in runs.split(",") if run]
     with showing_progress("comparing"):
         comparisons = compare_recipes(of_recipe, text=list(texts) or None, document=document)
-    answer([item.to_dict() for item in comparisons], lambda: report.blocks(comparisons), as_json=as_json)
+    answer(
+        [item.to_dict() for item in comparisons], lambda: report.blocks(comparisons), as_json=shown.as_json, html=shown.html
+    )

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import click
 
 from lmgauge.cli.command import Command, settings, under
-from lmgauge.cli.options import json_option, seed_option, threads_option
+from lmgauge.cli.options import html_option, json_option, seed_option, threads_option
+from lmgauge.cli.say import Page, answer, write_page
 from lmgauge.files import refuse_replacing
 from lmgauge.tasks.settings import CorrelationSettings
 
@@ -53,6 +54,7 @@ from lmgauge.tasks.settings import CorrelationSettings
         "--rows", type=click.Path(allow_dash=True), metavar="FILE", help="Also write the points: .tsv, .jsonl, or - ."
     ),
     threads_option,
+    html_option,
     json_option,
 )
 def correlate(
@@ -63,6 +65,7 @@ def correlate(
     columns: CorrelationSettings,
     rows: str | None,
     threads: int | None,
+    html: str | None,
     as_json: bool,
 ) -> None:
     """Say whether better language models go with better task scores.
@@ -78,9 +81,7 @@ def correlate(
     lmgauge correlate systems.tsv -x perplexity -y bleu
     """
     from lmgauge.evaluation.row_files import RowWriter
-    from lmgauge.json_text import to_json
     from lmgauge.report import correlation as report
-    from lmgauge.report.terminal import show
     from lmgauge.tasks import correlate_tables
 
     if bool(model) != bool(outputs):
@@ -96,10 +97,10 @@ def correlate(
         points = result.rows()
         with RowWriter(rows, report.CORRELATION_COLUMNS) as writer:
             writer.write({name: [point[name] for point in points] for name in report.CORRELATION_COLUMNS})
-    if as_json:
-        click.echo(to_json(result.to_dict()))
-    elif rows != "-":
-        show(report.blocks(result))
+    if as_json or rows != "-":
+        answer(result, lambda: report.blocks(result), as_json=as_json, html=html)
+    elif html is not None:
+        write_page(html, Page("", report.blocks(result)))
 
 
 def _files(outputs: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ import click
 from lmgauge.cli.command import CommaList, Command, settings, under, whole_number
 from lmgauge.cli.options import (
     document_option,
+    html_option,
     json_option,
     model_among,
     read_texts,
@@ -54,7 +55,7 @@ class _Choices:
     seed_option,
     threads_option,
 )
-@under("Output", json_option)
+@under("Output", html_option, json_option)
 @reading_settings(document_option)
 @scoring_settings(reserved_option)
 def divergence(
@@ -64,6 +65,7 @@ def divergence(
     choices: _Choices,
     reading: ReadingOptions,
     scoring: ScoringOptions,
+    html: str | None,
     as_json: bool,
 ) -> None:
     """Measure how far two models' predictions are apart.
@@ -94,4 +96,4 @@ def divergence(
             threads=choices.threads,
             scoring=scoring,
         )
-    answer(result, lambda: report.blocks(result), as_json=as_json)
+    answer(result, lambda: report.blocks(result), as_json=as_json, html=html)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lmgauge.cli.command import Command, names_of, refuse_given
-from lmgauge.cli.options import scored_text_option, scoring_settings
+from lmgauge.cli.options import scored_text_option, scoring_settings, training_text
 from lmgauge.cli.say import say
 from lmgauge.models.network.options import ScoringOptions
 
@@ -14,6 +14,7 @@ from lmgauge.models.network.options import ScoringOptions
 @click.argument("runs", nargs=-1, type=click.Path(), metavar="[RUN] [RUN]")
 @click.option("-m", "--model", type=click.Path(), help="A model that scores what is typed.")
 @scored_text_option
+@training_text("for the report's slices by what was seen in it")
 @click.option("--host", default="127.0.0.1", metavar="NAME", help="A name of this machine; no other is served.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="0: a free one.")
 @click.option(
@@ -24,6 +25,7 @@ def explore(
     runs: tuple[str, ...],
     model: str | None,
     texts: tuple[str, ...],
+    train: tuple[str, ...],
     host: str,
     port: int,
     browser: bool | None,
@@ -39,13 +41,14 @@ def explore(
     lmgauge explore run-kn5/
     lmgauge explore run-kn5/ run-lstm/ -m kn5/
     """
-    from lmgauge.explore.door import serve
+    from lmgauge.explore.door import explore as serve
 
     if model is None:
         refuse_given(names_of(ScoringOptions), "needs the model: name it with -m")
     serve(
         runs,
         text=list(texts) or None,
+        train=list(train) or None,
         model=model,
         scoring=None if model is None else scoring,
         host=host,

@@ -7,7 +7,9 @@ Two groups arrive as one object: `reading_settings()` as `reading: ReadingOption
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -175,6 +177,58 @@ threads_option = whole_number(
     "last bits of neural models.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, full precision.")
+
+
+def html_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Declare --html; what would stop the page is said before the work begins.
+
+    The command gets `html`, the file or None, and hands it to `lmgauge.cli.say.answer`.
+    """
+
+    @wraps(command)
+    def checked(*arguments: Any, html: str | None, **values: Any) -> None:
+        if html is not None:
+            _check_page(html)
+        command(*arguments, html=html, **values)
+
+    words = "Also write a page to look at in a browser, one file with charts."
+    return click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help=words)(checked)
+
+
+_OUTPUTS = {"rows": "--rows", "write_clean": "--write-clean"}
+
+
+def _check_page(html: str) -> None:
+    """Refuse a page that cannot be made, or that would replace what the running command reads or writes.
+
+    Raises:
+        click.UsageError: it is -.
+        MissingExtraError: what draws pages is not installed.
+        UsageError: it would replace something.
+    """
+    from lmgauge.files import refuse_replacing
+    from lmgauge.report.page import check_installed
+
+    if html == "-":
+        raise click.UsageError("--html needs a file: standard output is for what is printed")
+    values = dict(click.get_current_context().params)
+    del values["html"]
+    outputs = {words: values.pop(name, None) for name, words in _OUTPUTS.items()}
+    refuse_replacing({**outputs, "--html": html}, list(_paths(values.values())))
+    check_installed()
+
+
+def _paths(values: Iterable[object]) -> Iterator[str]:
+    """Yield all that could be a path in the values of options: paths, what globs stand for, and runs of recipes."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _paths(value)
+        elif isinstance(value, str):
+            yield value
+            yield from glob(value)
+            yield from value.partition("=")[2].split(",")
+
+
 seed_option = whole_number("--seed", least=0, default=DEFAULT_SEED, help="Same seed, same output.")
 
 

@@ -8,7 +8,7 @@ import click
 
 from lmgauge.choices import OVERLAP_UNITS
 from lmgauge.cli.command import Command, settings, under, whole_number
-from lmgauge.cli.options import json_option, read_texts, reading_settings, refuse_field, threads_option
+from lmgauge.cli.options import html_option, json_option, read_texts, reading_settings, refuse_field, threads_option
 from lmgauge.cli.say import answer, say, showing_progress
 from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions
@@ -20,6 +20,7 @@ class _Outcome:
 
     write_clean: str | None
     max_overlap: float | None
+    html: str | None
     as_json: bool
 
 
@@ -80,6 +81,7 @@ class _Outcome:
         metavar="X",
         help="Exit with 1 if more than this share (0 to 1) of the test's bytes is contaminated, short lines included.",
     ),
+    html_option,
     json_option,
 )
 @under("Output", threads_option)
@@ -119,7 +121,7 @@ def overlap(
     refuse_field(train, test)
     with showing_progress():
         result = find(train, test, run=run, write_clean=outcome.write_clean, threads=threads, **vars(search))
-    answer(result, lambda: report.blocks(result), as_json=outcome.as_json)
+    answer(result, lambda: report.blocks(result), as_json=outcome.as_json, html=outcome.html)
     if outcome.write_clean is not None and not outcome.as_json:
         say(f"{outcome.write_clean}: {result.clean_segments:,} of {result.segments:,} segments")
     if outcome.max_overlap is not None:

@@ -11,8 +11,7 @@ import click
 
 from lmgauge.cli.command import Command
 from lmgauge.cli.options import json_option, threads_option
-from lmgauge.cli.report import say_where
-from lmgauge.cli.say import answer, say, showing_progress
+from lmgauge.cli.say import answer, say, say_where, showing_progress
 from lmgauge.errors import MissingExtraError
 from lmgauge.files import OutputError, making_parents
 
@@ -58,7 +57,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
                 models[name].save(f"{output}/{name}")
         runs = stack.enter_context(TemporaryDirectory())
         results = evaluate(models, test_text, threads=threads, output=runs)
-        page = _page([Path(runs, name) for name in orders], Path(output or _FOLDER, "report.html"), threads)
+        page = _page([Path(runs, name) for name in reversed(orders)], Path(output or _FOLDER, "report.html"), threads)
     training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     model = f"{output}/trigram" if output else "kn5/"

@@ -11,7 +11,7 @@ import click
 from lmgauge.choices import MOST_PASSAGES
 from lmgauge.cli.command import Command, settings
 from lmgauge.cli.options import document_option, json_option, scored_text_option, seed_option, threads_option, training_text
-from lmgauge.cli.say import answer, say, showing_progress
+from lmgauge.cli.say import answer, say_where, showing_progress
 
 if TYPE_CHECKING:
     from lmgauge.api.report import Report
@@ -128,17 +128,3 @@ def _write_charts(made: Report, written: _Written) -> None:
         write_specifications(charts, written.vega)
     if written.figures is not None:
         write_figures(charts, written.figures)
-
-
-def say_where(page: Path, *, err: bool = False) -> None:
-    """Say where a page lies, and how to look at it."""
-    say(f"{page}: {size_in_words(page.stat().st_size)}; open it in a browser: {page.absolute().as_uri()}", err=err)
-
-
-def size_in_words(size: int) -> str:
-    """Return the size of a file.
-
-    >>> size_in_words(214_350), size_in_words(1_830_000)
-    ('214 kB', '1.8 MB')
-    """
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"

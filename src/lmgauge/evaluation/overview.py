@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
 Training = Callable[[Corpus], TrainingWords]
-_EXAMPLES = 10
 _OF_PASSAGES = ("segment", "where", "group", "why", "bits", "events", "size", "text")
 
 
@@ -39,12 +38,20 @@ class OverviewSettings:
     Attributes:
         passages: segments to show, and the seed of their sample.
         contexts: for one run and its model: how many contexts to look at for calibration; all if None.
+        sample_tokens: for one run and its model: how many tokens to sample; what takes seconds if None.
+        sections: of one run: which parts of its diagnosis to work out.
+        examples: how many tokens and words of each kind to keep.
+        resamples: draws of the test of several runs.
         seed: of whatever else is drawn.
         threads: how many; no number depends on it.
     """
 
     passages: PassageSettings
     contexts: int | None = DEFAULT_CONTEXTS
+    sample_tokens: int | None = None
+    sections: Collection[str] = SECTIONS
+    examples: int = 10
+    resamples: int = ComparisonSettings.resamples
     seed: int = PassageSettings.seed
     threads: int | None = None
 
@@ -127,14 +134,15 @@ def overview(
     training = None if training is None else _once(training)
     if training is not None and text is None:
         raise UsageError("occurrences in training need the text that was scored: name it (--text)")
-    examples = max(_EXAMPLES, settings.passages.segments)
+    examples = max(settings.examples, settings.passages.segments)
     diagnoses = []
     for run in runs:
         own = text if text is not None and run.text_sha256 == text.report.sha256 else None
         alone = len(runs) == 1
         chosen = DiagnosisSettings(
-            only=SECTIONS if alone else ("slices",),
+            only=settings.sections if alone else ("slices",),
             contexts=settings.contexts,
+            sample_tokens=settings.sample_tokens,
             examples=examples if alone else 0,
             seed=settings.seed,
             threads=settings.threads,
@@ -148,7 +156,9 @@ def overview(
         progress("comparing")
         comparisons = compare(
             runs,
-            ComparisonSettings(seed=settings.seed, threads=settings.threads, examples=examples),
+            ComparisonSettings(
+                resamples=settings.resamples, seed=settings.seed, threads=settings.threads, examples=examples
+            ),
             corpus=text,
             documents_of_text=documents_of_text,
             training=None if training is None else lambda scored: _counts_of(training(scored)),
@@ -157,8 +167,10 @@ def overview(
     passages, shown = _passages(runs, text, settings.passages, diagnoses, comparisons, training)
     return Overview(
         runs=tuple(run.name for run in runs),
-        diagnoses=tuple(_few_examples(diagnosis) for diagnosis in diagnoses),
-        comparisons=None if comparisons is None else replace(comparisons, items=tuple(map(_few_tokens, comparisons))),
+        diagnoses=tuple(_few_examples(diagnosis, settings.examples) for diagnosis in diagnoses),
+        comparisons=None
+        if comparisons is None
+        else replace(comparisons, items=tuple(_few_tokens(item, settings.examples) for item in comparisons)),
         passages=passages,
         shown=shown,
         audit=audit,
@@ -237,16 +249,16 @@ def _average(diagnosis: Diagnosis) -> float:
     return finite_bits(evaluation) / evaluation.bytes if evaluation.bytes else 0.0
 
 
-def _few_examples(diagnosis: Diagnosis) -> Diagnosis:
+def _few_examples(diagnosis: Diagnosis, count: int) -> Diagnosis:
     """Return a diagnosis with as many examples as it has if nobody asks; of segments all, which lead to passages."""
     return replace(
         diagnosis,
-        costly_tokens=diagnosis.costly_tokens[:_EXAMPLES],
-        worst_tokens=diagnosis.worst_tokens[:_EXAMPLES],
-        impossible_tokens=diagnosis.impossible_tokens[:_EXAMPLES],
-        unseen_words=diagnosis.unseen_words[:_EXAMPLES],
+        costly_tokens=diagnosis.costly_tokens[:count],
+        worst_tokens=diagnosis.worst_tokens[:count],
+        impossible_tokens=diagnosis.impossible_tokens[:count],
+        unseen_words=diagnosis.unseen_words[:count],
     )
 
 
-def _few_tokens(comparison: Comparison) -> Comparison:
-    return replace(comparison, tokens_lost=comparison.tokens_lost[:_EXAMPLES], tokens_won=comparison.tokens_won[:_EXAMPLES])
+def _few_tokens(comparison: Comparison, count: int) -> Comparison:
+    return replace(comparison, tokens_lost=comparison.tokens_lost[:count], tokens_won=comparison.tokens_won[:count])

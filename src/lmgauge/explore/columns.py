@@ -21,6 +21,7 @@ class Column:
         self._path, self._dtype = path, np.dtype(dtype)
         self._file = path.open("wb")
         self._size = 0
+        self._mapped: NDArray[Any] = np.zeros(0, self._dtype)
 
     def append(self, values: NDArray[Any]) -> None:
         """Add values at the end.
@@ -45,9 +46,10 @@ class Column:
             size: how many; all that are there if None.
         """
         size = self._size if size is None else size
-        if not size:
-            return np.zeros(0, self._dtype)
-        return np.memmap(self._path, self._dtype, "r", shape=(size,))
+        if size > len(self._mapped):
+            # As a plain array: each slice of a memmap costs as much as a small answer.
+            self._mapped = np.asarray(np.memmap(self._path, self._dtype, "r", shape=(self._size,)))
+        return self._mapped[:size]
 
     def close(self) -> None:
         """Close the file; what was viewed stays readable."""

@@ -11,8 +11,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, loaded, text_of
+from lmgauge.api.report import report
 from lmgauge.evaluation.runs import Run
 from lmgauge.explore.explorer import Explorer
+from lmgauge.explore.page import page
 from lmgauge.explore.server import application, bound_socket, run
 from lmgauge.explore.typed import Typed
 from lmgauge.models.network.options import ScoringOptions
@@ -24,6 +26,7 @@ def open_explorer(
     runs: PathLike | Sequence[PathLike] = (),
     *,
     text: Text | None = None,
+    train: Text | None = None,
     model: Model | None = None,
     scoring: ScoringOptions | None = None,
 ) -> Explorer:
@@ -32,6 +35,7 @@ def open_explorer(
     Args:
         runs: one or two run folders or score tables, or the folder of a training that is under way.
         text: what the runs scored; if None, where they remember it.
+        train: training text, for the report's slices by what was seen in it.
         model: scores what is typed.
         scoring: how a model named by its path scores.
 
@@ -45,7 +49,12 @@ def open_explorer(
     if model is not None:
         scores = loaded(model, scoring)
         typed = Typed(scores, model_names([model], [scores])[0])
-    return Explorer(paths, lambda opened: _corpus(opened, text), typed)
+    return Explorer(
+        paths,
+        lambda opened: _corpus(opened, text),
+        typed,
+        lambda opened: report([run.path for run in opened], text=text, train=train).html(),
+    )
 
 
 def _corpus(runs: Sequence[Run], text: Text | None) -> Corpus | None:
@@ -54,10 +63,11 @@ def _corpus(runs: Sequence[Run], text: Text | None) -> Corpus | None:
     return next((corpus for run in runs if (corpus := run.corpus()) is not None and corpus.rereadable), None)
 
 
-def serve(
+def explore(
     runs: PathLike | Sequence[PathLike] = (),
     *,
     text: Text | None = None,
+    train: Text | None = None,
     model: Model | None = None,
     scoring: ScoringOptions | None = None,
     host: str = "127.0.0.1",
@@ -70,6 +80,7 @@ def serve(
     Args:
         runs: one or two run folders or score tables, or the folder of a training that is under way.
         text: what the runs scored; if None, where they remember it.
+        train: training text, for the report's slices by what was seen in it.
         model: scores what is typed.
         scoring: how a model named by its path scores.
         host: a name of this machine.
@@ -85,12 +96,14 @@ def serve(
     """
     own = bound_socket(host, port)
     try:
-        explorer = open_explorer(runs, text=text, model=model, scoring=scoring)
+        explorer = open_explorer(runs, text=text, train=train, model=model, scoring=scoring)
     except BaseException:
         own.close()
         raise
     token = secrets.token_urlsafe(24)
     address = address_of(own, token)
+    app = application(explorer, token)
+    page(explorer)  # what is imported and read for the first answer is there when somebody asks
     try:
         say(address)
         say("Only this machine is answered, and only with the token in this address. Ctrl-C ends it.")
@@ -98,7 +111,7 @@ def serve(
             import webbrowser
 
             webbrowser.open(address)
-        run(application(explorer, token), own)
+        run(app, own)
     except KeyboardInterrupt:
         return
     finally:

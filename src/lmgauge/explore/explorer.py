@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 CorpusOf = Callable[[Sequence[Run]], "Corpus | None"]
+ReportOf = Callable[[Sequence[Run]], str]
 _MOST_RUNS = 2
 _FIGURES = (
     *("perplexity", "interval", "bits_per_byte", "bits_per_byte_is_bound", "events", "segments", "bytes", "oov"),
@@ -37,18 +38,23 @@ class Explorer:
         paths: of runs, or of the folder of a training that is under way.
         corpus_of: finds the text of runs.
         typed: scores what is typed; None without a model.
+        report_of: makes the report page of runs, as HTML.
 
     Raises:
         InputError: a run cannot be read, or two are of different texts.
         UsageError: there is nothing to look at, or too much.
     """
 
-    def __init__(self, paths: Sequence[Path], corpus_of: CorpusOf, typed: Typed | None = None) -> None:
+    def __init__(
+        self, paths: Sequence[Path], corpus_of: CorpusOf, typed: Typed | None = None, report_of: ReportOf | None = None
+    ) -> None:
         if not paths and typed is None:
             raise UsageError("there is nothing to look at: name a run (lmgauge eval ... -o RUN), or a model with -m")
         if len(paths) > _MOST_RUNS:
             raise UsageError(f"{len(paths)} runs are named; one or two can be looked at side by side")
-        self.typed, self._corpus_of = typed, corpus_of
+        self.typed, self._corpus_of, self._report_of = typed, corpus_of, report_of
+        self._report: tuple[int, str] | None = None
+        self._report_lock = threading.Lock()
         self.follower: Follower | None = None
         self.history: list[dict[str, float]] = []
         self._followed: Path | None = None
@@ -68,7 +74,7 @@ class Explorer:
         runs = [path for path in paths if not path.is_dir() or (path / EVALUATION_FILE).exists()]
         others = [path for path in paths if path not in runs]
         if others and len(paths) > 1:
-            raise UsageError(f"{others[0]}: is no run; a training is looked at alone")
+            raise UsageError(f"{others[0]}: is not a run; a training is looked at alone")
         for path in others:
             progress = progress_file_of(path)
             self.history = [] if progress else history_of(path)
@@ -121,19 +127,34 @@ class Explorer:
             paths = self._kept_runs()
             if not paths or self._stamp == before:
                 return
-            old = self.index
+            old = self.index, self.selections
             try:
                 self._open(paths)
             except InputError:  # being replaced right now: the next time
                 self._stamp = before
                 return
-            if old is not None:
-                old.close()
+            for part in old:
+                if part is not None:
+                    part.close()
+
+    def report(self) -> str:
+        """Return the report page of the runs: every slice of the text with its numbers; made when first asked for.
+
+        Raises:
+            InputError: there is no run, or it was changed.
+        """
+        with self._report_lock:
+            if self.index is None or self._report_of is None:
+                raise InputError("there is no run to report on yet")
+            if self._report is None or self._report[0] != self._opened:
+                self._report = self._opened, self._report_of(self.index.runs)
+            return self._report[1]
 
     def close(self) -> None:
         """Stop reading, and remove the index."""
-        if self.index is not None:
-            self.index.close()
+        for part in (self.index, self.selections):
+            if part is not None:
+                part.close()
         self._folder.cleanup()
 
     def state(self) -> dict[str, Any]:

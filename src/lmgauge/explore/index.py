@@ -7,7 +7,9 @@ goes on. Ten million rows take seconds, and memory for a block of them at a time
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,8 @@ _OF_TEXT = {
     "segment": np.int64, "bytes": np.int64, "group": np.int32, "document": np.int64, "source": np.int32, "line": np.int64
 }  # fmt: skip
 NO_DOCUMENT = -1
+_LONGEST_PAUSE = 0.3  # seconds, after each block
+_Shown = slice | NDArray[np.int64]
 
 
 class Index:
@@ -70,6 +74,7 @@ class Index:
         self._rows = [0] * len(runs)
         self._changed = threading.Condition()
         self._stop = threading.Event()
+        self._answering = 0
         self._thread: threading.Thread | None = None
         self.scores_line_ends = any(ContextPolicy.parse(run.origin.context).line_ends != "unscored" for run in runs)
 
@@ -87,6 +92,7 @@ class Index:
                 if self._stop.is_set():
                     return
                 self._add(block, batches)
+                self._give_way()
             self._verify()
             problem = ""
         except LmgaugeError as error:
@@ -96,6 +102,23 @@ class Index:
         with self._changed:
             self.problem, self.is_complete = problem, not problem
             self._changed.notify_all()
+
+    def _give_way(self) -> None:
+        """Let requests be answered first, for a while."""
+        until = time.monotonic() + _LONGEST_PAUSE
+        while self._answering and time.monotonic() < until and not self._stop.is_set():
+            time.sleep(0.002)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Hold the reading back while the block answers a request."""
+        with self._changed:
+            self._answering += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._answering -= 1
 
     def close(self) -> None:
         """Stop reading, and close the files."""
@@ -108,7 +131,7 @@ class Index:
             column.close()
 
     def wait(self, size: int | None = None, seconds: float = 10.0) -> bool:
-        """Wait until so many segments, or all, are indexed, or nothing more will come.
+        """Wait until this many segments, or all, are indexed, or nothing more will come.
 
         Args:
             size: of segments; None for all.
@@ -131,17 +154,20 @@ class Index:
         return 1.0 if self.is_complete else self._rows[0] / max(1, self.readers[0].rows)
 
     def _add(self, block: Segments | None, batches: Sequence[ScoreBatch]) -> None:
-        count = len(batches[0].segments)
+        # Without the text tables are read in ranges of segments, some of which no table has.
+        there = np.any([batch.segment_events > 0 for batch in batches], axis=0)
+        shown = slice(None) if block is not None else np.flatnonzero(there)
+        count = len(batches[0].segments[shown])
         for k, batch in enumerate(batches):
-            self._add_run(k, batch)
-        self._add_text(block, batches, count)
+            self._add_run(k, batch, shown)
+        self._add_text(block, batches, shown, count)
         if self.corpus is not None and len(self.corpus.group_names) > len(self.groups):
             self.groups = list(self.corpus.group_names)
         with self._changed:
             self.size += count
             self._changed.notify_all()
 
-    def _add_run(self, k: int, batch: ScoreBatch) -> None:
+    def _add_run(self, k: int, batch: ScoreBatch, shown: _Shown) -> None:
         events = batch.segment_events
         sums = exact_sums(batch, events)
         rows = self._rows[k] + np.cumsum(events) - events
@@ -153,15 +179,16 @@ class Index:
             "zeros": sums.zeros, "high": sums.high, "low": sums.low,
         }  # fmt: skip
         for name, column in values.items():
-            self._of_run[k][name].append(column)
+            self._of_run[k][name].append(column[shown])
 
-    def _add_text(self, block: Segments | None, batches: Sequence[ScoreBatch], count: int) -> None:
+    def _add_text(self, block: Segments | None, batches: Sequence[ScoreBatch], shown: _Shown, count: int) -> None:
         documents = _documents(block, batches)
         nothing = np.zeros(count, np.int64)
-        values: dict[str, NDArray[Any]] = {"segment": batches[0].segments, "group": nothing, "source": nothing - 1}
-        values["document"] = nothing + NO_DOCUMENT if documents is None else documents
+        segments = batches[0].segments[shown]
+        values: dict[str, NDArray[Any]] = {"segment": segments, "group": nothing, "source": nothing - 1}
+        values["document"] = nothing + NO_DOCUMENT if documents is None else documents[shown]
         if block is None:
-            values |= {"bytes": np.max([batch.reach() for batch in batches], axis=0), "line": batches[0].segments + 1}
+            values |= {"bytes": np.max([batch.reach() for batch in batches], axis=0)[shown], "line": segments + 1}
         else:
             lengths = block.ends - block.starts
             values["bytes"] = lengths + (block.terminator if self.scores_line_ends else 0)
@@ -273,6 +300,8 @@ class Index:
         """
         row, events = int(self.of_run(k, "row", place + 1)[place]), int(self.of_run(k, "events", place + 1)[place])
         with self._locks[k]:
+            if not events:  # it is outside what the run scored
+                return self.readers[k].read(0, 1, columns).of_segments(0, 0)
             return self.readers[k].read(row, row + min(events, most), columns)
 
 

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 LONGEST = 6_000
 """Bytes of a segment that are shown; it can be asked for from any byte on."""
 _MOST_EVENTS = 1 << 20
-_COLUMNS = ("segment", "start", "end", "logprob", "kind", "context", "rank", "entropy")
+_COLUMNS = ("segment", "end", "logprob", "kind", "context", "rank", "entropy")
 
 
-def passage_of(index: Index, place: int, begin: int = 0) -> Passage:
-    """Return a segment, or a part of it where it is long.
+def passage_of(index: Index, place: int, begin: int = 0) -> tuple[Passage, int]:
+    """Return a segment, or a part of it where it is long, and the byte that it begins at.
 
     Args:
         index: of the segments.
         place: of the segment in reading order.
-        begin: byte of the segment to begin at, or the first event behind it.
+        begin: byte of the segment to begin at; parts begin and end where an event of the first run does.
 
     Raises:
         InputError: a table was changed, or breaks its rules.
@@ -37,13 +37,12 @@ def passage_of(index: Index, place: int, begin: int = 0) -> Passage:
     names = () if index.has_text else ("token",)
     batches = [index.rows(k, place, _MOST_EVENTS, (*_COLUMNS, *names)) for k in range(len(index.runs))]
     whole, ends = _text_and_ends(index, place, batches)
-    first = max((_first_end(own, begin) for own in ends), default=0) if begin else 0
-    first = _character_end(whole, min(first, len(whole)))
-    last = _character_end(whole, min(first + LONGEST, len(whole)))
+    first = _event_end(whole, ends[0], begin) if begin else 0
+    last = _event_end(whole, ends[0], first + LONGEST)
     spans = tuple(_spans(batch, own, first, last, len(whole)) for batch, own in zip(batches, ends, strict=True))
     size = index.size
     group = int(index.of_text("group", size)[place])
-    return Passage(
+    passage = Passage(
         segment=int(index.of_text("segment", size)[place]),
         where=index.where(place),
         group=index.groups[group] if len(index.groups) > 1 and group < len(index.groups) else "",
@@ -55,6 +54,7 @@ def passage_of(index: Index, place: int, begin: int = 0) -> Passage:
         spans=spans,
         is_cut=first > 0 or last < len(whole),
     )
+    return passage, first
 
 
 def _text_and_ends(index: Index, place: int, batches: list[ScoreBatch]) -> tuple[bytes, list[NDArray[np.int64]]]:
@@ -78,13 +78,10 @@ def _spread_ends(batch: ScoreBatch, size: int) -> NDArray[np.int64]:
     return np.minimum(batch.ends, size) if len(batch.ends) else np.full(len(batch), size, np.int64)
 
 
-def _first_end(ends: NDArray[np.int64], begin: int) -> int:
-    at = int(np.searchsorted(ends, begin))
-    return int(ends[at]) if at < len(ends) else begin
-
-
-def _character_end(text: bytes, at: int) -> int:
-    """Return the next place where no character of the text is cut in two."""
+def _event_end(text: bytes, ends: NDArray[np.int64], begin: int) -> int:
+    """Return the first byte from `begin` on where an event ends and no character is cut in two."""
+    place = int(np.searchsorted(ends, begin))
+    at = min(int(ends[place]) if place < len(ends) else len(text), len(text))
     while at < len(text) and text[at] & 0xC0 == 0x80:
         at += 1
     return at
@@ -103,15 +100,25 @@ def _spans(batch: ScoreBatch, ends: NDArray[np.int64], first: int, last: int, si
     return Spans(ends[shown] - first, bits, batch.kind[shown], columns, {})
 
 
-def as_item(passage: Passage, begin: int = 0) -> dict[str, Any]:
-    """Return a passage as plain values for the page's script; strings are safe to show."""
+def as_item(index: Index, place: int, begin: int = 0) -> dict[str, Any]:
+    """Return a segment, or a part of it, as plain values for the page's script; strings are safe to show.
+
+    Args:
+        index: of the segments.
+        place: of the segment in reading order.
+        begin: byte of the segment to begin at.
+
+    Raises:
+        InputError: a table was changed, or breaks its rules.
+    """
+    passage, first = passage_of(index, place, begin)
     return {
         "segment": passage.segment,
         "where": visible_on_page(passage.where),
         "group": visible_on_page(passage.group),
         "text": shown_text(passage),
         "is_cut": passage.is_cut,
-        "begin": begin,
+        "begin": first,
         "shown": len(passage.text.encode("utf-8", "surrogatepass")),
         "bits": list(passage.bits),
         "events": list(passage.events),
@@ -131,5 +138,5 @@ def items(index: Index, places: NDArray[Any]) -> list[dict[str, Any]]:
         InputError: a table was changed, or breaks its rules.
     """
     # Read in the order of the table: neighbors share a group of rows.
-    made: Mapping[int, dict[str, Any]] = {place: as_item(passage_of(index, place)) for place in sorted(places.tolist())}
+    made: Mapping[int, dict[str, Any]] = {place: as_item(index, place) for place in sorted(places.tolist())}
     return [made[place] for place in places.tolist()]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmgauge.errors import InputError, UsageError
-from lmgauge.explore.passages import as_item, items, passage_of
+from lmgauge.explore.passages import as_item, items
 from lmgauge.explore.search import Pattern
 from lmgauge.explore.selection import Chosen, Order, column_names
 from lmgauge.readable import first_few
@@ -81,6 +81,8 @@ def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
     if at is not None:
         page = _page_of(index, selection.places, _whole(parameters, "at", 0), size)
     shown = selection.places[page * size : (page + 1) * size]
+    with index.answering():
+        shown_items = items(index, shown)
     return {
         "total": len(selection.places),
         "page": page,
@@ -88,7 +90,7 @@ def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
         "seen": selection.size,
         "is_complete": selection.is_complete,
         "share": index.share if not selection.is_complete else 1.0,
-        "items": items(index, shown),
+        "items": shown_items,
     }
 
 
@@ -129,8 +131,7 @@ def segment(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
     place = _place_of(index, number)
     if place is None:
         raise InputError(f"there is no segment {number} among the {index.size:,} that were read")
-    begin = _whole(parameters, "begin", 0)
-    return as_item(passage_of(index, place, begin), begin)
+    return as_item(index, place, _whole(parameters, "begin", 0))
 
 
 def _segment_called(index: Index, name: str) -> int:
@@ -146,8 +147,9 @@ def _segment_called(index: Index, name: str) -> int:
         if at >= 0:
             return int(index.of_text("segment", size)[at])
     source, _, line = name.rpartition(":")
-    if line.isdecimal() and len(line) < 19 and source in index.sources():
-        is_it = (index.of_text("line", size) == int(line)) & (index.of_text("source", size) == index.sources().index(source))
+    files = [i for i, file in enumerate(index.sources()) if f"/{file}".endswith(f"/{source}")]
+    if line.isdecimal() and len(line) < 19 and source and files:
+        is_it = (index.of_text("line", size) == int(line)) & np.isin(index.of_text("source", size), files)
         if is_it.any():
             return int(index.of_text("segment", size)[int(np.argmax(is_it))])
     raise InputError(f"no segment that was read is called {name[:100]!r}")
@@ -162,10 +164,10 @@ def _place_of(index: Index, number: int) -> int | None:
 def _page_of(index: Index, places: Any, number: int, size: int) -> int:
     """Return the page that a segment is on."""
     place = _place_of(index, number)
-    found = np.flatnonzero(places == place) if place is not None else np.zeros(0, np.int64)
-    if not len(found):
+    there = np.flatnonzero(places == place) if place is not None else np.zeros(0, np.int64)
+    if not len(there):
         raise InputError(f"segment {number:,} is not among the {len(places):,} segments shown here")
-    return int(found[0]) // size
+    return int(there[0]) // size
 
 
 def _runs(explorer: Explorer) -> tuple[Index, Selections]:

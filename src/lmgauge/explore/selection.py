@@ -164,6 +164,10 @@ class Selections:
                     self._made.popitem(last=False)
             return selection
 
+    def close(self) -> None:
+        """Close the files of the searches."""
+        self._searches.close()
+
     def _places(self, chosen: Chosen, order: Order, size: int, search: Search | None, is_complete: bool) -> Places:
         if order.by == "segment":
             ordered = None

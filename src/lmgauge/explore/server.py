@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import InputError, LmgaugeError, UsageError, needing
 from lmgauge.explore import requests
-from lmgauge.explore.guard import LOOPBACK, Guard, cookie_name
+from lmgauge.explore.guard import LOOPBACK, POSTED, Guard, cookie_name
 from lmgauge.explore.page import page
 from lmgauge.json_text import plain
 from lmgauge.readable import visible_on_page
@@ -60,11 +60,15 @@ def application(explorer: Explorer, token: str) -> ASGIApp:
 
         return endpoint
 
+    async def report(request: Request) -> Response:
+        return await run_in_threadpool(_report, explorer)
+
     async def typed(request: Request) -> Response:
         return await run_in_threadpool(_in_words, _typed, explorer, {"path": request.url.path, "body": await _body(request)})
 
-    routes = [Route("/", show), *(Route(f"/api/{name}", answering(answer)) for name, answer in _ANSWERS.items())]
-    routes += [Route(path, typed, methods=["POST"]) for path in ("/api/score", "/api/top")]
+    routes = [Route("/", show), Route("/report", report)]
+    routes += [Route(f"/api/{name}", answering(answer)) for name, answer in _ANSWERS.items()]
+    routes += [Route(path, typed, methods=["POST"]) for path in sorted(POSTED)]
     return Guard(Starlette(routes=routes, exception_handlers={404: _no_such_address}), token)
 
 
@@ -86,6 +90,13 @@ def _in_words(answer: Answer, explorer: Explorer, parameters: requests.Parameter
         return _refused(error, 409)
     except OSError as error:
         return _refused(InputError(f"the index of the explorer cannot be read ({error.strerror or error})"), 409)
+
+
+def _report(explorer: Explorer) -> Response:
+    try:  # the page brings a policy of its own, which allows it no request
+        return HTMLResponse(explorer.report(), headers={"content-security-policy": "frame-ancestors 'none'"})
+    except LmgaugeError as error:
+        return _refused(error, 409)
 
 
 def _refused(error: Exception, status: int) -> Response:
@@ -131,6 +142,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
     try:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1" if host == "localhost" else host, port))
+        own.listen(64)  # who opens the address at once waits until the server is there
     except OSError as error:
         own.close()
         if error.errno in (errno.EADDRINUSE, errno.EACCES):

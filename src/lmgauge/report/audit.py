@@ -1,4 +1,4 @@
-"""Audits: level by level, each check with its verdict and evidence; then what it all comes to."""
+"""Audits: what it all comes to; then level by level, each check with its verdict and evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LEVELS: dict[str, doc.Level] = {PASS: "good", FAIL: "bad", NOT_CHECKED: "unknow
 
 
 def blocks(audit: Audit) -> doc.Document:
-    """Return a row for each check under the verdict of its level, and the conclusion.
+    """Return the conclusion, and a row for each check under the verdict of its level.
 
     Args:
         audit: of a run or a model.
@@ -24,35 +24,38 @@ def blocks(audit: Audit) -> doc.Document:
         rows += [(f"  {check.name}", check.verdict, check.evidence) for check in checks if not whole]
     names, verdicts, evidence = zip(*rows, strict=True)
     marks = [doc.Mark(verdict, _LEVELS[verdict]) for verdict in verdicts]
-    columns = (doc.labels("", names), doc.Column("", marks, align="left"), doc.labels("", evidence, wraps=True))
+    verdict = doc.Column("verdict", marks, align="left")
+    columns = (doc.labels("check", names), verdict, doc.labels("evidence", evidence, wraps=True))
     headline = str(audit.headline).replace(">=", "≥")
     return (
         doc.Heading(audit.model),
+        doc.Verdict("good" if audit.passed else "bad", conclusion(audit)),
         *([doc.Text(headline)] if headline else []),
         ladder(audit),
         doc.Table(columns, bold=tuple(levels)),
-        doc.Verdict("good" if audit.passed else "bad", conclusion(audit)),
     )
 
 
 def ladder(audit: Audit) -> doc.Ladder:
-    """Return the levels as steps that stand on each other: what failed at each, or what was checked.
+    """Return the levels as steps that stand on each other, each with its verdict and why.
 
     Args:
         audit: of a run or a model.
     """
-    rungs = []
-    for i, level in enumerate(LEVELS, 1):
+    steps = []
+    for level in LEVELS:
         verdict = audit.verdict(level)
         checks = [check for check in audit.checks if check.level == level]
-        if verdict == NOT_CHECKED or [check.name for check in checks] == [WHOLE_LEVEL]:
-            text = "; ".join(dict.fromkeys(check.evidence for check in checks if check.evidence))
-        elif verdict == FAIL:
-            text = "; ".join(f"{check.name}: {check.evidence}" for check in checks if check.verdict == FAIL)
-        else:
-            text = _listed([check.name for check in checks if check.verdict == PASS])
-        rungs.append(doc.Rung(f"{i} {level}", doc.Mark(verdict, _LEVELS[verdict]), text))
-    return doc.Ladder(tuple(rungs))
+        reasons = [check.evidence for check in checks if check.verdict == verdict and check.evidence]
+        text = reasons[0] if verdict != PASS or len(checks) == 1 else _passed(audit, level)
+        steps.append(doc.Rung(level, doc.Mark(verdict, _LEVELS[verdict]), text))
+    return doc.Ladder(tuple(steps))
+
+
+def _passed(audit: Audit, level: str) -> str:
+    names = [check.name for check in audit.checks if check.level == level and check.verdict == PASS]
+    left = _unchecked(audit, level).removeprefix(level).strip()
+    return f"{_listed(names)} checked" + (f"; not checked: {left[1:-1]}" if left else "")
 
 
 def conclusion(audit: Audit) -> str:

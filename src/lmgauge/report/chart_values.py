@@ -20,6 +20,7 @@ from lmgauge.report.blocks import ChartData, Series
 
 Row = dict[str, Any]
 _WIDE = 4.0  # an interval this many times as wide as the median one may leave the chart
+_ROOM = 0.75  # of the axis: an interval may lengthen it so far on each side
 _FROM_ZERO = 0.35  # an axis begins at 0 where the lowest value is at most this part of the highest
 _LEAST_SPAN = 0.02  # of the highest value: without intervals, smaller differences are not blown up
 
@@ -155,8 +156,10 @@ def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
         points.append(chart.rule)
     ends = [(row["low"], row["high"]) for row in rows if row["low"] is not None and row["high"] is not None]
     usual = _WIDE * median(high - low for low, high in ends) if ends else 0.0
-    inside = [pair for pair in ends if chart.log_y or pair[1] - pair[0] <= usual]
-    points += [end for pair in inside for end in pair]
+    points += [end for pair in ends if chart.log_y or pair[1] - pair[0] <= usual for end in pair]
+    room = _ROOM * (max(points) - min(points)) if points else 0.0
+    near = (min(points, default=0.0) - room, max(points, default=0.0) + room)
+    points += [end for pair in ends for end in pair if near[0] <= end <= near[1]]
     if not points:
         return (0.1, 1.0, False) if chart.log_y else (0.0, 1.0, False)
     low, high = min(points), max(points)
@@ -174,6 +177,9 @@ def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
     if high - low < least or high == low:
         middle, half = (low + high) / 2, max(least, abs(high) * _LEAST_SPAN, 1e-12) / 2
         low, high = middle - half, middle + half
+    if chart.kind == "intervals":  # so that no point is half over the edge
+        room = 0.02 * (high - low)
+        low, high = (end if end == 0 else end + side for end, side in ((low, -room), (high, room)))
     return low, high, is_cut
 
 

@@ -65,7 +65,7 @@ CONFIG: Spec = {
         "labelLimit": _LEGEND_LABEL,
         "orient": "top",
         "direction": "horizontal",
-        "columnPadding": 18,
+        "columnPadding": 26,
         "offset": 8,
         "symbolSize": 90,
         "symbolStrokeWidth": 2,
@@ -87,7 +87,7 @@ CONFIG: Spec = {
 """The style of all charts."""
 
 
-def specification(chart: ChartData, *, links: bool = False, heading: bool = True) -> Spec:
+def specification(chart: ChartData, *, links: bool = False) -> Spec:
     """Return a chart as a Vega-Lite specification (version 5) with its data inside.
 
     Values that are missing or not finite leave a gap. Two charts of the same data are the same to the byte.
@@ -95,7 +95,6 @@ def specification(chart: ChartData, *, links: bool = False, heading: bool = True
     Args:
         chart: of any kind.
         links: marks of a chart with a cut are links to the examples of their slice (`#cut=...&is=...`).
-        heading: write the title and what is better; without it only what bands and dashed lines are.
 
     >>> from lmgauge.report.blocks import Series
     >>> chart = ChartData("by-class", "Bits by class", "class", "bits per byte", "bits", (Series("kn5", ("a",), (1.5,)),))
@@ -104,10 +103,9 @@ def specification(chart: ChartData, *, links: bool = False, heading: bool = True
     """
     drawn = values(chart, links=links)
     layers, height = _KINDS[chart.kind](chart, drawn)
-    title = _title(chart, drawn, heading=heading)
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-        **({} if title is None else {"title": title}),
+        "title": _title(chart, drawn),
         "description": description(chart, drawn),
         "width": WIDTH,
         "height": height,
@@ -121,24 +119,21 @@ def specification(chart: ChartData, *, links: bool = False, heading: bool = True
     }
 
 
-def _title(chart: ChartData, drawn: Values, *, heading: bool) -> Spec | None:
-    better = f"{chart.better} is better" if chart.better and heading else ""
+def _title(chart: ChartData, drawn: Values) -> Spec:
+    better = f"{chart.better} is better" if chart.better else ""
     rule = ""
     if chart.rule is not None and math.isfinite(chart.rule):
         rule = f"dashed line: {visible(chart.rule_name)}" + ("" if chart.rule == 0 else f", {said(chart.rule)}")
-    cut = "intervals that leave the chart are cut off" if drawn.is_cut else ""
+    cut = "long intervals are cut off" if drawn.is_cut else ""
     band = _interval_words(chart)
     subtitle = " · ".join(text for text in (better, band, rule, cut) if text)
     folded = _folded(subtitle, _FOLDED + 18)
-    if not heading:
-        plain = {"fontSize": 12, "fontWeight": "normal", "color": FAINT_INK, "lineHeight": 16}
-        return {"text": folded, **plain} if subtitle else None
     title: Spec = {"text": _folded(visible(chart.title), _FOLDED)}
     return title | ({"subtitle": folded} if subtitle else {})
 
 
 def _interval_words(chart: ChartData) -> str:
-    if not any(low is not None for series in chart.series for low in series.low):
+    if not any(low is not None and y is not None for one in chart.series for low, y in zip(one.low, one.y, strict=False)):
         return ""
     return "bands: 95 % intervals" if chart.kind == "line" else "lines: 95 % intervals"
 
@@ -197,13 +192,18 @@ def _number_axis(
     if not nice:
         scale["padding"] = 8
     axis: Spec = {"title": title, "grid": grid, "domain": not grid, "ticks": not grid, "labelFlush": False}
+    if channel == "y":
+        axis["titlePadding"] = 14  # other fonts are wider than the one at hand
     if log:
         scale = {"type": "log", "domain": list(ends), "nice": False, **({} if nice else {"padding": 8})}
         decades = math.log10(ends[1] / ends[0])
         axis |= {"labelExpr": _LOG_LABELS, "labelOverlap": "greedy", "labelSeparation": 6}
+        first, last = math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1]))
         if decades >= 2:
-            first, last = math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1]))
             axis["values"] = [10.0**power for power in range(first, last + 1, max(1, (last - first) // 8))]
+        elif decades >= 0.5:
+            steps = (1, 2, 5) if decades >= 1 else (1, 1.5, 2, 3, 4, 5, 7)
+            axis["values"] = [step * 10.0**power for power in range(first - 1, last + 1) for step in steps]
     else:
         axis |= {"tickCount": 6 if channel == "y" else 8}
         if whole and ends[1] - ends[0] < 12:
@@ -308,7 +308,12 @@ def _row_axis(drawn: Values) -> Spec:
     return {
         "field": "x",
         "type": "ordinal",
-        "scale": {"type": "band", "domain": list(drawn.names), "paddingInner": 0.25, "paddingOuter": 0.15},
+        "scale": {
+            "type": "band",
+            "domain": list(drawn.names),
+            "paddingInner": 0.25 if len(drawn.series) == 1 else 0.35,
+            "paddingOuter": 0.15,
+        },
         "sort": None,
         "axis": axis,
     }
@@ -339,7 +344,7 @@ def _intervals(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
 
 def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     for row in drawn.rows:
-        row["shown"] = "" if row["y"] is None else said(row["y"])
+        row["shown"] = "" if row["y"] is None else _at_the_end(row["y"], chart.y_unit)
     room = 0.09 * (drawn.y[1] - drawn.y[0])
     low, high = drawn.y
     wider = Values(**{**vars(drawn), "y": (low - room if low < 0 else low, high + room if high > 0 else high)})
@@ -356,6 +361,13 @@ def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     text: Spec = {"type": "text", "align": "left", "dx": 5, "color": INK, "fontSize": 12, "aria": False}
     layers.append({"mark": text, "encoding": {**rows, "x": x, "text": {"field": "shown", "type": "nominal"}}})
     return layers, height
+
+
+def _at_the_end(value: float, unit: str) -> str:
+    """Return a value for the end of its bar."""
+    if unit != "%":
+        return said(value)
+    return "< 0.1 %" if 0 < value < 0.1 else f"{value:.1f} %"
 
 
 def _histogram(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:

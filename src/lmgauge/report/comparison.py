@@ -30,7 +30,7 @@ def blocks(comparisons: Comparisons, *, details: bool = True) -> doc.Document:
     """
     verdicts = [block for item in comparisons for block in _one(item, len(comparisons))]
     shown = [block for item in comparisons for block in details_of(item)] if details else []
-    return (*verdicts, *_charts(comparisons), agreements_of(comparisons), *shown)
+    return (*verdicts, *charts_of(comparisons.items), agreements_of(comparisons), *shown)
 
 
 def blocks_of_one(comparison: Comparison) -> doc.Document:
@@ -39,7 +39,7 @@ def blocks_of_one(comparison: Comparison) -> doc.Document:
     Args:
         comparison: of two runs.
     """
-    return (*_one(comparison, 1), *details_of(comparison))
+    return (*_one(comparison, 1), *charts_of([comparison]), *details_of(comparison))
 
 
 def _one(comparison: Comparison, models: int) -> Iterator[doc.Block]:
@@ -67,22 +67,17 @@ def figures_of(comparison: Comparison) -> Iterator[doc.Block]:
     yield from doc.notes([*independence, *about, *comparison.notes])
 
 
-def agreements_of(comparisons: Comparisons) -> doc.Table:
-    """Return what has to agree between all runs, and whether it does.
+def charts_of(comparisons: Sequence[Comparison]) -> Iterator[doc.ChartData]:
+    """Yield the differences from the first run that have an interval, a chart for each figure that leads.
 
     Args:
-        comparisons: at least one run beside the first.
+        comparisons: of one run with others.
     """
-    return _agreements(comparisons.runs, comparisons.agreements)
-
-
-def _charts(comparisons: Comparisons) -> Iterator[doc.ChartData]:
-    """Yield the differences from the first run that have an interval, a chart for each figure that leads."""
-    for metric in dict.fromkeys(item.differences[0].metric for item in comparisons if item.differences):
-        leads = [(item, item.differences[0]) for item in comparisons if item.differences]
+    leads = [(item, item.differences[0]) for item in comparisons if item.differences]
+    for metric in dict.fromkeys(lead.metric for _, lead in leads):
         rows = [(item.second, lead.difference, lead.interval) for item, lead in leads if lead.metric == metric]
         if any(interval is not None for _, _, interval in rows):
-            yield difference_chart(rows, comparisons.runs[0], metric)
+            yield difference_chart(rows, comparisons[0].first, metric)
 
 
 def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: str, metric: str) -> doc.ChartData:
@@ -113,6 +108,15 @@ def difference_chart(rows: Sequence[tuple[str, float, Interval | None]], first: 
         rule_name=first,
         note=f"below 0 is better than {first}; an interval that holds 0 may be chance",
     )
+
+
+def agreements_of(comparisons: Comparisons) -> doc.Table:
+    """Return what has to agree between all runs, and whether it does.
+
+    Args:
+        comparisons: at least one run beside the first.
+    """
+    return _agreements(comparisons.runs, comparisons.agreements)
 
 
 def _agreements(names: Sequence[str], agreements: Sequence[Agreement]) -> doc.Table:

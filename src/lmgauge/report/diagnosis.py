@@ -12,7 +12,7 @@ from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.report import blocks as doc
 from lmgauge.report import evaluations
-from lmgauge.report.formats import number, percent, probability, signed
+from lmgauge.report.formats import in_words, number, percent, probability, signed
 from lmgauge.report.slices import example_blocks, slice_blocks
 
 _Z_95 = 1.959963984540054
@@ -24,31 +24,65 @@ def blocks(diagnosis: Diagnosis) -> doc.Document:
     Args:
         diagnosis: of one model on one text.
     """
-    return (*evaluations.blocks([diagnosis.evaluation]), *_sections(diagnosis), *doc.notes(diagnosis.notes))
+    return (
+        *_verdict(diagnosis),
+        *evaluations.blocks([diagnosis.evaluation]),
+        *(block for part in parts(diagnosis).values() for block in part),
+        *doc.notes(diagnosis.notes),
+    )
 
 
-def _sections(diagnosis: Diagnosis) -> Iterator[doc.Block]:
+def _verdict(diagnosis: Diagnosis) -> Iterator[doc.Verdict]:
+    """Say what the number is worth: beside the cheapest way to write the same bytes without a language model."""
+    own = diagnosis.evaluation.bits_per_byte
+    if own is None or not diagnosis.baselines:
+        return
+    best = min(diagnosis.baselines, key=lambda baseline: baseline.bits_per_byte)
+    better, bound = own < best.bits_per_byte, diagnosis.evaluation.bits_per_byte_is_bound
+    bits = in_words(doc.Number(own, 3, bound=bound))
+    worth = f"{number(best.bits_per_byte / own, 2)} times as many" if better and own else "fewer"
+    yield doc.Verdict(
+        "bad" if not better else "unknown" if bound else "good",
+        f"{diagnosis.evaluation.model} needs {bits} bits per byte; {best.name}, the best without a language model, "
+        f"{number(best.bits_per_byte, 3)}: {worth}.",
+    )
+
+
+def parts(diagnosis: Diagnosis) -> dict[str, doc.Document]:
+    """Return the sections of a diagnosis in the order of reading, each as its blocks; empty where it says nothing.
+
+    Args:
+        diagnosis: of one model on one text.
+    """
     names = [diagnosis.evaluation.model]
-    if diagnosis.baselines:
-        yield from _baselines(diagnosis)
+    dear = f"segments that cost most beyond the {number(_average(diagnosis), 3)} bits a byte that bytes cost on average"
+    events = (
+        *((_tokens(diagnosis),) if diagnosis.costly_tokens else ()),
+        *example_blocks("events with the least probability", diagnosis.worst_tokens, names),
+        *example_blocks("events of probability zero, the first", diagnosis.impossible_tokens, names),
+    )
+    return {
+        "baselines": tuple(_baselines(diagnosis)) if diagnosis.baselines else (),
+        "slices": tuple(_slices(diagnosis)),
+        "events": events,
+        "segments": example_blocks(dear, diagnosis.worst_segments, names),
+        "unseen": (_unseen(diagnosis),) if diagnosis.unseen_words else (),
+        "calibration": tuple(_calibration(diagnosis.calibration)) if diagnosis.calibration is not None else (),
+        "ranks": tuple(_ranks(diagnosis.ranks)) if diagnosis.ranks is not None else (),
+        "information": tuple(_information(diagnosis.information)) if diagnosis.information is not None else (),
+    }
+
+
+def _slices(diagnosis: Diagnosis) -> Iterator[doc.Block]:
+    names = [diagnosis.evaluation.model]
     for slices in diagnosis.slices:
         if len(slices.rows) > 1:
             yield from slice_blocks(slices, names, _average(diagnosis) if slices.unit == "byte" else None)
-    if diagnosis.costly_tokens:
-        yield _tokens(diagnosis)
-    yield from example_blocks("events with the least probability", diagnosis.worst_tokens, names)
-    yield from example_blocks("events of probability zero, the first", diagnosis.impossible_tokens, names)
-    title = f"segments that cost most beyond the {number(_average(diagnosis), 3)} bits a byte that bytes cost on average"
-    yield from example_blocks(title, diagnosis.worst_segments, names)
-    if diagnosis.unseen_words:
-        yield _unseen(diagnosis)
-    if diagnosis.calibration is not None:
-        yield from _calibration(diagnosis.calibration)
-    if diagnosis.ranks is not None:
-        yield doc.Heading("ranks and entropies of all events")
-        yield from (doc.Text(line, indent=2) for line in _rank_lines(diagnosis.ranks))
-    if diagnosis.information is not None:
-        yield from _information(diagnosis.information)
+
+
+def _ranks(ranks: RankStatistics) -> Iterator[doc.Block]:
+    yield doc.Heading("ranks and entropies of all events")
+    yield from (doc.Text(line, indent=2) for line in _rank_lines(ranks))
 
 
 def _average(diagnosis: Diagnosis) -> float | None:

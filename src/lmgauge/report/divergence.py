@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from lmgauge.evaluation.divergence.divergence import Divergence, Figure
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import number
+from lmgauge.report.comparison import change_cells
+from lmgauge.report.formats import in_words, number, percent
 
 Row = tuple[str, doc.Number, doc.Cell]
 
@@ -22,6 +24,7 @@ def blocks(divergence: Divergence) -> doc.Document:
     segments = f"{_of(divergence.segments, divergence.total_segments)} segments"
     return (
         doc.Heading(f"A = {divergence.a}, B = {divergence.b}"),
+        *_verdict(divergence),
         doc.Text(f"{events}, {segments}"),
         doc.Table((doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))),
         *_quantiles(divergence),
@@ -30,6 +33,23 @@ def blocks(divergence: Divergence) -> doc.Document:
         *doc.notes(divergence.notes),
         doc.Signature(divergence.signature),
     )
+
+
+def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
+    """Say whether B predicts the text better or worse than A, and how often both agree."""
+    ratio, agreement = result.perplexity_ratio, result.top_1_agreement.value
+    if ratio.value is None or not math.isfinite(ratio.value):
+        return
+    gap, ends = change_cells(ratio.value, ratio.interval, perplexity=True)
+    between = "" if ratio.interval is None else f" (95 % interval {in_words(ends)})"
+    level: doc.Level = "unknown"
+    what = "is not told apart from that of A"
+    if ratio.interval is None:
+        what = "differs from that of A"
+    elif ratio.interval.low > 1 or ratio.interval.high < 1:
+        level, what = ("bad", "is higher than that of A") if ratio.interval.low > 1 else ("good", "is lower than that of A")
+    alike = "" if agreement is None else f" Both expect the same token in {percent(agreement)} of the events."
+    yield doc.Verdict(level, f"The perplexity of B {what}: {in_words(gap)}{between}.{alike}")
 
 
 def _rows(result: Divergence) -> Iterator[Row]:

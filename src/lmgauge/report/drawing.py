@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?|-?\d+(?:\.\d+)?e-\d+")
 _MEASURED = ("transform", "d", "x", "y", "x1", "y1", "x2", "y2", "width", "height", "viewBox", "stroke-width")
 _IDLE = {"opacity": "1", "pointer-events": "none", "transform": "translate(0,0)", "font-family": FONT}
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
+_MARKS = ("point", "bar")
 _REFERRING = ("clip-path", "mask", "fill", "stroke")
 
 
@@ -49,6 +50,7 @@ def svg(spec: Mapping[str, Any]) -> str:
     """
     root = _drawn(spec)
     linked = any(element.tag == "a" for element in root.iter())
+    _show_when_pointed_at(root)
     label = str(spec.get("description", ""))
     box = root.get("viewBox", "")
     root.attrib = {
@@ -190,6 +192,17 @@ def _drawn(spec: Mapping[str, Any]) -> ET.Element:
     return root
 
 
+def _show_when_pointed_at(root: ET.Element) -> None:
+    """Give marks their description as a tooltip, and points that are links room to be hit."""
+    for parent in list(root.iter()):
+        for mark in parent:
+            if mark.get("aria-roledescription") not in _MARKS:
+                continue
+            ET.SubElement(mark, "title").text = mark.get("aria-label")
+            if parent.tag == "a" and mark.get("aria-roledescription") == "point":
+                mark.attrib |= {"stroke": "transparent", "stroke-width": "14"}
+
+
 def _set_ids(root: ET.Element, new: Mapping[str, str]) -> None:
     for element in root.iter():
         if "id" in element.attrib:
@@ -217,7 +230,8 @@ def _clean(element: ET.Element) -> None:
     for child in element:
         if not _is_empty(child):
             _clean(child)
-            children += list(child) if child.tag == "g" and not child.attrib else [child]
+            if child.tag != "g" or len(child):  # a group of nothing would have a role, and no name
+                children += list(child) if child.tag == "g" and not child.attrib else [child]
     element[:] = children
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from lmgauge.report import training
 from lmgauge.report.blocks import Document, Lines, between
 from lmgauge.report.formats import in_words, number, percent
 
+_DIGEST = re.compile("[0-9a-f]{64}")
 Shown = str | tuple[str, ...]
 _BOUNDED = {figure.name for figure in FIGURES if figure.bounded}
 _ESTIMATED = {"given", "iterations", "perplexity", "events", "held_out_sha256"}
@@ -28,7 +30,7 @@ def blocks(content: Mapping[str, Any]) -> Document:
     if content.get("bits_per_byte_is_bound"):
         shown |= {name: f"≥ {shown[name]}" for name in _BOUNDED & shown.keys()}
     lines = Lines(tuple((name.replace("_", " "), value) for name, value in shown.items() if value not in ("", (), "None")))
-    return (lines, *training.charts(_history(content), str(content.get("label") or "")))
+    return (lines, *training.charts(_history(content)))
 
 
 def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
@@ -36,14 +38,14 @@ def _history(content: Mapping[str, Any]) -> list[Mapping[str, float]]:
     stored = content.get("training")
     run = stored.get("training") if isinstance(stored, dict) else None
     history = run.get("history") if isinstance(run, dict) else None
-    return [entry for entry in history if isinstance(entry, dict)] if isinstance(history, list) else []
+    return [entry for entry in history if isinstance(entry, dict) and "epoch" in entry] if isinstance(history, list) else []
 
 
 def _shown(name: str, value: Any) -> Shown:
     if name in _SHOWN and not isinstance(value, str):
         return _SHOWN[name](value)
     if isinstance(value, dict):
-        said = {key: part for key, part in value.items() if part not in (None, "", [], {})}
+        said = {key: _shortened(part) for key, part in value.items() if part not in (None, "", [], {})}
         shown = {key: f"({_shown('', part)})" if isinstance(part, dict) else _shown("", part) for key, part in said.items()}
         return ", ".join(f"{key} {part}" for key, part in shown.items())
     if isinstance(value, list):
@@ -51,6 +53,11 @@ def _shown(name: str, value: Any) -> Shown:
     if isinstance(value, float):
         return number(value, 2 if "perplexity" in name else 4)
     return f"{value:,}" if type(value) is int else str(value)
+
+
+def _shortened(value: Any) -> Any:
+    """Return the beginning of a digest, which is enough to tell one from another; anything else as it is."""
+    return value[:12] if isinstance(value, str) and _DIGEST.fullmatch(value) else value
 
 
 def _shown_discounts(value: list[list[float]]) -> str:

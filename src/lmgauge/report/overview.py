@@ -34,13 +34,13 @@ def _of_one(overview: Overview) -> Iterator[doc.Block]:
     yield verdict(diagnosed)
     yield from _seal(overview)
     yield from evaluations.blocks([diagnosed.evaluation])
-    yield from _section("What the number is worth", _part(diagnosed, "baselines"))
-    yield from _section("Where the bits go", _part(diagnosed, "slices"))
-    yield from _section("How segments differ", (*_histogram(overview), *_part(diagnosed, "worst_segments")))
-    events = _part(diagnosed, "costly_tokens", "worst_tokens", "impossible_tokens", "unseen_words", "unseen_types")
-    yield from _section("Which events are hard", events)
-    yield from _section("How far it may be believed", _part(diagnosed, "calibration", "ranks"))
-    yield from _section("How far back the text tells what comes", _part(diagnosed, "information"))
+    parts = diagnosis.parts(diagnosed)
+    yield from _section("What the number is worth", parts["baselines"])
+    yield from _section("Where the bits go", parts["slices"])
+    yield from _section("How segments differ", (*_histogram(overview), *parts["segments"]))
+    yield from _section("Which events are hard", (*parts["events"], *parts["unseen"]))
+    yield from _section("How far it may be believed", (*parts["calibration"], *parts["ranks"]))
+    yield from _section("How far back the text tells what comes", parts["information"])
     yield from _text(overview)
     yield from _section("What is not shown", doc.notes((*diagnosed.notes, *overview.passages.notes)))
 
@@ -86,19 +86,6 @@ def _bits_comparable(result: Evaluation) -> str:
     return "; bits per byte with those of any model on this text"
 
 
-_EMPTY: dict[str, object] = {
-    "baselines": (), "slices": (), "costly_tokens": (), "worst_tokens": (), "impossible_tokens": (), "worst_segments": (),
-    "unseen_words": (), "unseen_types": 0, "calibration": None, "ranks": None, "information": None, "notes": (),
-}  # fmt: skip
-
-
-def _part(diagnosed: Diagnosis, *names: str) -> doc.Document:
-    """Return the blocks of some fields of a diagnosis, as its own report has them."""
-    empty = replace(diagnosed, **_EMPTY)  # type: ignore[arg-type]
-    some = replace(empty, **{name: getattr(diagnosed, name) for name in names})
-    return diagnosis.blocks(some)[len(diagnosis.blocks(empty)) :]
-
-
 def _section(title: str, content: Sequence[doc.Block]) -> doc.Document:
     return (doc.Heading(title), *content) if content else ()
 
@@ -119,7 +106,9 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
     yield from _seal(overview)
     results = [diagnosed.evaluation for diagnosed in overview.diagnoses]
     named = [replace(result, model=name) for result, name in zip(results, overview.runs, strict=True)]
-    yield from _section("The models, each on its own", (*evaluations.blocks(named), *_forest(overview)))
+    each = evaluations.blocks(named)
+    charted = any(isinstance(block, doc.ChartData) for block in each)
+    yield from _section("The models, each on its own", (*each, *(() if charted else _forest(overview))))
     yield from _curve(overview)
     matrix = group_matrix(overview.runs, overview.diagnoses, compared)
     if matrix is not None:
@@ -181,13 +170,16 @@ def _curve(overview: Overview) -> doc.Document:
     chart = doc.ChartData(
         "steps", f"{figure} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
     )
-    return (doc.Heading("Step by step"), chart, table)
+    return (doc.Heading("Step by step"), table, chart)
+
+
+_STEPS = re.compile(r"(?:step|steps|epoch|checkpoint|ckpt|iter|iteration|update)s?[-_ =.]*$", re.IGNORECASE)
 
 
 def step_numbers(names: Sequence[str]) -> list[int]:
-    """Return the number by which names differ; empty where they differ by more, or by something else.
+    """Return the numbers of steps, epochs or checkpoints by which names differ; empty where they differ by anything else.
 
-    >>> step_numbers(["run2/step-500", "run2/step-1000"]), step_numbers(["kn5", "wb3"])
+    >>> step_numbers(["run2/step-500", "run2/step-1000"]), step_numbers(["kn3", "kn5"])
     ([500, 1000], [])
     """
     parts = [re.split(r"([0-9]{1,15})", name) for name in names]
@@ -195,6 +187,8 @@ def step_numbers(names: Sequence[str]) -> list[int]:
         return []
     differ = [i for i, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1]
     if len(differ) != 1 or differ[0] % 2 == 0:
+        return []
+    if not _STEPS.search(parts[0][differ[0] - 1]):
         return []
     return [int(part[differ[0]]) for part in parts]
 

@@ -20,22 +20,23 @@ from lmgauge.errors import needing
 from lmgauge.readable import visible_on_page
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
+from lmgauge.report.output_articles import OPERATIONS, articles
 from lmgauge.report.packing import BITS_STEP, packed, shown_text
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
-    from markupsafe import Markup
 
     from lmgauge.evaluation.passages import Passage
 
+Html = Any
+"""What a macro of a template returns: text that is escaped already."""
 _LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {
     "good": ("✓", "yes"),
     "bad": ("✗", "no"),
     "unknown": ("?", "uncertain"),
     "fact": ("", ""),
 }
-_OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
 
 
 def render(document: Iterable[doc.Block], title: str) -> str:
@@ -73,7 +74,7 @@ def fragment(document: Iterable[doc.Block], *, charts: int = 1) -> str:
     Raises:
         MissingExtraError: Jinja2 is not installed, or what draws charts.
     """
-    shown = [block for block in document if not isinstance(block, doc.Passages)]
+    shown = [block for block in document if not isinstance(block, doc.Passages | doc.Outputs)]
     drawn = [block for block in shown if isinstance(block, doc.ChartData)][:charts]
     content = [block for block in shown if not isinstance(block, doc.ChartData) or any(block is chart for chart in drawn)]
     return _template("fragment.html").render(body=_Renderer(content, linked=False).body(), style=_asset("page.css"))
@@ -99,9 +100,23 @@ def _asset(name: str) -> str:
     return (files("lmgauge.report") / "templates" / name).read_text("utf-8").strip()
 
 
+def check_installed() -> None:
+    """Check that pages can be made.
+
+    Raises:
+        MissingExtraError: Jinja2 is not installed, or what draws charts.
+    """
+    environment()
+    with needing("vl-convert-python", extra="report"):
+        import vl_convert  # noqa: F401
+
+
 @cache
-def environment() -> Environment:
+def environment(package: str = "lmgauge.report") -> Environment:
     """Return what renders our templates: escaping is on, and what a template does not know is an error.
+
+    Args:
+        package: whose folder `templates` they are in.
 
     Raises:
         MissingExtraError: Jinja2 is not installed.
@@ -109,7 +124,7 @@ def environment() -> Environment:
     with needing("jinja2", extra="report"):
         import jinja2
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("lmgauge.report"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -145,36 +160,37 @@ class _Renderer:
         self._macros: Any = _template("blocks.html").module
         self._heading = 0
 
-    def body(self) -> Markup:
-        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of."""
-        from markupsafe import Markup
-
-        parts: list[Markup] = []
+    def body(self) -> list[Html]:
+        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of,
+        or beside each other."""
+        parts: list[Html] = []
         place = 0
         while place < len(self._content):
             charts = self._charts_after(place)
-            if charts:
+            if charts and isinstance(self._content[place], doc.ChartData):
+                parts.append(self._macros.row([self._block(chart) for chart in (self._content[place], *charts)]))
+            elif charts:
                 table = self._block(self._content[place])
                 drawn = [self._block(chart) for chart in charts]
                 parts.append(self._macros.beside(table, drawn))
             else:
                 parts.append(self._block(self._content[place]))
             place += 1 + len(charts)
-        return Markup("\n").join(parts)
+        return parts
 
     def _charts_after(self, place: int) -> list[doc.ChartData]:
-        """Return the charts that follow a table."""
+        """Return the charts that follow a table, or a chart."""
         charts: list[doc.ChartData] = []
-        if isinstance(self._content[place], doc.Table):
+        if isinstance(self._content[place], doc.Table | doc.ChartData):
             for block in self._content[place + 1 :]:
                 if not isinstance(block, doc.ChartData):
                     break
                 charts.append(block)
         return charts
 
-    def _block(self, block: doc.Block) -> Markup:
+    def _block(self, block: doc.Block) -> Html:
         macros = self._macros
-        result: Markup
+        result: Html
         match block:
             case doc.Heading(text):
                 self._heading += 1
@@ -192,7 +208,7 @@ class _Renderer:
             case doc.Tokens():
                 result = macros.tokens_line(_tokens(block))
             case doc.Aligned(alignment):
-                result = macros.aligned(alignment.unit, [_aligned(*pair) for pair in alignment.pairs()])
+                result = macros.aligned_pairs(alignment.unit, [_aligned(*pair) for pair in alignment.pairs()])
             case doc.Table():
                 result = self._table(block)
             case doc.ChartData():
@@ -203,17 +219,17 @@ class _Renderer:
                     for r in rungs
                 ]
                 result = macros.ladder(steps)
+            case doc.Outputs():
+                result = self._outputs(block)
             case doc.Passages():
                 result = self._passages(block)
             case _:
                 assert_never(block)
         return result
 
-    def _table(self, table: doc.Table) -> Markup:
+    def _table(self, table: doc.Table) -> Html:
         if not table.rows:
-            from markupsafe import Markup
-
-            return Markup("")
+            return ""
         notes = [f"{column.title}: {column.note}" for column in table.columns if column.note]
         titles = [
             {"text": _clean(column.title) + (f", {_clean(column.unit)}" if column.unit else ""), "align": column.align}
@@ -224,7 +240,7 @@ class _Renderer:
             for i, row in enumerate(table.rows)
         ]
         footnotes = [_clean(note) for note in (*notes, *table.footnotes)]
-        return self._macros.table(_clean(table.title), titles, rows, footnotes)  # type: ignore[no-any-return]
+        return self._macros.table(_clean(table.title), titles, rows, footnotes)
 
     def _row_link(self, table: doc.Table, row: int) -> str:
         """Return where a row leads to: to the slice or segment it is of, as far as the page shows it; empty if nowhere."""
@@ -235,24 +251,27 @@ class _Renderer:
             return slice_link(table.cut, label)
         return ""
 
-    def _chart(self, chart: doc.ChartData) -> Markup:
-        from markupsafe import Markup
-
+    def _chart(self, chart: doc.ChartData) -> Html:
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
         spec = specification(chart, links=_clean(chart.cut) in self._slices)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
-        drawing = Markup(drawn)
-        result: Markup = self._macros.chart(
+        drawing = drawn
+        result: Html = self._macros.chart(
             f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
         )
         return result
 
-    def _passages(self, block: doc.Passages) -> Markup:
-        from markupsafe import Markup
+    def _outputs(self, block: doc.Outputs) -> Html:
+        items = articles(block)
+        reasons = dict.fromkeys(reason for item in items for reason in item["why"])
+        groups = dict.fromkeys(item["group"] for item in items if item["group"])
+        result: Html = self._macros.outputs(items, block.aligned, list(reasons), list(groups))
+        return result
 
+    def _passages(self, block: doc.Passages) -> Html:
         items = [_article(passage) for passage in block.items]
         cuts = {_clean(cut): [_clean(label) for label in labels] for cut, labels in block.cuts.items()}
         data = {
@@ -264,8 +283,8 @@ class _Renderer:
         shown = {cut: [label for label in labels if label in self._slices.get(cut, ())] for cut, labels in cuts.items()}
         reasons = dict.fromkeys(_clean(reason) for passage in block.items for reason in passage.why)
         groups = dict.fromkeys(_clean(passage.group) for passage in block.items if passage.group)
-        json_text = Markup(_script_json(data))
-        result: Markup = self._macros.passages(items, data["names"], list(reasons), list(groups), shown, json_text)
+        json_text = _script_json(data)
+        result: Html = self._macros.passages(items, data["names"], list(reasons), list(groups), shown, json_text)
         return result
 
 
@@ -332,7 +351,7 @@ def _tokens(cell: doc.Tokens) -> dict[str, Any]:
 
 def _aligned(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
     """Return the operation in words, and the unit of the reference over that of the hypothesis."""
-    return _OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
+    return OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
 
 
 def _cell(cell: doc.Cell) -> dict[str, Any]:

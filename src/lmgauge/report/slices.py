@@ -18,6 +18,8 @@ _PLURAL = {"byte": "bytes", "event": "events"}
 _ORDERED = ("occurrences", "longest n-gram", "matched order", "context used", "position", "length")
 # Ways to cut the text whose slices have an order that says nothing: a chart has them by their values.
 _UNORDERED = ("group",)
+# Ways to cut the text where it says something which slices have most of the bits.
+_SHARED = ("class", "group", "occurrences")
 _MOST_ROWS = 40  # of a chart; the table beside it has all
 
 
@@ -98,7 +100,7 @@ def _charts(slices: Slices, names: Sequence[str], whole: float | None) -> Iterat
             yield chart("-difference", f"Difference of {second} from {first}", [gap], kind, f"difference in {bits}", **more)
         return
     shares = dict(zip((row.label for row in slices.rows), share_of_bits(slices), strict=True))
-    if None not in shares.values() and len(rows) > 1:
+    if None not in shares.values() and len(rows) > 1 and slices.name.startswith(_SHARED):
         share = [100 * (shares[row.label] or 0.0) for row in rows]
         of_share = doc.series(names[0], [row.label for row in rows], share)
         yield chart("-share", "Share of all bits", [of_share], "bars", "share of all bits", unit="%")

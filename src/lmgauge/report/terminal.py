@@ -1,8 +1,13 @@
-"""Blocks in a terminal, in a pipe or as a string (`NO_COLOR` is respected); and what long commands say meanwhile."""
+"""Blocks in a terminal or as a string (`NO_COLOR` is respected); and what long commands say meanwhile.
+
+Where standard output is a pipe or a file, `show` writes rows for programs (`report.pipe`); `FORCE_COLOR` asks for what a
+terminal shows. Charts that have an order are a line of bars, such as ▇▅▃▂▁, where the characters can be shown.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import threading
 import time
@@ -14,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 from lmgauge.readable import readable, visible
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
+from lmgauge.report.pipe import as_rows, marks
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,30 +28,33 @@ if TYPE_CHECKING:
     from lmgauge.progress import Listener
 
 _FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
-_PIPE_WIDTH = 240
 _GAP = 3
 # A column of text gives way to the others down to the first width, and, where nothing else can go, to the second.
 _TEXT_WIDTH, _NARROWEST = 24, 6
 _TITLE_WIDTH, _LONGEST_TITLE = 16, 48
 _BAR_WIDTH = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_LEVELS = "▁▂▃▄▅▆▇█"
+_FEWEST_POINTS = 4
 _AROUND = 36
-_MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
 _COLORS = {"good": "green", "bad": "bold red", "unknown": "yellow", "fact": "bold"}
 
 
 def show(document: Iterable[doc.Block]) -> None:
     """Print a document on standard output; what a narrow terminal has no room for is named.
 
-    A pipe gets lines that are wide enough for any table, so that programs see whole rows.
+    A pipe gets rows with a tab between cells, and all columns: see `report.pipe`.
 
     Args:
         document: blocks, in the order of reading.
     """
     from rich.console import Console
 
-    out = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
-    for text in _Renderer(out, wraps=out.is_terminal).rendered(document):
+    out = Console()
+    if not out.is_terminal:
+        sys.stdout.write(as_rows(document))
+        return
+    for text in _Renderer(out).rendered(document):
         sys.stdout.write(text)
 
 
@@ -62,19 +71,21 @@ def as_text(document: Iterable[doc.Block], width: int = 100) -> str:
     from rich.console import Console
 
     out = Console(width=width, color_system=None)
-    return "".join(_Renderer(out, wraps=True).rendered(document)).rstrip("\n")
+    return "".join(_Renderer(out).rendered(document)).rstrip("\n")
 
 
 class _Renderer:
     """Turns blocks into text for a console. All strings of a document become lines in `_line`, which escapes them."""
 
-    def __init__(self, out: Console, *, wraps: bool) -> None:
-        self._out, self._width, self._wraps = out, out.width, wraps
+    def __init__(self, out: Console) -> None:
+        self._out, self._width = out, out.width
 
     def rendered(self, document: Iterable[doc.Block]) -> Iterator[str]:
         """Yield the text of each block that has some, with its line ends."""
         before: doc.Block | None = None
         for block in document:
+            if isinstance(block, doc.ChartData) and isinstance(before, doc.Table) and _has_bars(before):
+                continue
             if lines := [self._written(line) for line in self._lines(block)]:
                 if before is not None and _apart(before, block):
                     lines.insert(0, "")
@@ -90,12 +101,12 @@ class _Renderer:
         return capture.get()
 
     def _lines(self, block: doc.Block) -> Iterator[Line]:
-        """Yield the lines of a block as they are to be printed; charts, ladders and passages are for pages and have none."""
+        """Yield the lines of a block as they are to be printed; ladders and passages are for pages and have none."""
         match block:
             case doc.Heading(text):
                 yield from self._broken(text, "bold")
             case doc.Verdict(level, text):
-                yield from self._broken(text, _COLORS[level])
+                yield from self._broken(text, f"bold {_COLORS[level]}")
             case doc.Text(text, note, indent):
                 for part in self._broken(text, "dim" if note else "", self._width - indent):
                     yield _line(" " * indent).append_text(part)
@@ -104,23 +115,25 @@ class _Renderer:
             case doc.Lines(pairs):
                 yield from self._pairs(pairs)
             case doc.Tokens():
-                yield _tokens(block, self._width, _marks([block]))
+                yield _tokens(block, self._width, marks([block]))
             case doc.Aligned(alignment):
-                for row in alignment.lines(self._width if self._wraps else None):
+                for row in alignment.lines(self._width):
                     yield from map(_line, row)
             case doc.Table():
                 if block.rows:
                     yield from self._table(block)
-            case doc.ChartData() | doc.Ladder() | doc.Passages():
+            case doc.ChartData():
+                yield from self._bars(block)
+            case doc.Ladder() | doc.Passages() | doc.Outputs():
                 pass
             case _:
                 assert_never(block)
 
     def _broken(self, text: str, style: str = "", width: int | None = None) -> Sequence[Line]:
-        """Return a paragraph as lines that fit; as one where lines are for programs."""
+        """Return a paragraph as lines that fit."""
         line = _line(text, style)
         width = max(_NARROWEST, width or self._width)
-        if not self._wraps or _size(line.plain) <= width:
+        if _size(line.plain) <= width:
             return [line]
         return [_padded(part, 0) for part in line.wrap(self._out, width, overflow="fold")]
 
@@ -133,6 +146,22 @@ class _Renderer:
                 yield _padded(_line(lead, "bold"), widest + 2).append_text(part)
                 lead = ""
 
+    def _bars(self, chart: doc.ChartData) -> Iterator[Line]:
+        """Yield a line of bars for each series whose x have an order, on one scale, with its lowest and highest value."""
+        known = [y for series in chart.series for y in series.y if y is not None and math.isfinite(y)]
+        if chart.kind not in ("line", "histogram") or chart.diagonal or not known or readable(_LEVELS) != _LEVELS:
+            return
+        low, high = min(known), max(known)
+        unit = f" {chart.y_unit}" if chart.y_unit else ""
+        for series in chart.series:
+            values = [y if y is not None and math.isfinite(y) else None for y in series.y]
+            own = [y for y in values if y is not None]
+            bars = "".join(" " if y is None else _LEVELS[round(7 * (y - low) / ((high - low) or 1.0))] for y in values)
+            ends = _line(f"  {in_words(doc.Range(min(own, default=0.0), max(own, default=0.0), 3))}{unit}", "dim")
+            line = _line(f"{series.name}  ", "dim").append(bars).append_text(ends)
+            if len(own) >= _FEWEST_POINTS and _size(line.plain) <= self._width:
+                yield line
+
     # --- tables -----------------------------------------------------------------------------------------------
 
     def _table(self, table: doc.Table) -> Iterator[Line]:
@@ -142,11 +171,11 @@ class _Renderer:
         if any(column.title for column in table.columns):
             yield from self._row(shown, [_line(_title(column), "bold") for column in shown.columns], titles=True)
             yield _line("─" * (sum(shown.widths) + _GAP * (len(shown.widths) - 1)))
-        marks = _marks([cell for column in shown.columns for cell in column.cells])
+        signs = marks([cell for column in shown.columns for cell in column.cells])
         for i in range(len(table.rows)):
             style = "bold" if i in table.bold else ""
             cells = zip(shown.columns, shown.widths, strict=True)
-            yield from self._row(shown, [_cell(column.cells[i], width, marks, style) for column, width in cells])
+            yield from self._row(shown, [_cell(column.cells[i], width, signs, style) for column, width in cells])
         for column in table.columns:
             if column.note:
                 yield from self._broken(f"{column.title}: {column.note}", "dim")
@@ -217,11 +246,17 @@ def _gives_way(column: doc.Column) -> bool:
     return column.align == "left" and isinstance(column.cells[0], str | doc.Tokens)
 
 
+def _has_bars(table: doc.Table) -> bool:
+    return any(isinstance(column.cells[0], doc.Bar) for column in table.columns if column.cells)
+
+
 def _apart(before: doc.Block, block: doc.Block) -> bool:
     """Return True if there is a blank line between two blocks."""
-    if isinstance(before, doc.Heading):
+    if isinstance(before, doc.Heading) or isinstance(block, doc.ChartData):
         return False
-    return isinstance(before, doc.Table | doc.Lines | doc.Aligned) or isinstance(block, doc.Heading | doc.Table)
+    return isinstance(before, doc.Table | doc.Lines | doc.Aligned | doc.ChartData) or isinstance(
+        block, doc.Heading | doc.Table
+    )
 
 
 def _line(text: str, style: Any = "") -> Line:
@@ -249,10 +284,10 @@ def _natural(cell: doc.Cell) -> int:
         return _BAR_WIDTH
     if isinstance(cell, doc.Tokens):
         return _size(readable("".join(cell.parts))) + 4
-    return _size(_cell(cell, 0, _MARKS[0], "").plain)
+    return _size(_cell(cell, 0, ("", ""), "").plain)
 
 
-def _cell(cell: doc.Cell, width: int, marks: tuple[str, str], style: str) -> Line:
+def _cell(cell: doc.Cell, width: int, signs: tuple[str, str], style: str) -> Line:
     match cell:
         case str():
             return _line(cell, style)
@@ -262,18 +297,11 @@ def _cell(cell: doc.Cell, width: int, marks: tuple[str, str], style: str) -> Lin
             eighths = round(8 * _BAR_WIDTH * min(1.0, max(0.0, share)))
             return _line("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip())
         case doc.Tokens():
-            return _tokens(cell, width, marks)
+            return _tokens(cell, width, signs)
     return _line(in_words(cell), style)
 
 
-def _marks(cells: Sequence[doc.Cell]) -> tuple[str, str]:
-    """Return signs to set off a token, such as do not occur in the texts themselves and can be shown."""
-    text = "".join(part for cell in cells if isinstance(cell, doc.Tokens) for part in cell.parts)
-    free = (pair for pair in _MARKS if not set("".join(pair)) & set(text) and readable("".join(pair)) == "".join(pair))
-    return next(free, _MARKS[-1])
-
-
-def _tokens(cell: doc.Tokens, width: int, marks: tuple[str, str]) -> Line:
+def _tokens(cell: doc.Tokens, width: int, signs: tuple[str, str]) -> Line:
     """Return the token that is meant between marks, and as much of what stands around it as there is room for."""
     if cell.meant is None:
         return _line(_cut("".join(cell.parts), width, "end"))
@@ -282,12 +310,12 @@ def _tokens(cell: doc.Tokens, width: int, marks: tuple[str, str]) -> Line:
     text = meant.lstrip(" ") or meant
     before = readable(before + meant[: len(meant) - len(text)])
     after = readable("".join(cell.parts[cell.meant + 1 :]))
-    room = width - sum(map(len, marks))
+    room = width - sum(map(len, signs))
     text = _cut(readable(text), max(_NARROWEST, room), "end")
     free = max(0, room - _size(text))
     after = _cut(after, min(_AROUND, max(free // 2, free - _size(before))), "end")
     before = _cut(before, min(_AROUND, free - _size(after)), "start")
-    return _line("").append(before, "dim").append(marks[0] + text + marks[1], "bold red").append(after, "dim")
+    return _line("").append(before, "dim").append(signs[0] + text + signs[1], "bold red").append(after, "dim")
 
 
 def _size(text: str) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 METADATA_KEY = b"lmgauge"
 _JSON_ROWS = 1 << 16
 _ROWS_AT_A_TIME = 1 << 16
+_ROWS_REMEMBERED = 1 << 20
 
 
 class ScoreWriter:
@@ -141,6 +142,7 @@ class RowReader:
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self.rows = int(self._bounds[-1])
+        self._last: tuple[int, list[str] | None, pa.RecordBatch] | None = None
 
     def _look(self) -> tuple[int, int, int]:
         state = self.path.stat()
@@ -173,7 +175,7 @@ class RowReader:
         try:
             for group in range(first, last):
                 at = int(self._bounds[group])
-                for batch in self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=wanted):
+                for batch in self._batches(group, wanted):
                     low, high = max(begin - at, 0), min(end - at, len(batch))
                     if low < high:
                         parts.append(batch.slice(low, high - low))
@@ -186,6 +188,16 @@ class RowReader:
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{self.path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
         return _from_arrow(table, self.path, -1, 0)
+
+    def _batches(self, group: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        """Yield a group of rows; the last one of a usual size is remembered, as neighbors are asked for one by one."""
+        if self._bounds[group + 1] - self._bounds[group] > _ROWS_REMEMBERED:
+            yield from self._file.iter_batches(_ROWS_AT_A_TIME, row_groups=[group], columns=columns)
+            return
+        if self._last is None or self._last[:2] != (group, columns):
+            table = self._file.read_row_group(group, columns=columns, use_threads=False)
+            self._last = group, columns, table.combine_chunks().to_batches()[0]
+        yield self._last[2]
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

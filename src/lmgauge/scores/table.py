@@ -155,8 +155,7 @@ class ScoreBatch:
         tokens = pa.array(self.strings.tokens, pa.string()) if dictionary is None else dictionary
         columns: dict[str, pa.Array] = {
             "segment": pa.array(self.row_segments()),
-            "start": pa.array(self.starts()),
-            "end": pa.array(self.ends),
+            **({"start": pa.array(self.starts()), "end": pa.array(self.ends)} if len(self.ends) == len(self) else {}),
             "token": pa.DictionaryArray.from_arrays(pa.array(self.token_ids.astype(np.int32)), tokens),
             "logprob": pa.array(self.logprob),
             "kind": pa.DictionaryArray.from_arrays(pa.array(self.kind.astype(np.int8)), pa.array(KINDS)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from lmgauge.tasks.comparison import Systems, compare_systems
 from lmgauge.tasks.draws import IndependentRows
 from lmgauge.tasks.metrics.fixed_point import with_whole_statistics
 from lmgauge.tasks.metrics.protocol import Floats, Statistics, TaskMetric
+from lmgauge.tasks.segment_examples import SegmentChooser
 from lmgauge.tasks.settings import ComparisonSettings
 from lmgauge.tasks.texts import Integers, References, Texts
 from lmgauge.text.labels import Names
@@ -214,6 +215,7 @@ def score_parallel(
     segments: ParallelSegments,
     settings: ComparisonSettings,
     progress: Callable[[int], None] | None = None,
+    chooser: SegmentChooser | None = None,
 ) -> Systems:
     """Score systems on the same segments, and compare each with the first.
 
@@ -222,6 +224,7 @@ def score_parallel(
         segments: of all systems; read once.
         settings: the test, and how much is drawn.
         progress: called with the number of segments done.
+        chooser: sees all segments too, and chooses some to look at.
 
     Raises:
         InputError: there are no segments, or all of one side are blank.
@@ -233,7 +236,10 @@ def score_parallel(
     done = 0
     for block in segments:
         counts.add(block.references.count)
-        statistics = block_statistics(metric, block, settings.threads)
+        statistics: Iterable[Statistics] = block_statistics(metric, block, settings.threads)
+        if chooser is not None:
+            statistics = list(statistics)
+            chooser.see(segments.names, segments.group_names, block, statistics)
         for of_system, rows, hypotheses in zip(sums, statistics, block.hypotheses, strict=True):
             of_system.add(rows, block, Blanks.of(hypotheses, block.references))
         done += len(block)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lmgauge.errors import UsageError
@@ -130,6 +130,16 @@ class Comparisons(ResultList[Comparison]):
 
     runs: tuple[str, ...]
     agreements: tuple[Agreement, ...]
+
+    def with_examples(self, count: int) -> Comparisons:
+        """Return the same with fewer examples.
+
+        Args:
+            count: how many of each kind of each comparison, the first ones.
+        """
+        kinds = ("segments_lost", "segments_won", "tokens_lost", "tokens_won")
+        items = (replace(item, **{kind: getattr(item, kind)[:count] for kind in kinds}) for item in self.items)
+        return replace(self, items=tuple(items))
 
     @property
     def text_unknown(self) -> bool:

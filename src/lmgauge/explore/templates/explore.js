@@ -10,6 +10,7 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
+  // The cookie that the page came with is what a link to the report goes with.
   const headers = token ? { "x-lmgauge-token": token } : {};
   const answer = async (response) => {
     const content = await response.json().catch(() => ({ error: "the answer cannot be read" }));
@@ -74,7 +75,7 @@
   };
   const showRuns = () => {
     const section = byId("runs");
-    section.hidden = !state.runs.length;
+    section.hidden = byId("report").hidden = !state.runs.length;
     const rows = state.runs.map(({ name, figures }) => [
       name, number(figures.perplexity, 2), between(figures.interval && [figures.interval.low, figures.interval.high], 2),
       (figures.bits_per_byte_is_bound ? "≥ " : "") + number(figures.bits_per_byte, 4), whole(figures.events), whole(figures.oov),

@@ -1,0 +1,145 @@
+"""Blocks in a pipe or a file: rows that other programs read, with a tab between cells.
+
+* A table is its titles, then a line for each row, with all columns, nothing cut and no bars: `lmgauge eval ... | cut -f2`.
+* Names and values are a line for each value: name, tab, value.
+* What people read beside the numbers (headings, verdicts, notes, signatures) begins with "# ": `grep -v '^#'` drops it, and
+  `pandas.read_csv(file, sep="\\t", comment="#")` reads a document with one table.
+* Alignments are as in a terminal, their lines unbroken.
+
+Numbers are written as in a terminal; `--json` has full precision. A tab in a name or a text is shown by a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from lmgauge.readable import readable
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import in_words
+
+_REMARK = "# "
+_MARKS = ("»", "«"), ("⟦", "⟧"), ("[", "]"), ("{", "}"), ("<<", ">>"), ("[[", "]]")
+
+
+def as_rows(document: Iterable[doc.Block]) -> str:
+    """Return a document as lines for programs, with a line end at its end.
+
+    Args:
+        document: blocks, in the order of reading.
+
+    >>> as_rows([doc.Table((doc.labels("model", ["kn5"]), doc.numbers("bits", [1.5], 1)), "one"), doc.Text("two")])
+    '# one\\nmodel\\tbits\\nkn5\\t1.5\\n\\n# two\\n'
+    """
+    parts = ["".join(f"{line}\n" for line in _lines(block)) for block in document]
+    return "\n".join(_joined(part for part in parts if part))
+
+
+def _joined(parts: Iterable[str]) -> Iterator[str]:
+    """Yield what stands between blank lines: remarks that follow each other stand together."""
+    together = ""
+    for part in parts:
+        if together and not (_is_remark(together) and _is_remark(part)):
+            yield together
+            together = ""
+        together += part
+    if together:
+        yield together
+
+
+def _is_remark(part: str) -> bool:
+    return all(line.startswith(_REMARK) for line in part.splitlines())
+
+
+def _lines(block: doc.Block) -> Iterator[str]:
+    match block:
+        case doc.Heading(text) | doc.Verdict(_, text) | doc.Text(text) | doc.Signature(text):
+            yield _REMARK + readable(text)
+        case doc.Lines(pairs):
+            for name, value in pairs:
+                for part in (value,) if isinstance(value, str) else value:
+                    yield f"{readable(name)}\t{readable(part)}"
+        case doc.Tokens():
+            yield _REMARK + marked(block, marks([block]))
+        case doc.Aligned(alignment):
+            for row in alignment.lines():
+                yield from map(readable, row)
+        case doc.Table():
+            if block.rows:
+                yield from _table(block)
+        case doc.ChartData() | doc.Ladder() | doc.Passages() | doc.Outputs():
+            pass
+        case _:
+            assert_never(block)
+
+
+def _table(table: doc.Table) -> Iterator[str]:
+    if table.title:
+        yield _REMARK + readable(table.title)
+    columns = [column for column in table.columns if not isinstance(column.cells[0], doc.Bar)]
+    yield "\t".join(title(column) for column in columns)
+    signs = marks([cell for column in columns for cell in column.cells])
+    for row in zip(*(column.cells for column in columns), strict=True):
+        yield "\t".join(_cell(cell, signs) for cell in row)
+    for column in columns:
+        if column.note:
+            yield f"{_REMARK}{readable(f'{column.title}: {column.note}')}"
+    for note in table.footnotes:
+        yield _REMARK + readable(note)
+
+
+def _cell(cell: doc.Cell, signs: tuple[str, str]) -> str:
+    match cell:
+        case str():
+            return readable(cell)
+        case doc.Mark(text):
+            return readable(text)
+        case doc.Bar():
+            return ""
+        case doc.Tokens():
+            return marked(cell, signs)
+    return readable(in_words(cell))
+
+
+def title(column: doc.Column) -> str:
+    """Return the head of a column, with its unit.
+
+    Args:
+        column: of a table.
+
+    >>> title(doc.numbers("text", [1.0], unit="bits"))
+    'text, bits'
+    """
+    return readable(column.title) + (f", {readable(column.unit)}" if column.unit else "")
+
+
+def marks(cells: Sequence[doc.Cell]) -> tuple[str, str]:
+    """Return signs to set off a token, such as do not occur in the texts themselves and can be shown.
+
+    Args:
+        cells: those of a table.
+
+    >>> marks([doc.Tokens(("a", "[b]"), 0)])[0] in ("»", "{")
+    True
+    """
+    text = "".join(part for cell in cells if isinstance(cell, doc.Tokens) for part in cell.parts)
+    free = (pair for pair in _MARKS if not set("".join(pair)) & set(text) and readable("".join(pair)) == "".join(pair))
+    return next(free, _MARKS[-1])
+
+
+def marked(cell: doc.Tokens, signs: tuple[str, str]) -> str:
+    """Return a piece of text with its token between signs; nothing is cut.
+
+    Args:
+        cell: the text.
+        signs: of `marks`.
+
+    >>> marked(doc.Tokens(("the ", " cat", " sat"), 1), ("[", "]"))
+    'the  [cat] sat'
+    """
+    if cell.meant is None:
+        return readable("".join(cell.parts))
+    meant = cell.parts[cell.meant]
+    text = meant.lstrip(" ") or meant  # the span of a word takes the white space before it
+    before = readable("".join(cell.parts[: cell.meant]) + meant[: len(meant) - len(text)])
+    return before + signs[0] + readable(text) + signs[1] + readable("".join(cell.parts[cell.meant + 1 :]))

@@ -1,0 +1,143 @@
+"""The explorer in a browser: it searches, sorts, pages and scores; without a complaint, or a request to elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.browser import Opened
+from tests.browser import browser as browser
+from tests.browser import opens as opens
+from tests.explore.conftest import TOKEN, models, texts
+
+from lmgauge.explore.door import address_of, open_explorer
+from lmgauge.explore.server import application, bound_socket
+from lmgauge.models.training.progress_file import ProgressFile
+
+uvicorn = pytest.importorskip("uvicorn", reason="the extra explore is not installed")
+Opens = Callable[..., Opened]
+
+
+@contextlib.contextmanager
+def address(*paths: Path, **options: Any) -> Iterator[str]:
+    """A server in a thread; the address of its page."""
+    explorer, own = open_explorer(list(paths), **options), bound_socket("127.0.0.1", 0)
+    config = uvicorn.Config(application(explorer, TOKEN), http="h11", ws="none", lifespan="off", log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [own]})
+    thread.start()
+    try:
+        yield address_of(own, TOKEN)
+    finally:
+        server.should_exit = True
+        thread.join(10)
+        explorer.close()
+        own.close()
+
+
+@pytest.fixture(scope="module")
+def two_runs(folder: Path) -> Iterator[str]:
+    with address(folder / "a", folder / "b", model=models()["a"]) as where:
+        yield where
+
+
+def shown(opened: Opened) -> list[int]:
+    """The numbers of the segments on the page."""
+    numbers: list[int] = opened.page.eval_on_selector_all(
+        "#passages .passage", "all => all.map(one => Number(one.dataset.segment))"
+    )
+    return numbers
+
+
+def until(opened: Opened, text: str, selector: str = "#found") -> None:
+    opened.page.wait_for_function(
+        "([selector, text]) => document.querySelector(selector).textContent.includes(text)", arg=[selector, text]
+    )
+
+
+def test_a_walk(opens: Opens, two_runs: str) -> None:
+    opened = opens(two_runs)
+    page = opened.page
+    until(opened, "300 segments")
+    assert "token" not in page.url
+    assert shown(opened) == list(range(20))
+    assert page.locator("#s7 .text span").count() > 0  # painted
+    page.click("nav >> text=On >> nth=0")
+    page.wait_for_selector("#s39")
+    page.fill("[name=q]", "dog .*zebra")
+    page.check("[name=regex]")
+    expected = [i for i, text in enumerate(texts()) if "zebra" in text.partition("dog ")[2]]
+    until(opened, f"{len(expected)} segments found")
+    assert shown(opened) == expected[:20]
+    until(opened, "a", "#numbers")
+    page.select_option("[name=sort]", "difference")
+    page.wait_for_function("() => document.querySelector('[name=falling]').checked")
+    page.click("#clear")
+    until(opened, "300 segments")
+    page.fill("[name=segment]", "n123")
+    page.click("#jump button")
+    page.wait_for_selector("#s123.here")
+    page.reload()  # the token is in a cookie now
+    until(opened, "300 segments")
+    page.fill("[name=q]", "((")
+    page.check("[name=regex]")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "regular expression cannot be used" in page.inner_text("#problem")
+    assert [complaint for complaint in opened.complaints if "400" not in complaint] == []
+
+
+def test_typing(opens: Opens, two_runs: str) -> None:
+    opened = opens(two_runs)
+    opened.page.fill("#typing", "the cat <b>sees</b>\nit")
+    until(opened, "bits in 6 events", "#typed-state")
+    assert opened.page.locator("#typed-passages .passage").count() == 2
+    opened.page.hover("#typed-passages .text span >> nth=1")
+    opened.page.wait_for_selector("#tip:not([hidden])")
+    assert "most probable" in opened.page.inner_text("#tip")
+    assert opened.complaints == []
+
+
+def test_anchors_lead_to_segments(opens: Opens, two_runs: str) -> None:
+    opened = opens(two_runs, fragment="#s250")
+    opened.page.wait_for_selector("#s250.here")
+    assert opened.complaints == []
+
+
+@pytest.mark.parametrize("width", [320, 768, 1920])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_and_is_accessible(opens: Opens, two_runs: str, width: int, dark: bool) -> None:
+    opened = opens(two_runs, width=width, dark=dark)
+    until(opened, "300 segments")
+    opened.page.fill("[name=q]", "dog")
+    opened.page.press("[name=q]", "Enter")
+    until(opened, "found")
+    until(opened, "perplexity", "#numbers")
+    assert not opened.is_wider_than_its_window()
+    assert opened.violations() == []
+    assert opened.complaints == []
+
+
+def test_a_training_is_followed(opens: Opens, tmp_path: Path) -> None:
+    with ProgressFile(tmp_path / "model.training") as progress:
+        for step in (25, 50):
+            progress.write(step, {"loss": 5.0 - step / 50, "learning_rate": 1.0, "tokens_per_second": 5e4})
+        with address(tmp_path / "model") as where:
+            opened = opens(where)
+            opened.page.wait_for_selector(".curve svg")
+            assert opened.page.locator(".curve").count() == 3
+            progress.write(75, {"loss": 2.0, "bits_per_byte": 1.5})
+            opened.page.wait_for_function("() => document.querySelectorAll('.curve').length === 4")
+            assert opened.violations() == []
+            assert opened.complaints == []
+
+
+def test_the_report_is_a_link_away(opens: Opens, two_runs: str) -> None:
+    opened = opens(two_runs)
+    opened.page.click("#report a")
+    opened.page.wait_for_selector("footer")
+    assert "position" in opened.page.content()
+    assert opened.complaints == []
