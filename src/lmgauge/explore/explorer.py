@@ -74,7 +74,7 @@ class Explorer:
         runs = [path for path in paths if not path.is_dir() or (path / EVALUATION_FILE).exists()]
         others = [path for path in paths if path not in runs]
         if others and len(paths) > 1:
-            raise UsageError(f"{others[0]}: is no run; a training is looked at alone")
+            raise UsageError(f"{others[0]}: is not a run; a training is looked at alone")
         for path in others:
             progress = progress_file_of(path)
             self.history = [] if progress else history_of(path)

@@ -131,7 +131,7 @@ class Index:
             column.close()
 
     def wait(self, size: int | None = None, seconds: float = 10.0) -> bool:
-        """Wait until so many segments, or all, are indexed, or nothing more will come.
+        """Wait until this many segments, or all, are indexed, or nothing more will come.
 
         Args:
             size: of segments; None for all.

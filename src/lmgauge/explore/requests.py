@@ -164,10 +164,10 @@ def _place_of(index: Index, number: int) -> int | None:
 def _page_of(index: Index, places: Any, number: int, size: int) -> int:
     """Return the page that a segment is on."""
     place = _place_of(index, number)
-    found = np.flatnonzero(places == place) if place is not None else np.zeros(0, np.int64)
-    if not len(found):
+    there = np.flatnonzero(places == place) if place is not None else np.zeros(0, np.int64)
+    if not len(there):
         raise InputError(f"segment {number:,} is not among the {len(places):,} segments shown here")
-    return int(found[0]) // size
+    return int(there[0]) // size
 
 
 def _runs(explorer: Explorer) -> tuple[Index, Selections]:

@@ -177,6 +177,9 @@ def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
     if high - low < least or high == low:
         middle, half = (low + high) / 2, max(least, abs(high) * _LEAST_SPAN, 1e-12) / 2
         low, high = middle - half, middle + half
+    if chart.kind == "intervals":  # so that no point is half over the edge
+        room = 0.02 * (high - low)
+        low, high = (end if end == 0 else end + side for end, side in ((low, -room), (high, room)))
     return low, high, is_cut
 
 

@@ -20,6 +20,7 @@ from lmgauge.errors import needing
 from lmgauge.readable import visible_on_page
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
+from lmgauge.report.output_articles import OPERATIONS, articles
 from lmgauge.report.packing import BITS_STEP, packed, shown_text
 from lmgauge.version import __version__
 
@@ -36,7 +37,6 @@ _LEVEL_SIGNS: dict[doc.Level, tuple[str, str]] = {
     "unknown": ("?", "uncertain"),
     "fact": ("", ""),
 }
-_OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
 
 
 def render(document: Iterable[doc.Block], title: str) -> str:
@@ -74,7 +74,7 @@ def fragment(document: Iterable[doc.Block], *, charts: int = 1) -> str:
     Raises:
         MissingExtraError: Jinja2 is not installed, or what draws charts.
     """
-    shown = [block for block in document if not isinstance(block, doc.Passages)]
+    shown = [block for block in document if not isinstance(block, doc.Passages | doc.Outputs)]
     drawn = [block for block in shown if isinstance(block, doc.ChartData)][:charts]
     content = [block for block in shown if not isinstance(block, doc.ChartData) or any(block is chart for chart in drawn)]
     return _template("fragment.html").render(body=_Renderer(content, linked=False).body(), style=_asset("page.css"))
@@ -112,8 +112,11 @@ def check_installed() -> None:
 
 
 @cache
-def environment() -> Environment:
+def environment(package: str = "lmgauge.report") -> Environment:
     """Return what renders our templates: escaping is on, and what a template does not know is an error.
+
+    Args:
+        package: whose folder `templates` they are in.
 
     Raises:
         MissingExtraError: Jinja2 is not installed.
@@ -121,7 +124,7 @@ def environment() -> Environment:
     with needing("jinja2", extra="report"):
         import jinja2
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("lmgauge.report"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -158,12 +161,15 @@ class _Renderer:
         self._heading = 0
 
     def body(self) -> list[Html]:
-        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of."""
+        """Return all blocks: what a heading is above of is a section, and charts stand beside the table they are of,
+        or beside each other."""
         parts: list[Html] = []
         place = 0
         while place < len(self._content):
             charts = self._charts_after(place)
-            if charts:
+            if charts and isinstance(self._content[place], doc.ChartData):
+                parts.append(self._macros.row([self._block(chart) for chart in (self._content[place], *charts)]))
+            elif charts:
                 table = self._block(self._content[place])
                 drawn = [self._block(chart) for chart in charts]
                 parts.append(self._macros.beside(table, drawn))
@@ -173,9 +179,9 @@ class _Renderer:
         return parts
 
     def _charts_after(self, place: int) -> list[doc.ChartData]:
-        """Return the charts that follow a table."""
+        """Return the charts that follow a table, or a chart."""
         charts: list[doc.ChartData] = []
-        if isinstance(self._content[place], doc.Table):
+        if isinstance(self._content[place], doc.Table | doc.ChartData):
             for block in self._content[place + 1 :]:
                 if not isinstance(block, doc.ChartData):
                     break
@@ -202,7 +208,7 @@ class _Renderer:
             case doc.Tokens():
                 result = macros.tokens_line(_tokens(block))
             case doc.Aligned(alignment):
-                result = macros.aligned(alignment.unit, [_aligned(*pair) for pair in alignment.pairs()])
+                result = macros.aligned_pairs(alignment.unit, [_aligned(*pair) for pair in alignment.pairs()])
             case doc.Table():
                 result = self._table(block)
             case doc.ChartData():
@@ -213,6 +219,8 @@ class _Renderer:
                     for r in rungs
                 ]
                 result = macros.ladder(steps)
+            case doc.Outputs():
+                result = self._outputs(block)
             case doc.Passages():
                 result = self._passages(block)
             case _:
@@ -254,6 +262,13 @@ class _Renderer:
         result: Html = self._macros.chart(
             f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
         )
+        return result
+
+    def _outputs(self, block: doc.Outputs) -> Html:
+        items = articles(block)
+        reasons = dict.fromkeys(reason for item in items for reason in item["why"])
+        groups = dict.fromkeys(item["group"] for item in items if item["group"])
+        result: Html = self._macros.outputs(items, block.aligned, list(reasons), list(groups))
         return result
 
     def _passages(self, block: doc.Passages) -> Html:
@@ -336,7 +351,7 @@ def _tokens(cell: doc.Tokens) -> dict[str, Any]:
 
 def _aligned(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
     """Return the operation in words, and the unit of the reference over that of the hypothesis."""
-    return _OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
+    return OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
 
 
 def _cell(cell: doc.Cell) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def _lines(block: doc.Block) -> Iterator[str]:
         case doc.Table():
             if block.rows:
                 yield from _table(block)
-        case doc.ChartData() | doc.Ladder() | doc.Passages():
+        case doc.ChartData() | doc.Ladder() | doc.Passages() | doc.Outputs():
             pass
         case _:
             assert_never(block)

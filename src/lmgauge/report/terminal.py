@@ -124,7 +124,7 @@ class _Renderer:
                     yield from self._table(block)
             case doc.ChartData():
                 yield from self._bars(block)
-            case doc.Ladder() | doc.Passages():
+            case doc.Ladder() | doc.Passages() | doc.Outputs():
                 pass
             case _:
                 assert_never(block)

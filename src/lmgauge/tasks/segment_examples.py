@@ -123,7 +123,7 @@ class SegmentChooser:
     >>> chooser = SegmentChooser(WER(), 1)
     >>> _ = score_systems(WER(), hypotheses=["a b", "x"], references=["a b", "c"], chooser=chooser)
     >>> [item.segment for item in chooser.examples("system").items]
-    [1, 0]
+    [1]
     """
 
     def __init__(self, metric: TaskMetric, count: int, seed: int = DEFAULT_SEED) -> None:
@@ -209,7 +209,9 @@ class SegmentChooser:
         for why, top in kinds:
             for segment in top.segments:
                 reasons.setdefault(segment, []).append(why)
-        items = (self._shown(segment, tuple(why)) for segment, why in reasons.items())
+        first_with = {texts.references + texts.hypotheses: i for i, texts in sorted(self._texts.items(), reverse=True)}
+        distinct = set(first_with.values())  # a text that comes again and again is shown once
+        items = (self._shown(segment, tuple(why)) for segment, why in reasons.items() if segment in distinct)
         return SegmentExamples(
             items=tuple(items),
             aligned=isinstance(self._metric, EditRate),
@@ -247,9 +249,7 @@ def _unit(references: Iterable[str]) -> Unit:
 def _drawn(first: int, count: int, seed: int) -> NDArray[np.float64]:
     """Return a random number for each segment that depends on its number and the seed only (SplitMix64)."""
     with np.errstate(over="ignore"):
-        state = (
-            np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed % 2**32) * np.uint64(2**32 + 15)
-        ) + np.uint64(1)
+        state = np.arange(first + 1, first + count + 1, dtype=np.uint64) + np.uint64((seed % 2**32) << 32)
         state *= np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
