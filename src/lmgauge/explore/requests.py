@@ -81,8 +81,6 @@ def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
     if at is not None:
         page = _page_of(index, selection.places, _whole(parameters, "at", 0), size)
     shown = selection.places[page * size : (page + 1) * size]
-    with index.answering():
-        shown_items = items(index, shown)
     return {
         "total": len(selection.places),
         "page": page,
@@ -90,7 +88,7 @@ def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
         "seen": selection.size,
         "is_complete": selection.is_complete,
         "share": index.share if not selection.is_complete else 1.0,
-        "items": shown_items,
+        "items": items(index, shown),
     }
 
 
