@@ -245,8 +245,11 @@ def print_result(systems: Systems, printing: Printing, document: Document | None
         document: what is on the page, if more than what is printed for people.
     """
     from lmgauge.report import tasks
+    from lmgauge.report.formats import names_in_brief
 
-    page = Page(repr(systems).removeprefix("<Systems: ").removesuffix(">"), document or tasks.blocks(systems))
+    page = Page(
+        f"{systems.metric} of {names_in_brief([item.system for item in systems])}", document or tasks.blocks(systems)
+    )
     if printing.score_only and not printing.as_json:
         scale = 100.0 if systems.percent else 1.0
         for system in systems:

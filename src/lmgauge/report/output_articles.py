@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from typing import Any
@@ -46,6 +47,7 @@ def _article(block: doc.Outputs, item: ShownSegment, units: int, size: int) -> d
         "why": [clean(reason) for reason in item.why],
         "references": [] if block.aligned else [_short(clean(text), size) for text in item.references],
         "unit": item.outputs[0].alignment.unit,
+        "direction": direction(item.references[0]),
         "outputs": [
             {
                 "system": clean(output.system),
@@ -57,6 +59,16 @@ def _article(block: doc.Outputs, item: ShownSegment, units: int, size: int) -> d
         ],
         "is_cut": is_cut,
     }
+
+
+def direction(text: str) -> str:
+    """Return the direction of a text: that of its first letter, as browsers have it with dir="auto".
+
+    >>> direction("42 \u05d0b"), direction("a\u05d0")
+    ('rtl', 'ltr')
+    """
+    strong = (unicodedata.bidirectional(character) for character in text[:1000])
+    return "rtl" if next((kind for kind in strong if kind in ("L", "R", "AL")), "L") != "L" else "ltr"
 
 
 def _figures(block: doc.Outputs, output: Output) -> str:

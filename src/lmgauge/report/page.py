@@ -20,7 +20,7 @@ from lmgauge.errors import needing
 from lmgauge.readable import visible_on_page
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
-from lmgauge.report.output_articles import OPERATIONS, articles
+from lmgauge.report.output_articles import OPERATIONS, articles, direction
 from lmgauge.report.packing import BITS_STEP, packed, shown_text
 from lmgauge.version import __version__
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
     from lmgauge.evaluation.passages import Passage
+    from lmgauge.tasks.alignment import Alignment
 
 Html = Any
 """What a macro of a template returns: text that is escaped already."""
@@ -208,7 +209,7 @@ class _Renderer:
             case doc.Tokens():
                 result = macros.tokens_line(_tokens(block))
             case doc.Aligned(alignment):
-                result = macros.aligned_pairs(alignment.unit, [_aligned(*pair) for pair in alignment.pairs()])
+                result = self._aligned(alignment)
             case doc.Table():
                 result = self._table(block)
             case doc.ChartData():
@@ -262,6 +263,11 @@ class _Renderer:
         result: Html = self._macros.chart(
             f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
         )
+        return result
+
+    def _aligned(self, alignment: Alignment) -> Html:
+        pairs = [_pair(*pair) for pair in alignment.pairs()]
+        result: Html = self._macros.aligned_pairs(alignment.unit, direction(" ".join(alignment.reference)), pairs)
         return result
 
     def _outputs(self, block: doc.Outputs) -> Html:
@@ -349,7 +355,7 @@ def _tokens(cell: doc.Tokens) -> dict[str, Any]:
     return {"before": _clean(before), "meant": _clean(cell.parts[cell.meant]), "after": _clean(after)}
 
 
-def _aligned(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
+def _pair(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
     """Return the operation in words, and the unit of the reference over that of the hypothesis."""
     return OPERATIONS[operation], _clean(reference or ""), _clean(hypothesis or "")
 

@@ -12,6 +12,7 @@ from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.segment_examples import SegmentExamples
 
 _MOST_ERRORS = 15
+_MOST_LINES = 3  # of a histogram; of more systems the first and the best
 _OPERATIONS = ("substitutions", "deletions", "insertions")
 
 
@@ -127,7 +128,10 @@ def _histogram(systems: Systems, examples: SegmentExamples) -> Iterator[doc.Char
         return
     scale, unit = (100.0, "%") if systems.percent else (1.0, "")
     edges = tuple(scale * edge for edge in examples.edges)
-    series = tuple(doc.Series(name, edges, (*map(float, counts), None)) for name, counts in examples.counts.items())
+    names = [item.system for item in systems]
+    if len(names) > _MOST_LINES:
+        names = list(dict.fromkeys([names[0], systems.best.system]))
+    series = tuple(doc.Series(name, edges, (*map(float, examples.counts[name]), None)) for name in names)
     yield doc.ChartData(
         "segment-scores", f"Segments by {systems.metric}", systems.metric, "segments", "", series, x_unit=unit,
         kind="histogram", note="" if systems.higher_is_better else "the last bin has all beyond it too",
