@@ -22,7 +22,7 @@ PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 
 
 def _beginning(text: Path, words: int, size: int, name: str) -> Path:
-    """The first lines of a text, as many as have so many words (or bytes), kept in the cache folder."""
+    """The first lines of a text, at most `words` words and `size` bytes, kept in the cache folder."""
     target = harness.cache_folder() / name
     if not target.exists():
         harness.run_child([sys.executable, __file__, "head", str(text), str(words), str(size), str(target)])

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote
 
-from lmgauge.readable import visible
+from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData, Series
 
 Row = dict[str, Any]
@@ -117,7 +117,8 @@ def link(cut: str, label: str) -> str:
     >>> link("group", "a&b")
     '#cut=group&is=a%26b'
     """
-    return f"#cut={quote(cut, safe='', errors='replace')}&is={quote(label, safe='', errors='replace')}"
+    cut, label = (quote(visible(name), safe="") for name in (cut, label))
+    return f"#cut={cut}&is={label}"
 
 
 def _drawable(value: Any, *, log: bool) -> float | None:

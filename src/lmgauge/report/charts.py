@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from lmgauge.readable import visible
+from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData
 from lmgauge.report.chart_labels import placed_names
 from lmgauge.report.chart_values import Row, Values, description, said, titled, values
