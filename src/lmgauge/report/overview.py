@@ -15,7 +15,7 @@ from lmgauge.evaluation.segment_scores import ScoreHistogram
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations
-from lmgauge.report.formats import in_words, number
+from lmgauge.report.formats import counted, in_words, number
 
 
 def blocks(overview: Overview) -> doc.Document:
@@ -58,7 +58,7 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     result = diagnosed.evaluation
     infinite = bool(result.zero_probability_events)
     interval = "" if infinite or result.interval is None else f" (95 % interval {in_words(doc.between(result.interval, 2))})"
-    yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {result.events:,} events."
+    yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {counted(result.events, 'event')}."
     if infinite:
         yield (
             f"It gives probability zero to {result.zero_probability_events:,} of them; "

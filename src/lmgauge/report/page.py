@@ -387,7 +387,12 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
                 "width": round(100 * min(1.0, max(0.0, share))),
             }
         case doc.Tokens():
-            return {"kind": "tokens", "text": "", "value": _clean("".join(cell.parts)), **_tokens(cell)}
+            return {
+                "kind": "tokens",
+                "text": "".join(cell.parts).strip()[:1],
+                "value": _clean("".join(cell.parts)),
+                **_tokens(cell),
+            }
         case doc.Range(low):
             return {"kind": "number", "text": in_words(cell), "value": low}
     return {"kind": "number", "text": in_words(cell), "value": "" if cell.value is None else cell.value}
