@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
 from typing import Any
 
 from lmgauge.readable import visible_on_page as clean
@@ -14,13 +15,15 @@ from lmgauge.tasks.alignment import Alignment
 from lmgauge.tasks.segment_examples import Output, ShownSegment, pairs_within, window
 
 OPERATIONS = {"equal": "", "substitute": "substituted", "delete": "deleted", "insert": "inserted"}
-_UNITS_OF_PAGE = 9_000  # pairs of all alignments of a page, each of about 90 bytes
-_FEWEST, _MOST = 12, 120  # of a segment
-_CHARACTERS_OF_PAGE = 300_000  # of the texts of a page, without what colors them
-_SHORTEST, _LONGEST = 60, 1_500  # of a text
+_BYTES = 1_200_000  # of all texts on a page, with what colors them
+_MOST_UNITS = 120  # of the reference of a segment
+_LONGEST = 1_500  # of a reference that is shown once
 _LONGEST_UNIT = 60
+_TOGETHER = 40  # units of a piece of text
+_PAIR, _ERROR_PAIR, _MARK = 60, 110, 30  # bytes around a text
 
-Pair = tuple[str, str, str]
+Piece = tuple[str, ...]
+"""What was done, and the text; of aligned ones the unit of the reference and that of the output."""
 
 
 def articles(block: doc.Outputs) -> list[dict[str, Any]]:
@@ -31,34 +34,48 @@ def articles(block: doc.Outputs) -> list[dict[str, Any]]:
     """
     if not block.items:
         return []
-    texts = sum(len(item.outputs) for item in block.items)
-    units = min(_MOST, max(_FEWEST, _UNITS_OF_PAGE // texts))
-    size = min(_LONGEST, max(_SHORTEST, _CHARACTERS_OF_PAGE // (texts + len(block.items))))
-    return [_article(block, item, units, size) for item in block.items]
+    texts = sum(len(item.outputs) + (0 if block.aligned else len(item.references)) for item in block.items)
+    return [_article(block, item, _BYTES // texts) for item in block.items]
 
 
-def _article(block: doc.Outputs, item: ShownSegment, units: int, size: int) -> dict[str, Any]:
-    most = 4 * units if item.outputs[0].alignment.unit == "character" else units
-    first, last = window(item, most) if block.aligned else (0, 0)
-    is_cut = last < len(item.outputs[0].alignment.reference) if block.aligned else _is_longer(item, size)
+def _article(block: doc.Outputs, item: ShownSegment, room: int) -> dict[str, Any]:
+    """Return what the template shows of a segment; each of its texts has room for so many bytes."""
+    unit = item.outputs[0].alignment.unit
+    most = 4 * _MOST_UNITS if unit == "character" else _MOST_UNITS
+    first, last = window(item, min(most, max(1, room // _PAIR))) if block.aligned else (0, 0)
+    pieces = [
+        list(_pairs(output.alignment, first, last) if block.aligned else _pieces(output.alignment))
+        for output in item.outputs
+    ]
+    shown = [_within(room, of_output) for of_output in pieces]
+    size = min(_LONGEST, room // 4)
+    is_cut = block.aligned and (first > 0 or last < len(item.outputs[0].alignment.reference))
+    is_cut |= any(len(text) > size for text in item.references) and not block.aligned
     return {
         "segment": item.segment,
-        "group": clean(item.group),
+        "group": _short(clean(item.group), _LONGEST_UNIT),
         "why": [clean(reason) for reason in item.why],
         "references": [] if block.aligned else [_short(clean(text), size) for text in item.references],
-        "unit": item.outputs[0].alignment.unit,
+        "unit": unit,
         "direction": direction(item.references[0]),
         "outputs": [
-            {
-                "system": clean(output.system),
-                "figures": _figures(block, output),
-                "pairs": list(_pairs(output.alignment, first, last, most)) if block.aligned else [],
-                "pieces": [] if block.aligned else list(_pieces(output.alignment, size)),
-            }
-            for output in item.outputs
+            {"system": _short(clean(output.system), _LONGEST_UNIT), "figures": _figures(block, output), "pieces": some}
+            for output, some in zip(item.outputs, shown, strict=True)
         ],
-        "is_cut": is_cut,
+        "is_cut": is_cut or any(len(some) < len(every) for some, every in zip(shown, pieces, strict=True)),
     }
+
+
+def _within(room: int, pieces: Sequence[Piece]) -> list[Piece]:
+    """Return the first pieces that have room, one at least."""
+    shown: list[Piece] = []
+    for operation, *texts in pieces:
+        around = (_ERROR_PAIR if operation else _PAIR) if len(texts) > 1 else _MARK
+        room -= around + sum(len(escape(text).encode()) for text in texts)
+        if room < 0 and shown:
+            break
+        shown.append((operation, *texts))
+    return shown
 
 
 def direction(text: str) -> str:
@@ -81,49 +98,47 @@ def _figures(block: doc.Outputs, output: Output) -> str:
     return f"{block.metric} {score} · {counts}"
 
 
-def _is_longer(item: ShownSegment, size: int) -> bool:
-    return any(len(text) > size for text in item.references) or any(
-        sum(len(unit) + 1 for unit in output.alignment.hypothesis) > size + 1 for output in item.outputs
-    )
-
-
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _pairs(alignment: Alignment, first: int, last: int, most: int) -> Iterator[Pair]:
+def _pairs(alignment: Alignment, first: int, last: int) -> Iterator[Piece]:
     """Yield operation, reference and hypothesis; characters that are equal stand together up to the end of a word."""
-    pairs: Iterable[Pair] = (
+    pairs: Iterable[Piece] = (
         (OPERATIONS[operation], clean(reference or ""), clean(hypothesis or ""))
-        for operation, reference, hypothesis in islice(pairs_within(alignment, first, last), 2 * most)
+        for operation, reference, hypothesis in pairs_within(alignment, first, last)
     )
     if alignment.unit == "character":
         pairs = _joined(pairs)
-    return ((operation, _short(one, _LONGEST_UNIT), _short(other, _LONGEST_UNIT)) for operation, one, other in pairs)
+    return ((operation, *(_short(text, _LONGEST_UNIT) for text in texts)) for operation, *texts in pairs)
 
 
-def _joined(pairs: Iterable[Pair]) -> Iterator[Pair]:
+def _joined(pairs: Iterable[Piece]) -> Iterator[Piece]:
     run = ""
-    for operation, one, other in pairs:
-        if not operation:
-            run += one
-        if run and (operation or one == " " or len(run) >= _LONGEST_UNIT // 4):
+    for pair in pairs:
+        if not pair[0]:
+            run += pair[1]
+        if run and (pair[0] or pair[1] == " " or len(run) >= _LONGEST_UNIT // 4):
             yield "", run, run
             run = ""
-        if operation:
-            yield operation, one, other
+        if pair[0]:
+            yield pair
     if run:
         yield "", run, run
 
 
-def _pieces(alignment: Alignment, size: int) -> Iterator[tuple[bool, str]]:
-    """Yield the text of a system in pieces: whether the reference lacks them, and what they are."""
+def _pieces(alignment: Alignment) -> Iterator[Piece]:
+    """Yield the text of a system: whether the reference lacks a piece ("other", else ""), and the piece."""
     gap = " " if alignment.unit == "word" else ""
-    units = ((operation != "equal", other) for operation, _, other in alignment.pairs() if other is not None)
-    left = size
+    units = (
+        ("" if operation == "equal" else "other", other) for operation, _, other in alignment.pairs() if other is not None
+    )
     for differs, run in groupby(units, key=lambda unit: unit[0]):
-        text = clean(gap.join(unit for _, unit in run))
-        yield differs, _short(text, max(1, left))
-        left -= len(text) + len(gap)
-        if left <= 0:
-            return
+        words: list[str] = []
+        for _, unit in run:
+            words.append(unit)
+            if len(words) == _TOGETHER:
+                yield differs, clean(gap.join(words))
+                words = []
+        if words:
+            yield differs, clean(gap.join(words))

@@ -12,6 +12,7 @@ from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.segment_examples import SegmentExamples
 
 _MOST_ERRORS = 15
+_MOST_SYSTEMS = 6  # with tables of errors: the first ones, and the best
 _MOST_LINES = 3  # of a histogram; of more systems the first and the best
 _OPERATIONS = ("substitutions", "deletions", "insertions")
 
@@ -29,7 +30,7 @@ def page(systems: Systems, examples: SegmentExamples, *, width: int = 2) -> doc.
         *tasks.blocks(systems, width=width),
         *_charts(systems, examples),
         *_segments(systems, examples),
-        *_frequent(examples),
+        *_frequent(examples, systems.best.system),
     )
 
 
@@ -154,7 +155,8 @@ def _segments(systems: Systems, examples: SegmentExamples) -> Iterator[doc.Block
     yield doc.Outputs(examples.items, systems.metric, examples.aligned, systems.percent)
 
 
-def _frequent(examples: SegmentExamples) -> doc.Document:
+def _frequent(examples: SegmentExamples, best: str) -> doc.Document:
     if not examples.errors:
         return ()
-    return (doc.Heading("Most frequent errors"), *alignments.error_blocks(examples.errors, _MOST_ERRORS))
+    some = {name: examples.errors[name] for name in (*list(examples.errors)[: _MOST_SYSTEMS - 1], best)}
+    return (doc.Heading("Most frequent errors"), *alignments.error_blocks(some, _MOST_ERRORS))
