@@ -58,7 +58,8 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     result = diagnosed.evaluation
     infinite = bool(result.zero_probability_events)
     interval = "" if infinite or result.interval is None else f" (95 % interval {in_words(doc.between(result.interval, 2))})"
-    yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {counted(result.events, 'event')}."
+    events = counted(result.events, "event")
+    yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {events}."
     if infinite:
         yield (
             f"It gives probability zero to {result.zero_probability_events:,} of them; "
