@@ -390,7 +390,7 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
             return {
                 "kind": "tokens",
                 "text": "".join(cell.parts).strip()[:1],
-                "value": _clean("".join(cell.parts)),
+                "value": _clean("".join(cell.parts), _LONGEST_CELL),
                 **_tokens(cell),
             }
         case doc.Range(low):
