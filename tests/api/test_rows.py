@@ -34,6 +34,11 @@ def written(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def test_it_prints_as_a_line(folder: Path) -> None:
+    rows = lmgauge.read_run(folder / "run")
+    assert str(rows) == f"<RunRows: {rows.run.name}, {folder / 'run'}>"
+
+
 def test_segments_are_those_of_the_file(folder: Path) -> None:
     frame = lmgauge.read_run(folder / "run").per_segment()
     assert frame.drop(columns="bits").to_dict("records") == written(folder / "segments.jsonl")

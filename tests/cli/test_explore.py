@@ -60,6 +60,19 @@ def test_it_answers_and_ends_quietly(run: Path) -> None:
         assert process.stderr.read() == b""
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
+def test_a_terminal_that_is_closed_leaves_no_index(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn", reason="the extra explore is not installed")
+    command, environment = [*COMMAND, str(run), "--no-browser"], os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert list(tmp_path.iterdir())
+        process.send_signal(signal.SIGHUP)
+        process.communicate(timeout=20)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_served_is_said(run: Path, tmp_path: Path) -> None:
     assert "nothing to look at" in refused("--no-browser")
     assert "no such run" in refused(str(tmp_path / "none"), "--no-browser")

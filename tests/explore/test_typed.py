@@ -40,6 +40,11 @@ def test_it_is_what_score_text_says(one: Served) -> None:
         assert unpacked(passage["runs"][0]["kinds"]) == [("token", "oov", "eos").index(kind) for kind in line.kinds]
 
 
+def test_reserved_tokens_are_words(model: Typed) -> None:
+    (passage,) = model.score("the <unk> </s>")["passages"]
+    assert unpacked(passage["runs"][0]["kinds"]) == [0, 1, 1, 2]
+
+
 def test_the_most_probable_tokens_are_those_of_the_distribution(model: Typed) -> None:
     own = models()["a"]
     tops = [top for passage in model.score(TEXT)["passages"] for top in passage["runs"][0]["tops"]]

@@ -15,6 +15,7 @@ from lmgauge.evaluation.evaluate import sum_block
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows
 from lmgauge.evaluation.runs import Run, lockstep, remembered
 from lmgauge.numerics.units import nats_to_bits
+from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
 
@@ -30,7 +31,7 @@ _OF_TEXT = ("group", ID_COLUMN, "document", "bytes")
 """Columns of segments that only the text tells."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunRows:
     """The rows of a run; every call reads them anew.
 
@@ -41,6 +42,10 @@ class RunRows:
 
     run: Run
     text: Corpus | None
+
+    def __repr__(self) -> str:
+        missing = "" if self.text is not None else "; its text is not at hand"
+        return f"<RunRows: {visible(self.run.name)}, {visible(str(self.run.path))}{missing}>"
 
     def per_segment(self) -> pd.DataFrame:
         """Return a row for each segment: `to_arrow("segment")` as a data frame.

@@ -236,7 +236,7 @@ class _LosingFile(io.FileIO):
 
 
 def _prepare_streams() -> None:
-    """Make the standard streams safe to write to, and let SIGTERM tidy up.
+    """Make the standard streams safe to write to, and let SIGTERM and a terminal that is closed tidy up.
 
     A closed stream swallows what is written; one that cannot show a character shows another. Standard error only says how
     the work goes: where it cannot be written, the work and the exit code are what they are without it.
@@ -251,7 +251,10 @@ def _prepare_streams() -> None:
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace" if name == "stdout" else "backslashreplace")
     with contextlib.suppress(ValueError):  # not the main thread: whoever runs us there has signals of their own
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores it, and so do we
+                signal.signal(number, lambda number, frame: sys.exit(128 + number))
 
 
 def _output_failed(error: OSError) -> int:

@@ -14,6 +14,7 @@ from lmgauge.context_policy import policy_of
 from lmgauge.contexts import EventContexts
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.models.mixture.model import reserved_policy, with_reserved
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
@@ -44,7 +45,9 @@ class Typed:
     """
 
     def __init__(self, model: LanguageModel, name: str) -> None:
-        self._model, self.name = model, name
+        # Typed as words: `<unk>` is then an unseen one, and there is no option that one could be sent to.
+        refuses = reserved_policy(model) == "refuse"
+        self._model, self.name = with_reserved([model], "escape")[0] if refuses else model, name
         whole = policy_of(model).scores_first_tokens
         self.no_tops = "" if whole else "first tokens are unscored, so that contexts are not whole (--first-token)"
         self._lock = threading.Lock()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmgauge.errors import MissingExtraError, UsageError
-from lmgauge.files import writing
+from lmgauge.files import making_parents, writing
 from lmgauge.json_text import to_json
 from lmgauge.readable import visible
 from lmgauge.report.blocks import Block, ChartData, Document
@@ -135,7 +135,7 @@ def write_page(document: Document, path: str | os.PathLike[str], title: str) -> 
 
     Args:
         document: of a result.
-        path: of the page.
+        path: of the page; its folder is made where it does not exist.
         title: of the page.
 
     Raises:
@@ -145,6 +145,6 @@ def write_page(document: Document, path: str | os.PathLike[str], title: str) -> 
     from lmgauge.report import page
 
     content = page.render(document, title).encode()
-    with writing(path) as file:
+    with making_parents(Path(path)), writing(path) as file:
         file.write(content)
     return Path(path)
