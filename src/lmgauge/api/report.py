@@ -25,6 +25,7 @@ from lmgauge.progress import say_progress
 from lmgauge.report import overview as report_of_runs
 from lmgauge.report.blocks import Document, Verdict
 from lmgauge.report.documents import document_of
+from lmgauge.report.formats import names_in_brief
 from lmgauge.report.notebook import write_page
 from lmgauge.report.training import history_blocks
 from lmgauge.shown import Shown
@@ -193,7 +194,7 @@ def page_of(overview: Overview, title: str | None = None) -> Report:
         overview: of one run or several.
         title: of the page; the names of the runs if not given.
     """
-    return Report(title or _title(overview.runs), report_of_runs.blocks(overview), overview.to_dict())
+    return Report(title or names_in_brief(overview.runs), report_of_runs.blocks(overview), overview.to_dict())
 
 
 def _saved(made: Report, output: PathLike | None, inputs: Sequence[str]) -> Report:
@@ -213,7 +214,7 @@ def _of_results(results: Runs, title: str | None) -> Report | None:
         raise UsageError("a report is of runs, or of results: give the paths alone, or the results")
     numbers = [one.to_dict() for one in each if hasattr(one, "to_dict")]
     names = [type(one).__name__ for one in each]
-    return Report(title or _title(names), document_of(each), {"results": numbers})
+    return Report(title or names_in_brief(names), document_of(each), {"results": numbers})
 
 
 def _of_training(folder: Runs, title: str | None) -> Report | None:
@@ -254,11 +255,6 @@ def _listed(runs: Runs) -> list[PathLike]:
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise UsageError("the same run is named twice")
     return list(paths)
-
-
-def _title(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def _read_audit(path: PathLike) -> Audit:

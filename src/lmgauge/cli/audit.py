@@ -22,7 +22,7 @@ from lmgauge.cli.options import (
     threads_option,
     training_text,
 )
-from lmgauge.cli.say import answer, showing_progress
+from lmgauge.cli.say import Page, answer, showing_progress
 from lmgauge.evaluation.audit.results import AuditSettings
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.formats import TEXT_FORMATS
@@ -151,6 +151,7 @@ def audit(
                 threads=threads,
                 **vars(checks),
             )
-    answer(result, lambda: report.blocks(result), as_json=as_json, html=html)
+    page = None if html is None else Page(f"Audit of {result.model}", report.blocks(result)[1:])
+    answer(result, lambda: report.blocks(result), as_json=as_json, html=html, page=page)
     if not result.passed:
         click.get_current_context().exit(1)

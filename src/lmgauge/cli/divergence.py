@@ -19,7 +19,7 @@ from lmgauge.cli.options import (
     seed_option,
     threads_option,
 )
-from lmgauge.cli.say import answer, showing_progress
+from lmgauge.cli.say import Page, answer, showing_progress
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -96,4 +96,5 @@ def divergence(
             threads=choices.threads,
             scoring=scoring,
         )
-    answer(result, lambda: report.blocks(result), as_json=as_json, html=html)
+    page = None if html is None else Page(f"Divergence of {result.b} from {result.a}", report.blocks(result))
+    answer(result, lambda: report.blocks(result), as_json=as_json, html=html, page=page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from lmgauge.choices import AVERAGES, Average
-from lmgauge.cli.command import Command
+from lmgauge.cli.command import Command, refuse_given
 from lmgauge.cli.task_options import TaskOptions, print_result, task_options, what_is_drawn
 
 
@@ -30,6 +30,7 @@ def f1(average: Average, labels: str | None, task: TaskOptions) -> None:
     """
     from lmgauge.tasks import score_label_files
 
+    refuse_given(("segments",), "is not for labels")
     unfit = {"reference": task.files.more_references, "sentence": task.printing.sentence, "group": task.reading.group}
     for name, value in unfit.items():
         if value:

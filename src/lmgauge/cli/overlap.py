@@ -9,7 +9,7 @@ import click
 from lmgauge.choices import OVERLAP_UNITS
 from lmgauge.cli.command import Command, settings, under, whole_number
 from lmgauge.cli.options import html_option, json_option, read_texts, reading_settings, refuse_field, threads_option
-from lmgauge.cli.say import answer, say, showing_progress
+from lmgauge.cli.say import Page, answer, say, showing_progress
 from lmgauge.text.overlap.settings import OverlapSettings
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -121,7 +121,8 @@ def overlap(
     refuse_field(train, test)
     with showing_progress():
         result = find(train, test, run=run, write_clean=outcome.write_clean, threads=threads, **vars(search))
-    answer(result, lambda: report.blocks(result), as_json=outcome.as_json, html=outcome.html)
+    page = None if outcome.html is None else Page("Overlap of training and test text", report.page(result))
+    answer(result, lambda: report.blocks(result), as_json=outcome.as_json, html=outcome.html, page=page)
     if outcome.write_clean is not None and not outcome.as_json:
         say(f"{outcome.write_clean}: {result.clean_segments:,} of {result.segments:,} segments")
     if outcome.max_overlap is not None:

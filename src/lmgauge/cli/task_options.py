@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.choices import FORMATS, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES
-from lmgauge.cli.command import settings
-from lmgauge.cli.options import json_option, seed_option, unit_option
+from lmgauge.choices import FORMATS, MOST_PASSAGES, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES
+from lmgauge.cli.command import refuse_given, settings
+from lmgauge.cli.options import html_option, json_option, seed_option, unit_option
+from lmgauge.cli.say import Page, answer, write_page
 from lmgauge.tasks.settings import ComparisonSettings, Reading
 
 if TYPE_CHECKING:
+    from lmgauge.report.blocks import Document
     from lmgauge.tasks.comparison import Systems
     from lmgauge.tasks.metrics.protocol import TaskMetric
     from lmgauge.tasks.scoring import SegmentScores
+    from lmgauge.tasks.segment_examples import SegmentChooser
 
 Function = Callable[..., None]
 
@@ -46,6 +49,8 @@ class Printing:
     sentence: bool = False
     width: int = 2
     score_only: bool = False
+    html: str | None = None
+    segments: int = 20
     as_json: bool = False
 
     def __post_init__(self) -> None:
@@ -147,6 +152,15 @@ _PRINTING = (
     click.option("--sentence", is_flag=True, help="Print a row for each segment instead: TSV, or JSON lines with --json."),
     click.option("-w", "--width", type=click.IntRange(0, 12), default=2, show_default=True, help="Decimals to print."),
     click.option("-b", "--score-only", is_flag=True, help="Print the numbers alone, a line for each system."),
+    html_option,
+    click.option(
+        "--segments",
+        type=click.IntRange(0, MOST_PASSAGES),
+        default=20,
+        show_default=True,
+        metavar="N",
+        help="With --html: segments of each kind to show: the worst, where systems differ most, and a sample.",
+    ),
     json_option,
 )
 
@@ -158,6 +172,10 @@ def task_options(command: Function) -> Function:
     def gathered(files: Files, reading: Reading, comparison: ComparisonSettings, printing: Printing, **own: Any) -> None:
         if comparison.test is None and comparison.resamples is not None:
             raise click.UsageError("--significance none draws nothing: leave out --resamples")
+        if printing.html is None:
+            refuse_given(("segments",), "is for the page: name it with --html")
+        elif printing.sentence:
+            raise click.UsageError("--html is for scores: leave out --sentence")
         command(task=TaskOptions(files, reading, comparison, printing), **own)
 
     declared: Function = gathered
@@ -180,11 +198,22 @@ def run_metric(metric: TaskMetric, task: TaskOptions) -> None:
     """
     if task.printing.sentence:
         _print_segments(metric, task)
-    else:
-        print_result(_score(metric, task), task.printing)
+        return
+    chooser = None
+    if task.printing.html is not None:
+        from lmgauge.tasks.segment_examples import SegmentChooser
+
+        chooser = SegmentChooser(metric, task.printing.segments, task.comparison.seed)
+    systems = _score(metric, task, chooser)
+    page = None
+    if chooser is not None:
+        from lmgauge.report import task_pages
+
+        page = task_pages.page(systems, chooser.examples(systems.best.system), width=task.printing.width)
+    print_result(systems, task.printing, page)
 
 
-def _score(metric: TaskMetric, task: TaskOptions) -> Systems:
+def _score(metric: TaskMetric, task: TaskOptions, chooser: SegmentChooser | None) -> Systems:
     from lmgauge.report.terminal import progress
     from lmgauge.tasks import score_files
 
@@ -196,31 +225,42 @@ def _score(metric: TaskMetric, task: TaskOptions) -> Systems:
             reading=task.reading,
             settings=what_is_drawn(task),
             progress=lambda done: listener(f"{done:,} segments"),
+            chooser=chooser,
         )
 
 
 def what_is_drawn(task: TaskOptions) -> ComparisonSettings:
     """Return the settings of the comparison; beside the numbers alone neither p-values nor intervals are shown."""
-    return replace(task.comparison, test=None) if task.printing.score_only else task.comparison
+    return (
+        replace(task.comparison, test=None) if task.printing.score_only and task.printing.html is None else task.comparison
+    )
 
 
-def print_result(systems: Systems, printing: Printing) -> None:
-    """Print the scores of systems: for people, as numbers alone, or as JSON."""
-    if printing.as_json:
-        from lmgauge.json_text import to_json
+def print_result(systems: Systems, printing: Printing, document: Document | None = None) -> None:
+    """Print the scores of systems: for people, as numbers alone, or as JSON; and write their page, if one is asked for.
 
-        click.echo(to_json(systems.to_dict()))
-    elif printing.score_only:
+    Args:
+        systems: to print.
+        printing: how.
+        document: what is on the page, if more than what is printed for people.
+    """
+    from lmgauge.report import tasks
+    from lmgauge.report.formats import names_in_brief
+
+    page = Page(
+        f"{systems.metric} of {names_in_brief([item.system for item in systems])}", document or tasks.blocks(systems)
+    )
+    if printing.score_only and not printing.as_json:
         scale = 100.0 if systems.percent else 1.0
         for system in systems:
             click.echo(f"{scale * system.score.score:.{printing.width}f}")
         for line in systems.notes:
             note(line)
+        if printing.html is not None:
+            write_page(printing.html, page)
     else:
-        from lmgauge.report import tasks
-        from lmgauge.report.terminal import show
-
-        show(tasks.blocks(systems, width=printing.width))
+        shown = partial(tasks.blocks, systems, width=printing.width)
+        answer(systems, shown, as_json=printing.as_json, html=printing.html, page=page)
 
 
 def _print_segments(metric: TaskMetric, task: TaskOptions) -> None:

@@ -78,8 +78,8 @@ def cer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
 
 def _run(metric: EditRate, align: bool, top: int, task: TaskOptions) -> None:
     printing = task.printing
-    if align and (printing.sentence or printing.score_only or top):
-        raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only and --top")
+    if align and (printing.sentence or printing.score_only or top or printing.html):
+        raise click.UsageError("--align prints alignments alone: leave out --sentence, --score-only, --top and --html")
     if top and (printing.sentence or printing.score_only or printing.as_json):
         raise click.UsageError("--top is for people: leave out --sentence, --score-only and --json (take --align)")
     if align:

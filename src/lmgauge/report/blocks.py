@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lmgauge.evaluation.passages import Passage
     from lmgauge.numerics.intervals import Interval
     from lmgauge.tasks.alignment import Alignment
+    from lmgauge.tasks.segment_examples import ShownSegment
 
 Level = Literal["good", "bad", "unknown", "fact"]
 """Of a verdict; `fact` is none: a statement that is neither good nor bad."""
@@ -269,13 +270,30 @@ class Aligned:
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """Segments with what systems made of them, for pages: colored by what differs from the reference, with filters.
+
+    Attributes:
+        items: the segments, in the order to be shown.
+        metric: name of the metric of their scores.
+        aligned: show each output under the reference, unit by unit; else the reference once, and the outputs below it.
+        percent: scores are ratios that people read as per cent.
+    """
+
+    items: tuple[ShownSegment, ...]
+    metric: str
+    aligned: bool
+    percent: bool
+
+
+@dataclass(frozen=True)
 class Signature:
     """The line that names every choice that moves the numbers; never broken, so that it can be copied."""
 
     text: str
 
 
-Block = Heading | Verdict | Table | ChartData | Ladder | Passages | Lines | Text | Tokens | Aligned | Signature
+Block = Heading | Verdict | Table | ChartData | Ladder | Passages | Lines | Text | Tokens | Aligned | Outputs | Signature
 Document = tuple[Block, ...]
 
 

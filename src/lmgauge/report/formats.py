@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lmgauge.report.blocks import Form, Number, Range
 
@@ -127,3 +127,16 @@ def in_words(cell: Number | Range) -> str:
         return number(None)
     bound = cell.bound and math.isfinite(cell.value)
     return "≥ " * bound + "* " * cell.significant + form(cell.value, cell.digits)
+
+
+def names_in_brief(names: Sequence[str]) -> str:
+    """Return names for a title: the first three, and how many more there are.
+
+    Args:
+        names: in order.
+
+    >>> names_in_brief(["a", "b", "c", "d"])
+    'a, b, c and 1 more'
+    """
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more

@@ -35,6 +35,20 @@ def blocks(overlap: Overlap) -> doc.Document:
     )
 
 
+def page(overlap: Overlap) -> doc.Document:
+    """Return the answer in a sentence, then all else.
+
+    Args:
+        overlap: of a training and a test text.
+    """
+    share = percent(overlap.contaminated_bytes / overlap.bytes if overlap.bytes else 0.0)
+    sentence = (
+        f"{share} of the test's bytes are in the training text, in {overlap.contaminated_segments:,} of "
+        f"{counted(overlap.segments, 'segment')}."
+    )
+    return (doc.Verdict("fact", sentence), *blocks(overlap))
+
+
 def _share(part: int, whole: int) -> str:
     """Return a count, what it is a part of, and the share; a share that is small but not zero never reads as 0.00 %."""
     share = part / whole if whole else 0.0

@@ -28,13 +28,8 @@ def as_rows(document: Iterable[doc.Block]) -> str:
     Args:
         document: blocks, in the order of reading.
 
-    >>> print(as_rows([doc.Table((doc.labels("model", ["kn5"]), doc.numbers("bits", [1.5], 1)), "one"), doc.Text("two")]))
-    # one
-    model	bits
-    kn5	1.5
-    <BLANKLINE>
-    # two
-    <BLANKLINE>
+    >>> as_rows([doc.Table((doc.labels("model", ["kn5"]), doc.numbers("bits", [1.5], 1)), "one"), doc.Text("two")])
+    '# one\\nmodel\\tbits\\nkn5\\t1.5\\n\\n# two\\n'
     """
     parts = ["".join(f"{line}\n" for line in _lines(block)) for block in document]
     return "\n".join(_joined(part for part in parts if part))
@@ -72,7 +67,7 @@ def _lines(block: doc.Block) -> Iterator[str]:
         case doc.Table():
             if block.rows:
                 yield from _table(block)
-        case doc.ChartData() | doc.Ladder() | doc.Passages():
+        case doc.ChartData() | doc.Ladder() | doc.Passages() | doc.Outputs():
             pass
         case _:
             assert_never(block)

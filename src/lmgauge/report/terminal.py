@@ -124,7 +124,7 @@ class _Renderer:
                     yield from self._table(block)
             case doc.ChartData():
                 yield from self._bars(block)
-            case doc.Ladder() | doc.Passages():
+            case doc.Ladder() | doc.Passages() | doc.Outputs():
                 pass
             case _:
                 assert_never(block)
@@ -254,7 +254,9 @@ def _apart(before: doc.Block, block: doc.Block) -> bool:
     """Return True if there is a blank line between two blocks."""
     if isinstance(before, doc.Heading) or isinstance(block, doc.ChartData):
         return False
-    return isinstance(before, doc.Table | doc.Lines | doc.Aligned) or isinstance(block, doc.Heading | doc.Table)
+    return isinstance(before, doc.Table | doc.Lines | doc.Aligned | doc.ChartData) or isinstance(
+        block, doc.Heading | doc.Table
+    )
 
 
 def _line(text: str, style: Any = "") -> Line:

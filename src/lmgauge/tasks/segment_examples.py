@@ -20,6 +20,7 @@ from lmgauge.tasks.texts import Texts
 
 APART, SAMPLE = "systems differ most", "sample"
 BINS = 20
+MOST_TEXTS = 900  # of all systems: of many systems fewer segments are shown
 _LONGEST = 20_000  # characters of a text that are aligned for reading, where the metric aligns nothing itself
 _UNSPACED = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x3400, 0x9FFF), (0x20000, 0x3FFFF))
 
@@ -113,7 +114,7 @@ class SegmentChooser:
 
     Args:
         metric: what they are scored with.
-        count: how many of each kind.
+        count: how many of each kind; fewer, but one at least, of very many systems.
         seed: of the sample.
 
     Raises:
@@ -123,7 +124,7 @@ class SegmentChooser:
     >>> chooser = SegmentChooser(WER(), 1)
     >>> _ = score_systems(WER(), hypotheses=["a b", "x"], references=["a b", "c"], chooser=chooser)
     >>> [item.segment for item in chooser.examples("system").items]
-    [1, 0]
+    [1]
     """
 
     def __init__(self, metric: TaskMetric, count: int, seed: int = DEFAULT_SEED) -> None:
@@ -133,7 +134,7 @@ class SegmentChooser:
         self._scored_by = replace(metric, effective_order=True) if isinstance(metric, BLEU) else metric
         self._names: tuple[str, ...] = ()
         self._worst: list[_Top] = []
-        self._apart, self._sample = _Top(count), _Top(count)
+        self._apart = self._sample = _Top(0)
         self._texts: dict[int, _Texts] = {}
         self._done = 0
         self._edges = np.linspace(0, 1 if metric.percent else 100, BINS + 1)
@@ -153,6 +154,8 @@ class SegmentChooser:
         """
         if not self._names:
             self._names = tuple(names)
+            self._count = min(self._count, max(1, MOST_TEXTS // (3 * len(names))))
+            self._apart, self._sample = _Top(self._count), _Top(self._count)
             self._worst = [_Top(self._count) for _ in names]
             self._counts = [np.zeros(BINS, np.int64) for _ in names]
             self._errors = [ErrorCounts() for _ in names]
@@ -209,7 +212,9 @@ class SegmentChooser:
         for why, top in kinds:
             for segment in top.segments:
                 reasons.setdefault(segment, []).append(why)
-        items = (self._shown(segment, tuple(why)) for segment, why in reasons.items())
+        first_with = {texts.references + texts.hypotheses: i for i, texts in sorted(self._texts.items(), reverse=True)}
+        distinct = set(first_with.values())  # a text that comes again and again is shown once
+        items = (self._shown(segment, tuple(why)) for segment, why in reasons.items() if segment in distinct)
         return SegmentExamples(
             items=tuple(items),
             aligned=isinstance(self._metric, EditRate),
@@ -247,9 +252,7 @@ def _unit(references: Iterable[str]) -> Unit:
 def _drawn(first: int, count: int, seed: int) -> NDArray[np.float64]:
     """Return a random number for each segment that depends on its number and the seed only (SplitMix64)."""
     with np.errstate(over="ignore"):
-        state = (
-            np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed % 2**32) * np.uint64(2**32 + 15)
-        ) + np.uint64(1)
+        state = np.arange(first + 1, first + count + 1, dtype=np.uint64) + np.uint64((seed % 2**32) << 32)
         state *= np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -231,13 +231,12 @@
   /* --- passages: painted when seen, filtered by the controls and by the address ----------------------------------- */
   const start = (root) => {
     const source = root.querySelector("script.data");
-    if (!source) return null;
-    const passages = new Passages(root, JSON.parse(source.textContent));
+    const passages = source ? new Passages(root, JSON.parse(source.textContent)) : null;  // outputs of systems have no colors to paint
     const controls = root.querySelector(".controls"), output = root.querySelector("output");
     const articles = [...root.querySelectorAll(".passage")];
     const field = (name) => [...root.querySelectorAll(`[data-control="${name}"]`)];
     const seen = new IntersectionObserver((entries) => {
-      for (const entry of entries) if (entry.isIntersecting) passages.paint(entry.target);
+      for (const entry of entries) if (entry.isIntersecting) passages?.paint(entry.target);
     }, { rootMargin: "600px" });
     const has = (article, cut, label) => {
       const code = passages.data.cuts[cut].indexOf(label);
@@ -247,21 +246,21 @@
       const value = (name) => field(name)[0]?.value ?? "";
       const words = value("text").toLowerCase();
       const selected = field("cut").find((select) => select.value);
-      passages.chosen = selected ? { cut: selected.dataset.cut, label: selected.value } : { cut: "", label: "" };
+      if (passages) passages.chosen = selected ? { cut: selected.dataset.cut, label: selected.value } : { cut: "", label: "" };
       let count = 0;
       for (const article of articles) {
-        const text = article.querySelector(".text"), plain = text.dataset.plain ?? text.textContent;
+        const text = article.querySelector(".text") ?? article, plain = text.dataset.plain ?? text.textContent;
         const fits = (!value("why") || article.dataset.why.split("|").includes(value("why")))
           && (!value("group") || article.dataset.group === value("group"))
           && (!words || plain.toLowerCase().includes(words))
-          && (!passages.chosen.cut || has(article, passages.chosen.cut, passages.chosen.label));
+          && (!passages?.chosen.cut || has(article, passages.chosen.cut, passages.chosen.label));
         article.hidden = !fits;
         count += fits;
         seen.unobserve(article);
         if (fits) seen.observe(article);
       }
       if (output) output.textContent = count === articles.length ? `${count} segments` : `${count} of ${articles.length} segments`;
-      passages.legend(root.querySelector(".legend"));
+      passages?.legend(root.querySelector(".legend"));
     };
     const clear = () => {
       for (const name of ["why", "group", "cut", "text"]) for (const control of field(name)) control.value = "";
@@ -271,7 +270,7 @@
       if (!match) {
         const article = articles.find((one) => `#${one.id}` === location.hash);
         if (article?.hidden) { clear(); update(); }
-        if (article) { passages.paint(article); article.scrollIntoView(); }
+        if (article) { passages?.paint(article); article.scrollIntoView(); }
         return;
       }
       const [cut, label] = match.slice(1).map((part) => { try { return decodeURIComponent(part); } catch { return ""; } });
@@ -284,7 +283,7 @@
     };
     if (controls) {
       controls.hidden = false;
-      root.querySelector(".hint").hidden = false;
+      for (const hint of root.querySelectorAll(".hint")) hint.hidden = false;
       controls.addEventListener("input", (event) => {
         const select = event.target.closest('[data-control="cut"]');
         if (select) for (const other of field("cut")) if (other !== select) other.value = "";
@@ -295,7 +294,7 @@
       field("clear")[0].addEventListener("click", () => { clear(); update(); });
     }
     addEventListener("hashchange", fromAddress);
-    addEventListener("beforeprint", () => articles.forEach((article) => article.hidden || passages.paint(article)));
+    addEventListener("beforeprint", () => articles.forEach((article) => article.hidden || passages?.paint(article)));
     update();
     fromAddress();
     return passages;
