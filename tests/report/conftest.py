@@ -44,6 +44,7 @@ from lmgauge.report.blocks import Document
 from lmgauge.shown import Shown
 from lmgauge.tasks.alignment import AlignedSegment, align, errors_by_system
 from lmgauge.tasks.correlation import correlate
+from lmgauge.tasks.segment_examples import Output, ShownSegment
 from lmgauge.text.split import WrittenPart
 
 HOSTILE = "x\x1b[31m\x07\x9b1m\u202e\n\t[bold]y[/bold] »z«"
@@ -131,6 +132,13 @@ def passage(words: str = HOSTILE) -> Passage:
     return Passage(3, words, words, ("worst",), text, (np.inf,), (3,), first + 3, (spans,))
 
 
+def outputs() -> ShownSegment:
+    """What a system made of a segment."""
+    words = " ".join(HOSTILE.split())
+    aligned = align(f"{words} a b", f"{LONG} a c")
+    return ShownSegment(3, HOSTILE, ("worst", HOSTILE), (HOSTILE, LONG), (Output(LONG, 0.5, aligned),))
+
+
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "evaluations": lambda it: evaluations.blocks(it["evaluations"], HOSTILE),
     "overview": lambda it: it["overview"],
@@ -149,6 +157,8 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "page only": lambda _: (
         doc.Ladder((doc.Rung(HOSTILE, doc.Mark("PASS", "good"), LONG),)),
         doc.Passages((passage(),), (HOSTILE,), {"class": (HOSTILE, "number")}),
+        doc.Outputs((outputs(),), HOSTILE, aligned=True, percent=True),
+        doc.Outputs((outputs(),), HOSTILE, aligned=False, percent=False),
         *map(doc.Text, (HOSTILE, LONG, "page")),
     ),
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
