@@ -39,7 +39,7 @@ def articles(block: doc.Outputs) -> list[dict[str, Any]]:
 
 
 def _article(block: doc.Outputs, item: ShownSegment, room: int) -> dict[str, Any]:
-    """Return what the template shows of a segment; each of its texts has room for so many bytes."""
+    """Return what the template shows of a segment; `room` is the bytes that each of its texts may take."""
     unit = item.outputs[0].alignment.unit
     most = 4 * _MOST_UNITS if unit == "character" else _MOST_UNITS
     first, last = window(item, min(most, max(1, room // _PAIR))) if block.aligned else (0, 0)
