@@ -294,3 +294,21 @@ def test_mistakes_are_told_at_once(
     with pytest.raises(UsageError, match="no processing_class"):
         TransformersPerplexityCallback(trainer, texts)
     assert TransformersPerplexityCallback(trainer, texts, tokenizer=tokenizer).evaluations == {}
+
+
+def test_a_folder_has_what_the_explorer_follows(
+    network: GPT2LMHeadModel, tokenizer: PreTrainedTokenizerFast, texts: Texts, tmp_path: Path
+) -> None:
+    trainer = trainer_of(network, tokenizer, tmp_path, logging_steps=1)
+    folder = tmp_path / "followed"
+    callback = TransformersPerplexityCallback(trainer, {**texts, "../away": texts["front"]}, folder=folder)
+    trainer.add_callback(callback)
+    trainer.train()
+    entries = [json.loads(line) for line in (folder / "progress.jsonl").read_text().splitlines()]
+    logged = {entry["step"]: entry["loss"] for entry in trainer.state.log_history if "loss" in entry}
+    assert {entry["step"]: entry["loss"] for entry in entries if "loss" in entry} == logged != {}
+    last = [entry["eval_front_bits_per_byte"] for entry in entries if "eval_front_bits_per_byte" in entry][-1]
+    assert last == callback.evaluations["front"].bits_per_byte
+    assert sorted(path.name for path in folder.iterdir()) == ["__away", "back", "front", "progress.jsonl"]
+    run = json.loads((folder / "front" / "evaluation.json").read_text())
+    assert run["evaluation"]["perplexity"] == callback.evaluations["front"].perplexity

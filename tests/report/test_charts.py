@@ -151,7 +151,7 @@ def test_titles_say_units_and_what_is_better() -> None:
 
 def test_an_axis_neither_hides_nor_blows_up_differences() -> None:
     def ends(*y: float, **changes: Any) -> tuple[float, float]:
-        return values(chart(series=(Series("s", tuple("abcd"[: len(y)]), y),), **changes)).y
+        return values(chart(**{"kind": "line", **changes}, series=(Series("s", tuple("abcd"[: len(y)]), y),))).y
 
     assert ends(100.0, 100.1) == pytest.approx((99.049, 101.051))  # two per cent at least
     assert ends(1.0, 10.0) == (0.0, 10.0)
@@ -163,7 +163,7 @@ def test_an_axis_neither_hides_nor_blows_up_differences() -> None:
 
 def test_one_huge_interval_does_not_flatten_the_others() -> None:
     series = Series("s", tuple("abcd"), (1.0, 1.1, 1.2, 1.3), (0.9, 1.0, 1.1, -80.0), (1.1, 1.2, 1.3, 90.0))
-    wide = chart(series=(series,))
+    wide = chart("line", series=(series,))
     assert values(wide).y == (0.9, 1.3)
     assert values(wide).is_cut
     assert "long intervals are cut off" in specification(wide)["title"]["subtitle"][0]

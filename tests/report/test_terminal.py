@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +15,8 @@ import pytest
 from lmgauge.json_text import to_json
 from lmgauge.readable import readable, visible
 from lmgauge.report import terminal
-from lmgauge.report.blocks import Heading, Lines
-from lmgauge.report.terminal import progress, show
+from lmgauge.report.blocks import Bar, ChartData, Column, Heading, Lines, Series, Table, Verdict
+from lmgauge.report.terminal import as_text, progress, show
 
 HOSTILE = "a\x1b[31m\x07\x9b1m\u202e\nb[/bold]"
 
@@ -80,3 +83,48 @@ def test_the_progress_line_of_a_terminal_takes_no_markup(monkeypatch: pytest.Mon
     with progress() as listener:
         listener(HOSTILE)
     assert shown[0].plain == f"{visible(HOSTILE)} …"
+
+
+CURVE = ChartData("loss", "t", "epoch", "loss", "nats", (Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, None, 0.5)[:4]),))
+
+
+def test_a_chart_with_an_order_is_a_line_of_bars() -> None:
+    full = replace(CURVE, series=(Series("kn", (1, 2, 3, 4, 5), (4.0, 2.0, None, 1.0, 0.5)),))
+    assert as_text([full]) == "kn  █▄ ▂▁  0.500 – 4.000 nats"
+    several = replace(full, series=(*full.series, Series("wb", (1, 2, 3, 4), (8.0, 8.0, math.inf, 8.0))))
+    assert as_text([several]).splitlines() == ["kn  ▄▂ ▁▁  0.500 – 4.000 nats"]  # too few points of the other
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        replace(CURVE, kind="intervals"),
+        replace(CURVE, kind="scatter"),
+        replace(CURVE, diagonal=True),
+        replace(CURVE, series=()),
+        replace(CURVE, series=(Series("x" * 200, (1, 2, 3, 4), (1.0, 2.0, 3.0, 4.0)),)),
+    ],
+    ids=["intervals", "scatter", "diagonal", "empty", "too wide"],
+)
+def test_other_charts_are_for_pages(chart: ChartData) -> None:
+    assert as_text([chart]) == ""
+
+
+def test_bars_that_cannot_be_shown_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = replace(CURVE, series=(Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, 0.5)),))
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert as_text([full]) == ""
+
+
+def test_a_table_with_bars_needs_no_line_of_them() -> None:
+    full = replace(CURVE, series=(Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, 0.5)),))
+    bars = Table((Column("a", (Bar(0.5),)),))
+    assert as_text([bars, full]) == as_text([bars])
+
+
+def test_verdicts_are_bold(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    show([Verdict("good", "real")])
+    assert capsys.readouterr().out == "\x1b[1;32mreal\x1b[0m\n"

@@ -95,6 +95,9 @@ INTERRUPTED = 130
 
 
 _EPILOG = """\b
+In a pipe or a file, tables are rows with a tab between cells, and what stands around them begins with "# ".
+
+\b
 Commands and options complete with the Tab key after this line in ~/.bashrc (zsh: zsh_source, ~/.zshrc):
   eval "$(_LMGAUGE_COMPLETE=bash_source lmgauge)"
 """

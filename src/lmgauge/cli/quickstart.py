@@ -57,7 +57,7 @@ def quickstart(output: str | None, threads: int | None, as_json: bool) -> None:
                 models[name].save(f"{output}/{name}")
         runs = stack.enter_context(TemporaryDirectory())
         results = evaluate(models, test_text, threads=threads, output=runs)
-        page = _page([Path(runs, name) for name in orders], Path(output or _FOLDER, "report.html"), threads)
+        page = _page([Path(runs, name) for name in reversed(orders)], Path(output or _FOLDER, "report.html"), threads)
     training = models["unigram"].record.training
     title = f"Novels in the public domain: trained on {training['events']:,} events, tested on {results[0].events:,}"
     model = f"{output}/trigram" if output else "kn5/"

@@ -154,14 +154,15 @@ def overview(
     comparisons = None
     if len(runs) > 1:
         progress("comparing")
+        shared = text if text is not None and all(run.text_sha256 in ("", text.report.sha256) for run in runs) else None
         comparisons = compare(
             runs,
             ComparisonSettings(
                 resamples=settings.resamples, seed=settings.seed, threads=settings.threads, examples=examples
             ),
-            corpus=text,
+            corpus=shared,
             documents_of_text=documents_of_text,
-            training=None if training is None else lambda scored: _counts_of(training(scored)),
+            training=None if training is None or shared is None else lambda scored: _counts_of(training(scored)),
         )
     progress("reading passages")
     passages, shown = _passages(runs, text, settings.passages, diagnoses, comparisons, training)

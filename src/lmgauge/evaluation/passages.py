@@ -334,7 +334,7 @@ def _one_segment(block: Segments, i: int) -> Segments:
 
 
 def _shortened(passage: Passage, most_events: int, most_bytes: int) -> Passage:
-    """Return a passage, or its beginning: at most so many events of each run, and bytes of text."""
+    """Return a passage, or its beginning, with no more events of each run and bytes of text than these."""
     text = passage.text.encode()
     fits = all(len(spans.ends) <= most_events for spans in passage.spans)
     if fits and len(text) <= most_bytes:

@@ -21,6 +21,8 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.registry import model_names
 from lmgauge.text.documents import Corpus
 
+_FIRST_WAIT = 2.0  # seconds, for the first segments before the address is printed
+
 
 def open_explorer(
     runs: PathLike | Sequence[PathLike] = (),
@@ -103,7 +105,9 @@ def explore(
     token = secrets.token_urlsafe(24)
     address = address_of(own, token)
     app = application(explorer, token)
-    page(explorer)  # what is imported and read for the first answer is there when somebody asks
+    page(explorer)  # what the first answers need is there when somebody asks
+    if explorer.index is not None:
+        explorer.index.wait(1, _FIRST_WAIT)
     try:
         say(address)
         say("Only this machine is answered, and only with the token in this address. Ctrl-C ends it.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ class Explorer:
         runs = [path for path in paths if not path.is_dir() or (path / EVALUATION_FILE).exists()]
         others = [path for path in paths if path not in runs]
         if others and len(paths) > 1:
-            raise UsageError(f"{others[0]}: is no run; a training is looked at alone")
+            raise UsageError(f"{others[0]}: is not a run; a training is looked at alone")
         for path in others:
             progress = progress_file_of(path)
             self.history = [] if progress else history_of(path)
@@ -136,6 +137,10 @@ class Explorer:
             for part in old:
                 if part is not None:
                     part.close()
+
+    def answering(self) -> AbstractContextManager[None]:
+        """Hold the reading of the runs back while the block answers a request."""
+        return nullcontext() if self.index is None else self.index.answering()
 
     def report(self) -> str:
         """Return the report page of the runs: every slice of the text with its numbers; made when first asked for.

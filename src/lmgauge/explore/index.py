@@ -74,7 +74,7 @@ class Index:
         self._rows = [0] * len(runs)
         self._changed = threading.Condition()
         self._stop = threading.Event()
-        self._answering = 0
+        self._answering, self._waiting = 0, 0  # requests, and those of them that wait for what is not read yet
         self._thread: threading.Thread | None = None
         self.scores_line_ends = any(ContextPolicy.parse(run.origin.context).line_ends != "unscored" for run in runs)
 
@@ -106,7 +106,7 @@ class Index:
     def _give_way(self) -> None:
         """Let requests be answered first, for a while."""
         until = time.monotonic() + _LONGEST_PAUSE
-        while self._answering and time.monotonic() < until and not self._stop.is_set():
+        while self._answering > self._waiting and time.monotonic() < until and not self._stop.is_set():
             time.sleep(0.002)
 
     @contextmanager
@@ -131,7 +131,7 @@ class Index:
             column.close()
 
     def wait(self, size: int | None = None, seconds: float = 10.0) -> bool:
-        """Wait until so many segments, or all, are indexed, or nothing more will come.
+        """Wait until this many segments, or all, are indexed, or nothing more will come.
 
         Args:
             size: of segments; None for all.
@@ -145,7 +145,9 @@ class Index:
             return self.is_complete or bool(self.problem) or (size is not None and self.size >= size)
 
         with self._changed:
+            self._waiting += 1
             self._changed.wait_for(is_there, seconds)
+            self._waiting -= 1
         return self.is_complete or (size is not None and self.size >= size)
 
     @property

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from lmgauge.errors import needing
-from lmgauge.report.page import policy
+from lmgauge.report.page import environment, policy
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from lmgauge.explore.explorer import Explorer
 
 
@@ -28,26 +24,10 @@ def page(explorer: Explorer) -> tuple[str, str]:
     style = f"{_text('lmgauge.report', 'page.css')}\n{_text('lmgauge.explore', 'explore.css')}"
     script = f"{_text('lmgauge.report', 'page.js')}\n{_text('lmgauge.explore', 'explore.js')}"
     allowed = policy(style, script, connect="'self'")
-    html = (
-        _environment()
-        .get_template("explore.html")
-        .render(title=explorer.title, style=style, script=script, version=__version__)
-    )
+    template = environment("lmgauge.explore").get_template("explore.html")
+    html = template.render(title=explorer.title, style=style, script=script, version=__version__)
     return html, f"{allowed}; frame-ancestors 'none'"
 
 
 def _text(package: str, name: str) -> str:
     return (files(package) / "templates" / name).read_text("utf-8").strip()
-
-
-@cache
-def _environment() -> Environment:
-    with needing("jinja2", extra="explore"):
-        import jinja2
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("lmgauge.explore"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

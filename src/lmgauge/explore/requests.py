@@ -81,8 +81,6 @@ def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
     if at is not None:
         page = _page_of(index, selection.places, _whole(parameters, "at", 0), size)
     shown = selection.places[page * size : (page + 1) * size]
-    with index.answering():
-        shown_items = items(index, shown)
     return {
         "total": len(selection.places),
         "page": page,
@@ -90,7 +88,7 @@ def segments(explorer: Explorer, parameters: Parameters) -> dict[str, Any]:
         "seen": selection.size,
         "is_complete": selection.is_complete,
         "share": index.share if not selection.is_complete else 1.0,
-        "items": shown_items,
+        "items": items(index, shown),
     }
 
 
@@ -164,10 +162,10 @@ def _place_of(index: Index, number: int) -> int | None:
 def _page_of(index: Index, places: Any, number: int, size: int) -> int:
     """Return the page that a segment is on."""
     place = _place_of(index, number)
-    found = np.flatnonzero(places == place) if place is not None else np.zeros(0, np.int64)
-    if not len(found):
+    there = np.flatnonzero(places == place) if place is not None else np.zeros(0, np.int64)
+    if not len(there):
         raise InputError(f"segment {number:,} is not among the {len(places):,} segments shown here")
-    return int(found[0]) // size
+    return int(there[0]) // size
 
 
 def _runs(explorer: Explorer) -> tuple[Index, Selections]:

@@ -62,11 +62,11 @@ class Pattern:
         texts = pa.LargeStringArray.from_buffers(len(ends) - 1, buffers[1], buffers[2])
         find = pc.match_substring_regex if self.is_regex else pc.match_substring
         try:
-            found = find(texts, self.text, ignore_case=not self.match_case)
+            matching = find(texts, self.text, ignore_case=not self.match_case)
         except pa.ArrowInvalid as error:
             reason = str(error).partition(": ")[2].splitlines()[0] or str(error)
             raise UsageError(f"the regular expression cannot be used: {reason}") from error
-        matches: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+        matches: NDArray[np.bool_] = matching.to_numpy(zero_copy_only=False)
         return matches
 
 
@@ -90,7 +90,7 @@ class Search:
         return len(self._matches)
 
     def advance(self, seconds: float) -> None:
-        """Look at more segments, for about so many seconds.
+        """Look at more segments, for about this many seconds.
 
         Raises:
             UsageError: the expression is none.
@@ -138,7 +138,7 @@ class Searches:
             raise UsageError("the text is not at hand, so that it cannot be searched: name it with --text")
         with self._lock:
             if pattern not in self._made:
-                pattern.matches(np.zeros(1, np.int64), np.zeros(0, np.uint8))  # refuses what is no expression
+                pattern.matches(np.zeros(1, np.int64), np.zeros(0, np.uint8))  # refuses what is not an expression
                 self._made[pattern] = Search(self._index, pattern, self._folder / f"search-{self._count}")
                 self._count += 1
             self._made.move_to_end(pattern)

@@ -83,7 +83,8 @@ async def _no_such_address(request: Request, error: Exception) -> Response:
 def _in_words(answer: Answer, explorer: Explorer, parameters: requests.Parameters) -> Response:
     """Return an answer as JSON; what cannot be answered, in words."""
     try:
-        return JSONResponse(plain(answer(explorer, parameters)))
+        with explorer.answering():
+            return JSONResponse(plain(answer(explorer, parameters)))
     except UsageError as error:
         return _refused(error, 400)
     except LmgaugeError as error:

@@ -171,7 +171,7 @@ class TransformersPerplexityCallback(TrainerCallback):
             UsageError: the network cannot be evaluated.
         """
         logs = kwargs["logs"]
-        if self._progress is not None and "train_loss" not in logs:  # the mean of the whole training is no point of a curve
+        if self._progress is not None and "train_loss" not in logs:  # the mean of all steps is not a point
             self._progress.write(state.global_step, self._numbers(logs, state.num_input_tokens_seen))
         if self._at_end and "train_loss" in logs:
             self._evaluate(state, control, kwargs["model"])

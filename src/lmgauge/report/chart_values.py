@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote
 
-from lmgauge.readable import visible
+from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData, Series
 
 Row = dict[str, Any]
@@ -117,7 +117,8 @@ def link(cut: str, label: str) -> str:
     >>> link("group", "a&b")
     '#cut=group&is=a%26b'
     """
-    return f"#cut={quote(cut, safe='', errors='replace')}&is={quote(label, safe='', errors='replace')}"
+    cut, label = (quote(visible(name), safe="") for name in (cut, label))
+    return f"#cut={cut}&is={label}"
 
 
 def _drawable(value: Any, *, log: bool) -> float | None:
@@ -177,6 +178,9 @@ def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
     if high - low < least or high == low:
         middle, half = (low + high) / 2, max(least, abs(high) * _LEAST_SPAN, 1e-12) / 2
         low, high = middle - half, middle + half
+    if chart.kind == "intervals":  # so that no point is half over the edge
+        room = 0.02 * (high - low)
+        low, high = (end if end == 0 else end + side for end, side in ((low, -room), (high, room)))
     return low, high, is_cut
 
 

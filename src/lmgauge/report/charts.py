@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from lmgauge.readable import visible
+from lmgauge.readable import visible_on_page as visible
 from lmgauge.report.blocks import ChartData
 from lmgauge.report.chart_labels import placed_names
 from lmgauge.report.chart_values import Row, Values, description, said, titled, values
@@ -201,8 +201,9 @@ def _number_axis(
         first, last = math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1]))
         if decades >= 2:
             axis["values"] = [10.0**power for power in range(first, last + 1, max(1, (last - first) // 8))]
-        elif decades >= 0.6:
-            axis["values"] = [k * 10.0**power for power in range(first, last + 1) for k in (1, 2, 5)]
+        elif decades >= 0.5:
+            steps = (1, 2, 5) if decades >= 1 else (1, 1.5, 2, 3, 4, 5, 7)
+            axis["values"] = [step * 10.0**power for power in range(first - 1, last + 1) for step in steps]
     else:
         axis |= {"tickCount": 6 if channel == "y" else 8}
         if whole and ends[1] - ends[0] < 12:

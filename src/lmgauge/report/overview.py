@@ -15,7 +15,7 @@ from lmgauge.evaluation.segment_scores import ScoreHistogram
 from lmgauge.report import audit as audits
 from lmgauge.report import blocks as doc
 from lmgauge.report import comparison, diagnosis, evaluations
-from lmgauge.report.formats import in_words, number
+from lmgauge.report.formats import counted, in_words, number
 
 
 def blocks(overview: Overview) -> doc.Document:
@@ -58,7 +58,8 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     result = diagnosed.evaluation
     infinite = bool(result.zero_probability_events)
     interval = "" if infinite or result.interval is None else f" (95 % interval {in_words(doc.between(result.interval, 2))})"
-    yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {result.events:,} events."
+    events = counted(result.events, "event")
+    yield f"{result.model} has a perplexity of {number(result.perplexity, 2)}{interval} over {events}."
     if infinite:
         yield (
             f"It gives probability zero to {result.zero_probability_events:,} of them; "
@@ -117,6 +118,8 @@ def _of_several(overview: Overview) -> Iterator[doc.Block]:
         yield from _section(comparison.title(item), tuple(comparison.figures_of(item)))
     yield from _section("What has to agree", (comparison.agreements_of(compared),))
     pair = compared[0]
+    if matrix is not None:
+        pair = replace(pair, slices=tuple(slices for slices in pair.slices if slices.name != "group"))
     yield from _section(f"Where {pair.second} and {pair.first} differ", comparison.details_of(pair))
     yield from _section("How segments differ", tuple(_histogram(overview)))
     yield from _text(overview)
@@ -134,7 +137,7 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
     bound = any(d.evaluation.bits_per_byte_is_bound for d in diagnoses)
     yield doc.ChartData(
         "bits-per-byte",
-        "bits per byte with 95 % intervals",
+        "Bits per byte with 95 % intervals",
         "model",
         "bits per byte",
         "bits",
@@ -168,7 +171,7 @@ def _curve(overview: Overview) -> doc.Document:
     low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
     series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
     chart = doc.ChartData(
-        "steps", f"{figure} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
+        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
     )
     return (doc.Heading("Step by step"), table, chart)
 
@@ -198,7 +201,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
-    """Yield models by groups: a chart of the costs, one of the differences, and all of it as a table."""
+    """Yield models by groups: all of it as a table, a chart of the costs and one of the differences."""
+    yield _matrix_table(matrix)
     series = [
         doc.Series(
             name,
@@ -209,7 +213,7 @@ def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
         )
         for name, cells in zip(matrix.runs, matrix.cells, strict=True)
     ]
-    title = "bits per byte by group, with 95 % intervals"
+    title = "Bits per byte by group, with 95 % intervals"
     yield doc.ChartData(
         "group-matrix", title, "group", "bits per byte", "bits", tuple(series), kind="intervals", better="lower", cut="group"
     )
@@ -224,12 +228,11 @@ def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
         for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
     ]
     if len(differences) > 1 and any(value is not None for one in differences for value in one.y):
-        title = f"difference from {matrix.runs[0]} by group, with 95 % intervals"
+        title = f"Difference from {matrix.runs[0]} by group, with 95 % intervals"
         yield doc.ChartData(
             "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),
             kind="intervals", better="lower", rule=0.0, rule_name="no difference", cut="group",
         )  # fmt: skip
-    yield _matrix_table(matrix)
 
 
 def _matrix_table(matrix: GroupMatrix) -> doc.Table:

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, assert_never
-from urllib.parse import quote
 
 from lmgauge.errors import needing
 from lmgauge.readable import visible_on_page
 from lmgauge.report import blocks as doc
+from lmgauge.report.chart_values import link
 from lmgauge.report.formats import in_words
 from lmgauge.report.output_articles import OPERATIONS, articles, direction
 from lmgauge.report.packing import BITS_STEP, packed, shown_text
@@ -113,8 +113,11 @@ def check_installed() -> None:
 
 
 @cache
-def environment() -> Environment:
+def environment(package: str = "lmgauge.report") -> Environment:
     """Return what renders our templates: escaping is on, and what a template does not know is an error.
+
+    Args:
+        package: whose folder `templates` they are in.
 
     Raises:
         MissingExtraError: Jinja2 is not installed.
@@ -122,7 +125,7 @@ def environment() -> Environment:
     with needing("jinja2", extra="report"):
         import jinja2
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("lmgauge.report"),
+        loader=jinja2.PackageLoader(package),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -134,8 +137,14 @@ def _template(name: str) -> Template:
     return environment().get_template(name)
 
 
-def _clean(text: str) -> str:
-    return visible_on_page(text)
+_LONGEST_TEXT, _LONGEST_CELL = 4000, 400
+_MOST_ROWS, _MOST_CELLS, _LARGEST_DRAWING = 200, 4000, 150_000
+"""A page stays small whatever its names and tables are: what goes on beyond these is said to."""
+
+
+def _clean(text: str, most: int = _LONGEST_TEXT) -> str:
+    """Return a text with signs for its control characters, cut where it is very long."""
+    return visible_on_page(text if len(text) <= most else f"{text[:most]}…")
 
 
 def _headings(content: Sequence[doc.Block]) -> Iterator[str]:
@@ -233,10 +242,14 @@ class _Renderer:
             {"text": _clean(column.title) + (f", {_clean(column.unit)}" if column.unit else ""), "align": column.align}
             for column in table.columns
         ]
+        most = max(20, min(_MOST_ROWS, _MOST_CELLS // len(titles)))
         rows = [
             {"cells": [_cell(cell) for cell in row], "bold": i in table.bold, "href": self._row_link(table, i)}
             for i, row in enumerate(table.rows)
+            if i < most or i in table.bold
         ]
+        if len(rows) < len(table.rows):
+            notes.append(f"{len(rows):,} of {len(table.rows):,} rows are shown; --json has all")
         footnotes = [_clean(note) for note in (*notes, *table.footnotes)]
         return self._macros.table(_clean(table.title), titles, rows, footnotes)
 
@@ -246,7 +259,7 @@ class _Renderer:
             return f"#s{table.anchors[row]}"
         label = table.columns[0].cells[row]
         if table.cut and isinstance(label, str) and _clean(label) in self._slices.get(_clean(table.cut), ()):
-            return slice_link(table.cut, label)
+            return link(table.cut, label)
         return ""
 
     def _chart(self, chart: doc.ChartData) -> Html:
@@ -256,6 +269,10 @@ class _Renderer:
         spec = specification(chart, links=_clean(chart.cut) in self._slices)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
+        if len(drawn) > _LARGEST_DRAWING:
+            return self._macros.paragraph(
+                f"{_clean(chart.title)}: too much to be drawn; the table has the numbers", True, False
+            )
         drawing = drawn
         result: Html = self._macros.chart(
             f"chart-{_slug(chart.name)}", _clean(chart.title), subtitle, drawing, _clean(chart.note)
@@ -305,19 +322,6 @@ def _article(passage: Passage) -> dict[str, Any]:
     }
 
 
-def slice_link(cut: str, label: str) -> str:
-    """Return the fragment of a page that shows examples of a slice.
-
-    Args:
-        cut: the way to cut the text.
-        label: of the slice.
-
-    >>> slice_link("class", "code symbol")
-    '#cut=class&is=code%20symbol'
-    """
-    return f"#cut={quote(_clean(cut), safe='')}&is={quote(_clean(label), safe='')}"
-
-
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
@@ -347,9 +351,13 @@ def _values(value: str | tuple[str, ...]) -> list[str]:
 
 def _tokens(cell: doc.Tokens) -> dict[str, Any]:
     if cell.meant is None:
-        return {"before": _clean("".join(cell.parts)), "meant": "", "after": ""}
+        return {"before": _clean("".join(cell.parts), _LONGEST_CELL), "meant": "", "after": ""}
     before, after = "".join(cell.parts[: cell.meant]), "".join(cell.parts[cell.meant + 1 :])
-    return {"before": _clean(before), "meant": _clean(cell.parts[cell.meant]), "after": _clean(after)}
+    return {
+        "before": _clean(before, _LONGEST_CELL),
+        "meant": _clean(cell.parts[cell.meant], _LONGEST_CELL),
+        "after": _clean(after, _LONGEST_CELL),
+    }
 
 
 def _pair(operation: str, reference: str | None, hypothesis: str | None) -> tuple[str, str, str]:
@@ -361,7 +369,8 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
     """Return a cell's kind, text, and the value it is sorted by."""
     match cell:
         case str():
-            return {"kind": "text", "text": _clean(cell), "value": _clean(cell)}
+            text = _clean(cell, _LONGEST_CELL)
+            return {"kind": "text", "text": text, "value": text}
         case doc.Mark(text, level):
             return {
                 "kind": "mark",
@@ -378,7 +387,12 @@ def _cell(cell: doc.Cell) -> dict[str, Any]:
                 "width": round(100 * min(1.0, max(0.0, share))),
             }
         case doc.Tokens():
-            return {"kind": "tokens", "text": "", "value": _clean("".join(cell.parts)), **_tokens(cell)}
+            return {
+                "kind": "tokens",
+                "text": "".join(cell.parts).strip()[:1],
+                "value": _clean("".join(cell.parts), _LONGEST_CELL),
+                **_tokens(cell),
+            }
         case doc.Range(low):
             return {"kind": "number", "text": in_words(cell), "value": low}
     return {"kind": "number", "text": in_words(cell), "value": "" if cell.value is None else cell.value}

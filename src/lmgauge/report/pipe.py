@@ -28,13 +28,8 @@ def as_rows(document: Iterable[doc.Block]) -> str:
     Args:
         document: blocks, in the order of reading.
 
-    >>> print(as_rows([doc.Table((doc.labels("model", ["kn5"]), doc.numbers("bits", [1.5], 1)), "one"), doc.Text("two")]))
-    # one
-    model	bits
-    kn5	1.5
-    <BLANKLINE>
-    # two
-    <BLANKLINE>
+    >>> as_rows([doc.Table((doc.labels("model", ["kn5"]), doc.numbers("bits", [1.5], 1)), "one"), doc.Text("two")])
+    '# one\\nmodel\\tbits\\nkn5\\t1.5\\n\\n# two\\n'
     """
     parts = ["".join(f"{line}\n" for line in _lines(block)) for block in document]
     return "\n".join(_joined(part for part in parts if part))

@@ -254,7 +254,9 @@ def _apart(before: doc.Block, block: doc.Block) -> bool:
     """Return True if there is a blank line between two blocks."""
     if isinstance(before, doc.Heading) or isinstance(block, doc.ChartData):
         return False
-    return isinstance(before, doc.Table | doc.Lines | doc.Aligned) or isinstance(block, doc.Heading | doc.Table)
+    return isinstance(before, doc.Table | doc.Lines | doc.Aligned | doc.ChartData) or isinstance(
+        block, doc.Heading | doc.Table
+    )
 
 
 def _line(text: str, style: Any = "") -> Line:

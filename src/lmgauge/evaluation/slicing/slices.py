@@ -17,7 +17,8 @@ Codes = NDArray[np.int64]
 CLASSES = ("word", "number", "URL", "punctuation", "CJK", "other non-ASCII", "code symbol", "whitespace and line end")
 WORD, NUMBER, URL, PUNCTUATION, CJK, OTHER, SYMBOL, WHITE = range(len(CLASSES))
 _CODE_SYMBOLS = frozenset("{}[]<>=+*/\\|&^%$#@~`_")
-_URL = re.compile(rb"(?:https?://|ftp://|www\.)[^\s<>\"]+|[\w.+-]+@[\w-]+\.[\w.-]+")
+# The part before an @ is looked for once, from where it begins: a word may have a million bytes.
+_URL = re.compile(rb"(?:https?://|ftp://|www\.)[^\s<>\"]+|(?<![\w.+-])[\w.+-]++@[\w-]++\.[\w.-]+")
 _CJK_NAMES = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "HALFWIDTH", "FULLWIDTH", "KANGXI")
 
 

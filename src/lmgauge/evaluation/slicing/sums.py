@@ -163,12 +163,12 @@ class SliceSums:
 
     def _interval(self, code: int | None) -> tuple[tuple[float, float] | None, float | None]:
         """Return the interval of a slice (of all if None), bits per unit, and the p-value of a difference."""
-        found = self._cells.spread(code)
-        if found is None:
+        over = self._cells.spread(code)
+        if over is None:
             return None, None
-        interval = found.interval().mapped(nats_to_bits)
+        interval = over.interval().mapped(nats_to_bits)
         if self._tables == 2:
-            return (interval.low, interval.high), found.p_value
+            return (interval.low, interval.high), over.p_value
         return (max(0.0, interval.low), interval.high), None  # a cost is not below 0
 
     def whole_interval(self) -> tuple[float, float] | None:
