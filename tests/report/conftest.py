@@ -132,11 +132,9 @@ def passage(words: str = HOSTILE) -> Passage:
     return Passage(3, words, words, ("worst",), text, (np.inf,), (3,), first + 3, (spans,))
 
 
-def outputs() -> ShownSegment:
-    """What a system made of a segment."""
-    words = " ".join(HOSTILE.split())
-    aligned = align(f"{words} a b", f"{LONG} a c")
-    return ShownSegment(3, HOSTILE, ("worst", HOSTILE), (HOSTILE, LONG), (Output(LONG, 0.5, aligned),))
+def output() -> ShownSegment:
+    """A segment that one system got wrong, its words hostile."""
+    return ShownSegment(0, HOSTILE, (LONG,), (HOSTILE,), (Output(HOSTILE, 0.5, align("a\x1b[1m b", f"a {LONG}")),))
 
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
@@ -157,8 +155,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "page only": lambda _: (
         doc.Ladder((doc.Rung(HOSTILE, doc.Mark("PASS", "good"), LONG),)),
         doc.Passages((passage(),), (HOSTILE,), {"class": (HOSTILE, "number")}),
-        doc.Outputs((outputs(),), HOSTILE, aligned=True, percent=True),
-        doc.Outputs((outputs(),), HOSTILE, aligned=False, percent=False),
+        doc.Outputs((output(),), HOSTILE, aligned=True, percent=True),
         *map(doc.Text, (HOSTILE, LONG, "page")),
     ),
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
