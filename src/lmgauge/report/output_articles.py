@@ -91,11 +91,11 @@ def direction(text: str) -> str:
 def _figures(block: doc.Outputs, output: Output) -> str:
     score = in_words(doc.Number(output.score, 1, "percent" if block.percent else "number"))
     if not block.aligned:
-        return f"{block.metric} {score}"
+        return f"{clean(block.metric)} {score}"
     one = output.alignment
     kinds = ((one.substitutions, "substituted"), (one.deletions, "deleted"), (one.insertions, "inserted"))
     counts = ", ".join(f"{count:,} {name}" for count, name in kinds if count) or "no error"
-    return f"{block.metric} {score} · {counts}"
+    return f"{clean(block.metric)} {score} · {counts}"
 
 
 def _short(text: str, most: int) -> str:
