@@ -34,7 +34,21 @@ def test_the_token_is_taken_from_the_address_the_header_or_the_cookie(stranger: 
     assert stranger.get("/api/state").status_code == 200  # the client keeps the cookie
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8000", "", "[::2]", "127.0.0.2"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:8000",
+        "",
+        "[::2]",
+        "127.0.0.2",
+        "evil.example@127.0.0.1",
+        "127.0.0.1/x",
+        "localhost#.evil.example",
+        "localhost?x",
+    ],
+)
 def test_a_foreign_name_is_refused(one: Served, host: str) -> None:
     response = one.client.get("/api/state", headers={"host": host})
     assert response.status_code == 403
@@ -121,4 +135,24 @@ def test_every_answer_keeps_to_itself(one: Served, stranger: TestClient) -> None
 
 
 def test_names_in_host_headers() -> None:
-    assert [hostname(host) for host in ("a:80", "[::1]", "[", "a@b:1")] == ["a", "::1", "", "b"]
+    assert [hostname(host) for host in ("a:80", "[::1]", "[", "a@b:1")] == ["a", "::1", "", ""]
+
+
+def test_a_click_on_the_printed_address_on_another_page_opens_it(stranger: TestClient) -> None:
+    click = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    assert stranger.get("/", params={"token": TOKEN}, headers=click).status_code == 200
+    assert stranger.get("/", headers=click).status_code == 403  # the cookie alone does not open it from elsewhere
+    assert stranger.get("/api/state", params={"token": TOKEN}, headers=click).status_code == 403
+    for other in ({"sec-fetch-mode": "no-cors"}, {"sec-fetch-dest": "iframe"}, {"origin": "http://evil.example"}):
+        assert stranger.get("/", params={"token": TOKEN}, headers=click | other).status_code == 403
+
+
+def test_cookies_of_other_servers_of_this_machine_do_not_hide_ours(stranger: TestClient) -> None:
+    own = stranger.get("/", params={"token": TOKEN}).headers["set-cookie"].partition(";")[0]
+    stranger.cookies.clear()
+    assert stranger.get("/api/state", headers={"cookie": f"junk[x]=1; a; {own}; b=2"}).status_code == 200
+    assert stranger.get("/api/state", headers={"cookie": f"x{own}"}).status_code == 403
+
+
+def test_no_address_leads_on_to_another(one: Served) -> None:
+    assert one.client.get("/report/", follow_redirects=False).status_code == 404

@@ -52,6 +52,13 @@ def test_one_group_of_rows_or_many_make_no_difference(folder: Path, two: Served,
             assert [item["runs"][0] for item in mine] == [item["runs"][0] for item in theirs]
 
 
+def test_json_lines_without_a_row_are_refused_by_their_name(tmp_path: Path) -> None:
+    target = tmp_path / "table.jsonl"
+    target.write_text("")
+    with pytest.raises(InputError, match=r"table\.jsonl: the score table has no row"):
+        open_explorer(target)
+
+
 def test_json_lines_are_read_too(folder: Path, tmp_path: Path, one: Served) -> None:
     table = pq.read_table(folder / "a" / "scores.parquet").to_pylist()
     target = tmp_path / "table.jsonl"

@@ -55,6 +55,7 @@ def test_a_search_goes_on_where_it_stopped(two: Served, tmp_path: Path, monkeypa
     assert len(sizes) > 5
     assert all(np.diff(sizes) > 0)
     own.close()
+    assert not (tmp_path / "matches").exists()
     assert np.flatnonzero(own.matches(300)).tolist() == [i for i, text in enumerate(texts()) if "dog" in text]
 
 
@@ -68,3 +69,29 @@ def test_an_answer_before_the_search_has_ended(two: Served, monkeypatch: pytest.
         answers.append(two.get("segments", q="hears", case=1))
     assert len(answers) > 5
     assert answers[0]["total"] < answers[-1]["total"] == sum("hears" in text for text in texts())
+
+
+def test_a_search_that_gave_way_to_others_answers_with_what_it_has(
+    two: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_PIECE", 500)
+    index = two.explorer.index
+    assert index is not None
+    own = Search(index, Pattern("dog"), tmp_path / "matches")
+    own.advance(0.0)
+    size = own.size
+    own.close()
+    own.advance(1.0)  # by a request that had it already
+    assert 0 < own.size == size
+    assert len(own.matches(size)) == size
+
+
+def test_searches_that_are_forgotten_leave_no_file(two: Served, tmp_path: Path) -> None:
+    index = two.explorer.index
+    assert index is not None
+    searches = search.Searches(index, tmp_path)
+    for number in range(30):
+        searches.of(Pattern(f"the {number}")).advance(1.0)
+    assert len(list(tmp_path.iterdir())) < 10
+    searches.close()
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +55,10 @@ class Column:
     def close(self) -> None:
         """Close the file; what was viewed stays readable."""
         self._file.close()
+
+    def remove(self) -> None:
+        """Close the file and free its place on the disk, as soon as nobody views it; what is there stays readable."""
+        self.close()
+        self.view()
+        with suppress(OSError):  # Windows keeps a file that is viewed until the folder is removed
+            self._path.unlink(missing_ok=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hmac
 import json
-from http.cookies import CookieError, SimpleCookie
+import re
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,7 @@ POSTED = frozenset(("/api/score", "/api/top"))
 TOKEN_HEADER = "x-lmgauge-token"
 COOKIE = "lmgauge"
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "::1"))
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?")
 
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -105,9 +106,6 @@ def check(scope: Scope, token: str) -> None:
     host = headers.get("host", "")
     if hostname(host) not in LOOPBACK:
         raise Refusal(403, "this server answers only to names of this machine: open the address that lmgauge printed")
-    origin = headers.get("origin")
-    if (origin is not None and origin != f"http://{host}") or headers.get("sec-fetch-site") in ("cross-site", "same-site"):
-        raise Refusal(403, "a request of another site is not answered: open the address that lmgauge printed")
     query = scope.get("query_string", b"")
     if len(query) > LONGEST_QUERY:
         raise Refusal(414, f"the address is {len(query):,} bytes long, more than {LONGEST_QUERY:,}: ask for less")
@@ -116,7 +114,10 @@ def check(scope: Scope, token: str) -> None:
         raise Refusal(405, f"{scope['path']} is asked with {'POST' if posted else 'GET'}: nothing can be changed here")
     if posted and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Refusal(415, "a text to score comes as JSON (content-type: application/json)")
-    sent = (_in_query(query), headers.get(TOKEN_HEADER, ""), _in_cookie(headers, scope))
+    in_query = _in_query(query)
+    if _is_of_another_site(headers) and not (in_query and _opens_the_page(scope, headers)):
+        raise Refusal(403, "a request of another site is not answered: open the address that lmgauge printed")
+    sent = (in_query, headers.get(TOKEN_HEADER, ""), _in_cookie(headers, scope))
     if not any(hmac.compare_digest(one.encode(), token.encode()) for one in sent):
         raise Refusal(403, "the token is missing or wrong: open the address that lmgauge printed, with its token")
 
@@ -127,10 +128,20 @@ def hostname(host: str) -> str:
     >>> hostname("127.0.0.1:8000"), hostname("[::1]:80"), hostname("evil.example")
     ('127.0.0.1', '::1', 'evil.example')
     """
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+    match = _HOST.fullmatch(host.lower())
+    return "" if match is None else match[1] or match[2]
+
+
+def _is_of_another_site(headers: Mapping[str, str]) -> bool:
+    origin = headers.get("origin")
+    is_foreign = origin is not None and origin != f"http://{headers.get('host', '')}"
+    return is_foreign or headers.get("sec-fetch-site") in ("cross-site", "same-site")
+
+
+def _opens_the_page(scope: Scope, headers: Mapping[str, str]) -> bool:
+    """Whether a click on the printed address, shown on a page such as a terminal in the browser, leads to the page."""
+    is_opening = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return is_opening and scope["path"] == "/" and "origin" not in headers
 
 
 def cookie_name(scope: Mapping[str, object]) -> str:
@@ -145,11 +156,9 @@ def _in_query(query: bytes) -> str:
 
 
 def _in_cookie(headers: Mapping[str, str], scope: Scope) -> str:
-    try:
-        own = SimpleCookie(headers.get("cookie", "")).get(cookie_name(scope))
-    except CookieError:
-        return ""
-    return "" if own is None else own.value
+    # By hand: http.cookies gives up at a cookie it does not like, and other servers of this machine set cookies too.
+    pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+    return next((value.strip('"') for name, _, value in pairs if name == cookie_name(scope)), "")
 
 
 async def read_body(scope: Scope, receive: Receive) -> bytes:

@@ -308,12 +308,20 @@ class Index:
 
 
 def _as_parquet(run: Run, path: Path) -> Path:
-    """Return the path of a run's table; JSON lines, where no row can be found without reading all before, are copied."""
+    """Return the path of a run's table; JSON lines, where no row can be found without reading all before, are copied.
+
+    Raises:
+        InputError: the lines are no table, or there are none.
+    """
     if run.scores.suffix not in (".jsonl", ".ndjson", ".json"):
         return run.scores
+    count = 0
     with ScoreWriter(path, {}) as writer:
         for batch in read_scores(run.scores):
             writer.write(replace(batch, extra=dict(batch.extra)))
+            count += len(batch)
+    if not count:
+        raise InputError(f"{run.scores}: the score table has no row: there is nothing to look at")
     return path
 
 

@@ -83,6 +83,7 @@ class Search:
         self._index, self._pattern = index, pattern
         self._matches = Column(path, np.uint8)
         self._lock = threading.Lock()
+        self._is_closed = False
 
     @property
     def size(self) -> int:
@@ -90,14 +91,14 @@ class Search:
         return len(self._matches)
 
     def advance(self, seconds: float) -> None:
-        """Look at more segments, for about this many seconds.
+        """Look at more segments, for about this many seconds; a search that was closed meanwhile stays where it is.
 
         Raises:
             UsageError: the expression is none.
         """
         until = time.monotonic() + seconds
         with self._lock:
-            while (begin := len(self._matches)) < (size := self._index.size):
+            while not self._is_closed and (begin := len(self._matches)) < (size := self._index.size):
                 ends, data = self._index.texts(size)
                 end = int(np.searchsorted(ends[begin + 1 :], ends[begin] + _PIECE, side="right")) + begin
                 end = min(max(end, begin + 1), size)
@@ -110,8 +111,10 @@ class Search:
         return np.asarray(self._matches.view(size), bool)
 
     def close(self) -> None:
-        """Close the file."""
-        self._matches.close()
+        """End the search and remove its file; what was found stays readable."""
+        with self._lock:
+            self._is_closed = True
+            self._matches.remove()
 
 
 class Searches:

@@ -205,14 +205,16 @@ class Selections:
         Raises:
             UsageError: the search cannot be made.
         """
-        if chosen in self._numbers:
-            return self._numbers[chosen]
+        with self._lock:
+            if chosen in self._numbers:
+                return self._numbers[chosen]
         selection = self.of(chosen)
         numbers = numbers_of(self._index, selection.places) | {"complete": selection.is_complete}
         if selection.is_complete:
-            self._numbers[chosen] = numbers
-            while len(self._numbers) > 64:
-                self._numbers.popitem(last=False)
+            with self._lock:
+                self._numbers[chosen] = numbers
+                while len(self._numbers) > 64:
+                    self._numbers.popitem(last=False)
         return numbers
 
 

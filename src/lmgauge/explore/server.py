@@ -20,6 +20,8 @@ with needing("starlette", extra="explore"):
     from starlette.concurrency import run_in_threadpool
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
+with needing("uvicorn", extra="explore"):  # before the address is printed
+    import uvicorn
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -69,7 +71,9 @@ def application(explorer: Explorer, token: str) -> ASGIApp:
     routes = [Route("/", show), Route("/report", report)]
     routes += [Route(f"/api/{name}", answering(answer)) for name, answer in _ANSWERS.items()]
     routes += [Route(path, typed, methods=["POST"]) for path in sorted(POSTED)]
-    return Guard(Starlette(routes=routes, exception_handlers={404: _no_such_address}), token)
+    served = Starlette(routes=routes, exception_handlers={404: _no_such_address})
+    served.router.redirect_slashes = False  # a redirection would repeat the address with its token
+    return Guard(served, token)
 
 
 async def _body(request: Request) -> str:
@@ -161,11 +165,8 @@ def run(app: ASGIApp, own: socket.socket) -> None:
         own: the socket to listen on.
 
     Raises:
-        MissingExtraError: uvicorn is not installed.
         KeyboardInterrupt: Ctrl-C.
     """
-    with needing("uvicorn", extra="explore"):
-        import uvicorn
     config = uvicorn.Config(
         app,
         http="h11",  # which refuses a head of more than 64 KB
