@@ -37,7 +37,7 @@ class Opened:
         self.page = page
         self.complaints: list[str] = []
         page.on("console", lambda message: self.complaints.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}: {error.stack}"))
         page.on("request", lambda request: self._asked(request.url, origin))
 
     def _asked(self, url: str, origin: str) -> None:

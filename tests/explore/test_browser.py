@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 from tests.browser import Opened
-from tests.browser import browser as browser
-from tests.browser import opens as opens
 from tests.explore.conftest import TOKEN, models, texts
 
 from lmgauge.explore.door import address_of, open_explorer

@@ -218,4 +218,4 @@ def test_f1_is_scikit_learn_s(pairs: list[tuple[str, str]]) -> None:
         (found,) = score_labels(gold=gold, predicted=predicted, average=average, settings=ComparisonSettings(test=None))
         wanted = metrics.f1_score(gold, predicted, average=average, zero_division=0)
         assert found.score.score == pytest.approx(wanted, abs=1e-12)
-        assert getattr(found.score.report, average)[2] == pytest.approx(wanted, abs=1e-12)
+        assert getattr(found.score.labels, average)[2] == pytest.approx(wanted, abs=1e-12)

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.browser import browser as browser
-from tests.browser import opens as opens
 from tests.tasks.share import Share, compared, grouped
 
 import lmgauge

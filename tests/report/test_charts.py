@@ -94,7 +94,7 @@ def test_marks_lead_to_the_examples_of_their_slice() -> None:
     named = chart(cut="class & kind", series=(Series("kn5", ("a=b#c", "é"), (1.0, 2.0)),))
     hrefs = [row["href"] for row in specification(named, links=True)["data"]["values"]]
     assert hrefs == ["#cut=class%20%26%20kind&is=a%3Db%23c", "#cut=class%20%26%20kind&is=%C3%A9"]
-    assert link("group", "\ud800") == "#cut=group&is=%3F"
+    assert link("group", "\ud800") == "#cut=group&is=%EF%BF%BD"
     for without in (specification(named), specification(replace(named, cut=""), links=True)):
         assert "href" not in strings(without)
 

@@ -85,3 +85,8 @@ def test_where_two_models_differ_in_their_intervals_each_sentence_names_its_mode
     both = [note for note in footnotes([independent, alike]) if note.startswith("95 %")]
     assert both == ["95 % interval of a: as they come.", "95 % interval of b: alike."]
     assert [note for note in footnotes([alike, alike]) if note.startswith("95 %")] == ["95 % interval: alike."]
+
+
+def test_where_nothing_is_known_of_an_interval_nothing_is_said(result: Evaluation) -> None:
+    infinite = replace(result, model="mle", independence="")
+    assert not any(note.startswith("95 %") for note in footnotes([infinite]))

@@ -31,11 +31,11 @@ def explore(
     browser: bool | None,
     scoring: ScoringOptions,
 ) -> None:
-    """Look at all of a run, or two of one text, in the browser: search, sort, filter, compare, score what is typed.
+    """Look at all of a run, or two of one text, in the browser.
 
-    RUN is a folder that `lmgauge eval -o` wrote, a score table (Parquet, JSONL), or the folder of a training that is under
-    way, which is followed. The server answers only this machine, and only to who has the address with its token; it ends
-    with Ctrl-C.
+    Search, sort, filter, compare, score what is typed. RUN is a folder that `lmgauge eval -o` wrote, a score table (Parquet,
+    JSONL), or the folder of a training that is under way, which is followed. The server answers only this machine, and only
+    to who has the address with its token; it ends with Ctrl-C.
 
     \b
     lmgauge explore run-kn5/

@@ -128,7 +128,7 @@ def _independence(results: Sequence[Evaluation]) -> Iterator[str]:
     """Say what the intervals take as independent, once for each kind: for the result whose segments are most alike."""
     kinds: dict[tuple[str, int, bool], list[Evaluation]] = {}
     for result in results:
-        if result.interval is not None and result.group is None:
+        if result.interval is not None and result.independence and result.group is None:
             kind = result.interval.unit, result.interval.units, result.interval.alike > 1.0
             kinds.setdefault(kind, []).append(result)
     for same in kinds.values():

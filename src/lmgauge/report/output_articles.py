@@ -39,7 +39,7 @@ def articles(block: doc.Outputs) -> list[dict[str, Any]]:
 
 
 def _article(block: doc.Outputs, item: ShownSegment, room: int) -> dict[str, Any]:
-    """Return what the template shows of a segment; each of its texts has room for so many bytes."""
+    """Return what the template shows of a segment; `room` is the bytes that each of its texts may take."""
     unit = item.outputs[0].alignment.unit
     most = 4 * _MOST_UNITS if unit == "character" else _MOST_UNITS
     first, last = window(item, min(most, max(1, room // _PAIR))) if block.aligned else (0, 0)
@@ -91,11 +91,11 @@ def direction(text: str) -> str:
 def _figures(block: doc.Outputs, output: Output) -> str:
     score = in_words(doc.Number(output.score, 1, "percent" if block.percent else "number"))
     if not block.aligned:
-        return f"{block.metric} {score}"
+        return f"{clean(block.metric)} {score}"
     one = output.alignment
     kinds = ((one.substitutions, "substituted"), (one.deletions, "deleted"), (one.insertions, "inserted"))
     counts = ", ".join(f"{count:,} {name}" for count, name in kinds if count) or "no error"
-    return f"{block.metric} {score} · {counts}"
+    return f"{clean(block.metric)} {score} · {counts}"
 
 
 def _short(text: str, most: int) -> str:

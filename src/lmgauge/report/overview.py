@@ -76,6 +76,7 @@ def _sentences(diagnosed: Diagnosis) -> Iterator[str]:
     yield f"{_COMPARABLE}{_bits_comparable(result)}."
 
 
+_BOUND = "a lower bound where words are unseen"
 _COMPARABLE = "Compare the perplexity only with those of the same text, tokens and vocabulary"
 
 
@@ -145,7 +146,7 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
         kind="intervals",
         better="lower",
         note="models on the same text differ less than their intervals suggest: the verdict above is of their difference"
-        + ("; a lower bound where words are unseen" if bound else ""),
+        + (f"; {_BOUND}" if bound else ""),
     )
 
 
@@ -170,9 +171,11 @@ def _curve(overview: Overview) -> doc.Document:
     )
     low, high = (tuple(None if pair is None else _finite(pair[i]) for pair in ends) for i in (0, 1))
     series = doc.Series(figure, tuple(map(float, numbers)), values, low, high, tuple(names))
+    bound = by_bytes and any(result.bits_per_byte_is_bound for result in results)
     chart = doc.ChartData(
-        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower"
-    )
+        "steps", f"{figure.capitalize()} by step", "step", figure, "bits" if by_bytes else "", (series,), better="lower",
+        note=_BOUND if bound else "",
+    )  # fmt: skip
     return (doc.Heading("Step by step"), table, chart)
 
 

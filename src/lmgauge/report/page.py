@@ -203,7 +203,8 @@ class _Renderer:
                 self._heading += 1
                 result = macros.heading(f"part-{self._heading}", _clean(text), self._heading > 1)
             case doc.Verdict(level, text):
-                lead, *rest = re.split(r"(?<=[^.]\.) (?=[A-Z])", _clean(text), maxsplit=1)
+                whole = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", _clean(text))
+                lead, *rest = re.split(r"(?<=[^.]\.) (?=[A-Z])", whole, maxsplit=1)
                 result = macros.verdict(level, *_LEVEL_SIGNS[level], lead, "".join(rest))
             case doc.Text(text, note, indent):
                 result = macros.paragraph(_clean(text), note, indent > 0)

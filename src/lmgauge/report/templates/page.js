@@ -104,8 +104,8 @@
       target.dataset.plain = text;
       const pieces = document.createDocumentFragment();
       const runs = this.runs(segment);
-      if (this.color === "difference") this.paintDifference(pieces, text, runs);
-      else this.paintRun(pieces, text, runs[Number(this.color)]);
+      if (this.color === "difference" && runs.length > 1) this.paintDifference(pieces, text, runs);
+      else this.paintRun(pieces, text, runs[Number(this.color)] ?? runs[0] ?? []);
       target.replaceChildren(pieces);
     }
     /* Return a piece of text in the color of what it cost; white space before a word stays as it is. */
