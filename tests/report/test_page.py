@@ -135,13 +135,19 @@ def test_rows_and_marks_lead_only_to_what_the_page_shows() -> None:
     labels = doc.labels("", ["number", "word"])
     table = doc.Table((labels,), cut="class")
     examples = doc.Table((labels,), anchors=(3, 4))
-    document = (table, examples, doc.Passages((shown,), ("kn5",), {"class": ("word", "number", "URL")}))
+    text = doc.Passages((shown,), ("kn5",), {"class": ("word", "number", "URL")})
+    document: doc.Document = (table, examples, text)
     links = [attributes["href"] for tag, attributes in read(render(document, "x")).tags if tag == "a"]
     assert "#cut=class&is=number" in links
     assert "#cut=class&is=word" in links
     assert "#cut=class&is=URL" not in links
     assert "#s3" in links
     assert "#s4" not in links
+    series = doc.Series("kn5", ("number", "word", "URL"), (1.0, 2.0, 3.0))
+    chart = doc.ChartData("class", "t", "bars", "class", "bits", (series,), cut="class")
+    links = [attributes["href"] for tag, attributes in read(render((chart, text), "x")).tags if tag == "a"]
+    assert "#cut=class&is=word" in links
+    assert "#cut=class&is=URL" not in links
     assert link("a b", "c&d=é") == "#cut=a%20b&is=c%26d%3D%C3%A9"
 
 

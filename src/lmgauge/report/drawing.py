@@ -220,6 +220,8 @@ def _clean(element: ET.Element) -> None:
     element.attrib.pop("class", None)
     if href is not None and "#" in href:
         element.set("href", "#" + href.split("#", 1)[1])
+    elif element.tag == "a":  # a mark that leads nowhere
+        element.tag = "g"
     for name, idle in _IDLE.items():
         if element.get(name) == idle:
             del element.attrib[name]

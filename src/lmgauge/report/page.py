@@ -267,7 +267,12 @@ class _Renderer:
         from lmgauge.report.charts import specification
         from lmgauge.report.drawing import svg
 
-        spec = specification(chart, links=_clean(chart.cut) in self._slices)
+        labels = self._slices.get(_clean(chart.cut), set())
+        spec = specification(chart, links=bool(labels))
+        leading = {link(chart.cut, label) for label in labels}
+        for row in spec["data"]["values"]:
+            if row.get("href") not in leading:  # the page shows no example of it
+                row.pop("href", None)
         subtitle = " ".join(spec.pop("title").get("subtitle", []))  # the caption has both, as text that can be searched
         drawn = svg(spec)
         if len(drawn) > _LARGEST_DRAWING:
