@@ -104,6 +104,7 @@ def report(
     if not runs:
         raise click.UsageError("name a run: a folder that `lmgauge eval -o` wrote, or a score table")
     page = written.output or (None if written.as_json else _PAGE)
+    _check_outputs(page, written)
     with showing_progress("reading the runs"):
         made = make(
             list(runs) if len(runs) > 1 else runs[0],
@@ -117,6 +118,22 @@ def report(
     answer(made, lambda: made.verdicts, as_json=written.as_json)
     if page is not None:
         say_where(Path(page), err=written.as_json)
+
+
+def _check_outputs(page: str | None, written: _Written) -> None:
+    """Say before the work what would stop the output after it.
+
+    Raises:
+        MissingExtraError: what draws pages and figures is not installed.
+        click.UsageError: a folder is a file.
+    """
+    from lmgauge.report.page import check_installed
+
+    if page is not None or written.figures is not None:
+        check_installed()
+    for option, folder in (("--vega", written.vega), ("--figures", written.figures)):
+        if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
+            raise click.UsageError(f"{option} {folder}: is a file; name a folder")
 
 
 def _write_charts(made: Report, written: _Written) -> None:

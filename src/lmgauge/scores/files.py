@@ -218,8 +218,19 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
         stored = (pq.read_metadata(path).metadata or {}).get(METADATA_KEY, b"{}")
         metadata = json.loads(stored)
     except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, pa.ArrowInvalid) and not _is_parquet(Path(path)):
+            raise InputError(
+                f"{path}: is not a run or a score table (Parquet, JSON lines); a text is evaluated first: "
+                "`lmgauge eval -m MODEL TEXT -o RUN`"
+            ) from error
         raise InputError(f"{path}: cannot be read as a score table: {str(error).splitlines()[0]}") from error
     return metadata if isinstance(metadata, dict) else {}
+
+
+def _is_parquet(path: Path) -> bool:
+    """Return True if a file begins as Parquet does, whole or not."""
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
 
 
 def _is_json(path: Path) -> bool:
