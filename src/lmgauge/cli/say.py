@@ -94,7 +94,7 @@ def write_page(path: str, page: Page) -> None:
 
 def say_where(page: Path, *, err: bool = False) -> None:
     """Say where a page lies, and how to look at it."""
-    say(f"{page}: {size_in_words(page.stat().st_size)}; open it in a browser: {page.absolute().as_uri()}", err=err)
+    say(f"{page}: {size_in_words(page.stat().st_size)}; open it in a browser: {page.resolve().as_uri()}", err=err)
 
 
 def size_in_words(size: int) -> str:
