@@ -143,7 +143,7 @@ class _Renderer:
         for name, values in shown:
             lead = _cut(name, widest)
             for part in (part for value in values for part in self._broken(value, "", self._width - widest - 2)):
-                yield _padded(_line(lead, "bold"), widest + 2).append_text(part)
+                yield _padded(_line("").append_text(_line(lead, "bold")), widest + 2).append_text(part)
                 lead = ""
 
     def _bars(self, chart: doc.ChartData) -> Iterator[Line]:
