@@ -154,5 +154,6 @@ def test_a_page_is_written_whole_or_not_at_all(
     assert written == Path("report.html")
     assert written.read_text("utf-8").startswith("<!doctype html>")
     with pytest.raises(OutputError):
-        every["Audit"].report(tmp_path / "no" / "page.html")
+        every["Audit"].report(written / "page.html")  # a file is no folder
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert every["Audit"].report(tmp_path / "made" / "page.html").is_file()
