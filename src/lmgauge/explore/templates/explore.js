@@ -13,8 +13,11 @@
   // The cookie that the page came with is what a link to the report goes with.
   const headers = token ? { "x-lmgauge-token": token } : {};
   const answer = async (response) => {
-    const content = await response.json().catch(() => ({ error: "the answer cannot be read" }));
-    if (!response.ok) throw new Error(content.error);
+    const content = await response.json().catch((error) => {
+      if (error.name === "AbortError") throw error; // asked for something else meanwhile
+      return { error: "the answer cannot be read" };
+    });
+    if (!response.ok || content.error) throw new Error(content.error);
     return content;
   };
   const unreachable = (error) => {
