@@ -22,6 +22,7 @@ Row = dict[str, Any]
 _WIDE = 4.0  # an interval this many times as wide as the median one may leave the chart
 _ROOM = 0.75  # of the axis: an interval may lengthen it so far on each side
 _FROM_ZERO = 0.35  # an axis begins at 0 where the lowest value is at most this part of the highest
+_ROUNDING = 1e-12
 _LEAST_SPAN = 0.02  # of the highest value: without intervals, smaller differences are not blown up
 
 
@@ -175,8 +176,10 @@ def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
     if -high * _FROM_ZERO <= -low <= 0 and high <= 0:
         high = 0.0
     least = 0.0 if ends else _LEAST_SPAN * max(abs(low), abs(high))
-    if high - low < least or high == low:
-        middle, half = (low + high) / 2, max(least, abs(high) * _LEAST_SPAN, 1e-12) / 2
+    if max(abs(low), abs(high)) < _ROUNDING:  # differences that are none
+        low, high = -0.5, 0.5
+    elif high - low < least or high == low:
+        middle, half = (low + high) / 2, max(least, abs(high) * _LEAST_SPAN) / 2
         low, high = middle - half, middle + half
     if chart.kind == "intervals":  # so that no point is half over the edge
         room = 0.02 * (high - low)
