@@ -25,7 +25,7 @@ from lmgauge.evaluation.slicing.ranges import exact_sums
 from lmgauge.explore.columns import Column
 from lmgauge.numerics.exact import ExactSums
 from lmgauge.numerics.units import nats_to_bits
-from lmgauge.scores import OOV, RowReader, ScoreBatch, ScoreWriter, read_scores
+from lmgauge.scores import OOV, RowReader, ScoreBatch, ScoreWriter, is_json_lines, read_scores
 
 if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
@@ -313,7 +313,7 @@ def _as_parquet(run: Run, path: Path) -> Path:
     Raises:
         InputError: the lines are no table, or there are none.
     """
-    if run.scores.suffix not in (".jsonl", ".ndjson", ".json"):
+    if not is_json_lines(run.scores):
         return run.scores
     count = 0
     with ScoreWriter(path, {}) as writer:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from lmgauge.report.page import environment, policy
+from lmgauge.report.page import asset, environment, policy
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -21,13 +20,9 @@ def page(explorer: Explorer) -> tuple[str, str]:
     Raises:
         MissingExtraError: Jinja2 is not installed.
     """
-    style = f"{_text('lmgauge.report', 'page.css')}\n{_text('lmgauge.explore', 'explore.css')}"
-    script = f"{_text('lmgauge.report', 'page.js')}\n{_text('lmgauge.explore', 'explore.js')}"
+    style = f"{asset('page.css')}\n{asset('explore.css', 'lmgauge.explore')}"
+    script = f"{asset('page.js')}\n{asset('explore.js', 'lmgauge.explore')}"
     allowed = policy(style, script, connect="'self'")
     template = environment("lmgauge.explore").get_template("explore.html")
     html = template.render(title=explorer.title, style=style, script=script, version=__version__)
     return html, f"{allowed}; frame-ancestors 'none'"
-
-
-def _text(package: str, name: str) -> str:
-    return (files(package) / "templates" / name).read_text("utf-8").strip()

@@ -12,7 +12,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.explore.passages import as_item, items
 from lmgauge.explore.search import Pattern
 from lmgauge.explore.selection import Chosen, Order, column_names
-from lmgauge.readable import first_few
+from lmgauge.readable import first_few, visible_on_page
 
 if TYPE_CHECKING:
     from lmgauge.explore.explorer import Explorer
@@ -38,8 +38,6 @@ def chosen_of(parameters: Parameters, index: Index) -> Chosen:
     """
     group = None
     if name := parameters.get("group"):
-        from lmgauge.readable import visible_on_page
-
         names = [visible_on_page(group) for group in index.groups]
         if name not in names:
             raise UsageError(f"there is no group {name!r}; groups are {first_few(names)}")

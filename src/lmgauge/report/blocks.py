@@ -187,6 +187,8 @@ class Series:
     names: tuple[str, ...] = ()
 
 
+MOST_CHART_ROWS = 40
+"""Rows of a chart; the table beside it has all."""
 ChartKind = Literal["line", "intervals", "bars", "histogram", "scatter"]
 """How a chart is drawn.
 

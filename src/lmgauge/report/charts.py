@@ -168,7 +168,7 @@ def _in_legend(drawn: Values, **channels: Any) -> Spec:
     return {name: _scale(drawn, shown, legend=True) for name, shown in {"color": SERIES_COLORS, **channels}.items()}
 
 
-def _said(chart: ChartData, drawn: Values) -> Spec:
+def _said(drawn: Values) -> Spec:
     """Return the channels of a mark that is read out, shown when pointed at, and perhaps a link."""
     channels: Spec = {name: {"field": "what", "type": "nominal"} for name in ("description", "tooltip")}
     if any("href" in row for row in drawn.rows):
@@ -297,7 +297,7 @@ def _lines(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
         dash = {"strokeDash": _scale(drawn, _DASHES)}
         layers.append({"mark": whole | {"aria": False}, "encoding": {"x": x, "y": y, **color, **dash}})
         shape = _in_legend(drawn, shape=_SHAPES)
-        layers.append({"mark": _POINT | {"size": 48}, "encoding": {"x": x, "y": y, **shape, **_said(chart, drawn)}})
+        layers.append({"mark": _POINT | {"size": 48}, "encoding": {"x": x, "y": y, **shape, **_said(drawn)}})
     return layers, 340 if chart.diagonal else _HEIGHTS["line"]
 
 
@@ -338,7 +338,7 @@ def _intervals(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
         ends: Spec = {"x": x | {"field": "low"}, "x2": {"field": "high"}}
         layers.append({"mark": whisker, "encoding": {**rows, **ends, **_color(drawn)}})
     shape = _in_legend(drawn, shape=_SHAPES)
-    layers.append({"mark": _POINT, "encoding": {**rows, "x": x, **shape, **_said(chart, drawn)}})
+    layers.append({"mark": _POINT, "encoding": {**rows, "x": x, **shape, **_said(drawn)}})
     return layers, height
 
 
@@ -352,7 +352,7 @@ def _bars(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     x["scale"]["nice"] = False
     bar: Spec = {"type": "bar", "cornerRadiusEnd": 2}
     fills = {"fillOpacity": _FILLS} if len(drawn.series) > 1 else {}
-    encoding = {**rows, "x": x | {"stack": None}, **_in_legend(drawn, **fills), **_said(chart, drawn)}
+    encoding = {**rows, "x": x | {"stack": None}, **_in_legend(drawn, **fills), **_said(drawn)}
     layers: list[Spec] = [{"mark": bar, "encoding": encoding}, *_rule(chart, "x")]
     if any(row["low"] is not None for row in drawn.rows):
         whisker: Spec = {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False, "clip": True}
@@ -378,7 +378,7 @@ def _histogram(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     bar: Spec = {"type": "bar", "binSpacing": 0, "fillOpacity": 0.3 if several else 0.75, "strokeWidth": 0.75}
     stroke = {"stroke": _scale(drawn, SERIES_COLORS)}
     encoding: Spec = {"x": x, "x2": {"field": "end"}, "y": y | {"stack": None}, "y2": {"datum": 0}}
-    layers: list[Spec] = [{"mark": bar, "encoding": {**encoding, **_in_legend(drawn), **stroke, **_said(chart, drawn)}}]
+    layers: list[Spec] = [{"mark": bar, "encoding": {**encoding, **_in_legend(drawn), **stroke, **_said(drawn)}}]
     if several:
         outline: Spec = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.75, "aria": False}
         dash = {"strokeDash": _scale(drawn, _DASHES)}
@@ -392,7 +392,7 @@ def _scatter(chart: ChartData, drawn: Values) -> tuple[list[Spec], int]:
     y = _number_axis("y", titled(chart.y_title, chart.y_unit), drawn.y, log=chart.log_y, grid=True)
     shape = _in_legend(drawn, shape=_SHAPES)
     layers = [*_rule(chart, "y"), *_diagonal(chart, drawn)]
-    layers.append({"mark": _POINT, "encoding": {"x": x, "y": y, **shape, **_said(chart, drawn)}})
+    layers.append({"mark": _POINT, "encoding": {"x": x, "y": y, **shape, **_said(drawn)}})
     names: list[Row] = placed_names(chart, drawn, WIDTH - 80, height)
     if names:
         turned: Spec = {name: {"expr": f"datum.{name}"} for name in ("align", "baseline", "dx", "dy")}

@@ -10,8 +10,6 @@ from lmgauge.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.report import blocks as doc
 
-_MOST_ROWS = 40  # of a chart; the table has all
-
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
     """Return a table with a row for each evaluation, what a reader must know to read it, and the signatures.
@@ -52,7 +50,7 @@ def _charts(results: Sequence[Evaluation]) -> Iterator[doc.ChartData]:
     models = list(dict.fromkeys(result.model for result in groups))
     if len(names) > 1 and len(set(map(_row, groups))) == len(groups):
         largest = {name: sum(result.events for result in groups if result.group == name) for name in names}
-        names = sorted(names, key=lambda name: -largest[name])[:_MOST_ROWS]
+        names = sorted(names, key=lambda name: -largest[name])[: doc.MOST_CHART_ROWS]
         parts = [[result for result in groups if result.model == model and result.group in names] for model in models]
         series = [(model, [str(result.group) for result in part], part) for model, part in zip(models, parts, strict=True)]
         yield from _chart("groups", " by group", "group", wholes, series, cut="group")

@@ -133,8 +133,9 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
     if len(rows) < 2:
         return
     names, diagnoses = zip(*rows, strict=True)
-    low, high = zip(*(d.interval or (None, None) for d in diagnoses), strict=True)
-    bits = tuple(d.evaluation.bits_per_byte for d in diagnoses)
+    bits = doc.series(
+        "bits per byte", names, [d.evaluation.bits_per_byte for d in diagnoses], [d.interval for d in diagnoses]
+    )
     bound = any(d.evaluation.bits_per_byte_is_bound for d in diagnoses)
     yield doc.ChartData(
         "bits-per-byte",
@@ -142,7 +143,7 @@ def _forest(overview: Overview) -> Iterator[doc.Block]:
         "model",
         "bits per byte",
         "bits",
-        (doc.Series("bits per byte", names, bits, low, high),),
+        (bits,),
         kind="intervals",
         better="lower",
         note="models on the same text differ less than their intervals suggest: the verdict above is of their difference"
@@ -207,13 +208,7 @@ def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
     """Yield models by groups: all of it as a table, a chart of the costs and one of the differences."""
     yield _matrix_table(matrix)
     series = [
-        doc.Series(
-            name,
-            matrix.groups,
-            tuple(_finite(cell.bits) for cell in cells),
-            tuple(cell.interval and cell.interval[0] for cell in cells),
-            tuple(cell.interval and cell.interval[1] for cell in cells),
-        )
+        doc.series(name, matrix.groups, [_finite(cell.bits) for cell in cells], [cell.interval for cell in cells])
         for name, cells in zip(matrix.runs, matrix.cells, strict=True)
     ]
     title = "Bits per byte by group, with 95 % intervals"
@@ -221,13 +216,7 @@ def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
         "group-matrix", title, "group", "bits per byte", "bits", tuple(series), kind="intervals", better="lower", cut="group"
     )
     differences = [
-        doc.Series(
-            name,
-            matrix.groups,
-            tuple(cell.difference for cell in cells),
-            tuple(cell.difference_interval and cell.difference_interval[0] for cell in cells),
-            tuple(cell.difference_interval and cell.difference_interval[1] for cell in cells),
-        )
+        doc.series(name, matrix.groups, [cell.difference for cell in cells], [cell.difference_interval for cell in cells])
         for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
     ]
     if len(differences) > 1 and any(value is not None for one in differences for value in one.y):

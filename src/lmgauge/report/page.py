@@ -53,7 +53,7 @@ def render(document: Iterable[doc.Block], title: str) -> str:
     content = list(document)
     if content and content[0] == doc.Heading(title):
         content = content[1:]
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = asset("page.css"), asset("page.js")
     return _template("page.html").render(
         title=_clean(title),
         body=_Renderer(content).body(),
@@ -78,7 +78,7 @@ def fragment(document: Iterable[doc.Block], *, charts: int = 1) -> str:
     shown = [block for block in document if not isinstance(block, doc.Passages | doc.Outputs)]
     drawn = [block for block in shown if isinstance(block, doc.ChartData)][:charts]
     content = [block for block in shown if not isinstance(block, doc.ChartData) or any(block is chart for chart in drawn)]
-    return _template("fragment.html").render(body=_Renderer(content, linked=False).body(), style=_asset("page.css"))
+    return _template("fragment.html").render(body=_Renderer(content, linked=False).body(), style=asset("page.css"))
 
 
 def policy(style: str, script: str, connect: str = "'none'") -> str:
@@ -97,8 +97,14 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
 
 
-def _asset(name: str) -> str:
-    return (files("lmgauge.report") / "templates" / name).read_text("utf-8").strip()
+def asset(name: str, package: str = "lmgauge.report") -> str:
+    """Return the text of a style or a script.
+
+    Args:
+        name: of the file.
+        package: whose folder `templates` it is in.
+    """
+    return (files(package) / "templates" / name).read_text("utf-8").strip()
 
 
 def check_installed() -> None:

@@ -20,7 +20,6 @@ _ORDERED = ("occurrences", "longest n-gram", "matched order", "context used", "p
 _UNORDERED = ("group",)
 # Ways to cut the text where it says something which slices have most of the bits.
 _SHARED = ("class", "group", "occurrences")
-_MOST_ROWS = 40  # of a chart; the table beside it has all
 
 
 def slice_blocks(slices: Slices, names: Sequence[str], whole: float | None = None) -> doc.Document:
@@ -114,10 +113,10 @@ def _most(slices: Slices) -> tuple[Sequence[Slice], str]:
     """Return the slices to draw, and a note if some are left out."""
     rows: Sequence[Slice] = slices.rows
     note = ""
-    if len(rows) > _MOST_ROWS and _kind(slices) != "line":
-        largest = sorted(rows, key=lambda row: -max(row.finite_bits, default=0.0))[:_MOST_ROWS]
+    if len(rows) > doc.MOST_CHART_ROWS and _kind(slices) != "line":
+        largest = sorted(rows, key=lambda row: -max(row.finite_bits, default=0.0))[: doc.MOST_CHART_ROWS]
         labels = {row.label for row in largest}
-        note = f"the {_MOST_ROWS} of {len(rows):,} with most bits; the table has all"
+        note = f"the {doc.MOST_CHART_ROWS} of {len(rows):,} with most bits; the table has all"
         rows = [row for row in rows if row.label in labels]
     return _by_value(slices, rows, [row.bits_per_unit[0] for row in rows]), note
 

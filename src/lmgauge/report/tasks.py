@@ -15,7 +15,6 @@ from lmgauge.tasks.metrics.error_rates import ErrorRates
 from lmgauge.tasks.metrics.labels import F1Score, LabelScores
 from lmgauge.tasks.metrics.protocol import TaskScore
 
-_MOST_ROWS = 40  # of a chart; the table has all
 # Parts of a score in the order of the columns: the key in the score's dict, title, rule, digits and drop priority.
 _PARTS: tuple[tuple[str, str, doc.Form, int, int], ...] = (
     ("brevity_penalty", "BP", "number", 3, 3),
@@ -205,10 +204,12 @@ def _groups(systems: Systems, width: int) -> doc.Document:
 def _group_chart(systems: Systems, groups: Sequence[str], scores: Sequence[Sequence[float]]) -> Iterator[doc.ChartData]:
     if len(groups) < 2:
         return
-    shown = groups[:_MOST_ROWS]
+    shown = groups[: doc.MOST_CHART_ROWS]
     series = tuple(doc.series(item.system, shown, mine[: len(shown)]) for item, mine in zip(systems, scores, strict=True))
     title, unit = f"{systems.metric} by group", _unit(systems)
-    note = f"the first {_MOST_ROWS} of {len(groups):,}; the table has all" if len(groups) > _MOST_ROWS else ""
+    note = (
+        f"the first {doc.MOST_CHART_ROWS} of {len(groups):,}; the table has all" if len(groups) > doc.MOST_CHART_ROWS else ""
+    )
     better = _better(systems)
     yield doc.ChartData("groups", title, "group", systems.metric, unit, series, kind="intervals", better=better, note=note)
 

@@ -19,6 +19,7 @@ May import `errors`, `files`, `numerics` and, to count the source text, `text.do
 
 from lmgauge.scores.files import RowReader as RowReader
 from lmgauge.scores.files import ScoreWriter as ScoreWriter
+from lmgauge.scores.files import is_json_lines as is_json_lines
 from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores
 from lmgauge.scores.table import EOS_KIND as EOS_KIND

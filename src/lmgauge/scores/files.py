@@ -209,7 +209,7 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read as Parquet.
     """
-    if _is_json(Path(path)):
+    if is_json_lines(Path(path)):
         return {}
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -233,7 +233,12 @@ def _is_parquet(path: Path) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def _is_json(path: Path) -> bool:
+def is_json_lines(path: Path) -> bool:
+    """Return True if a score table is JSON lines, by its name.
+
+    >>> is_json_lines(Path("scores.jsonl")), is_json_lines(Path("scores.parquet"))
+    (True, False)
+    """
     return path.name.endswith((".jsonl", ".ndjson", ".json"))
 
 
@@ -242,7 +247,7 @@ def _read_rows(path: Path) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
     try:
-        if _is_json(path):
+        if is_json_lines(path):
             yield from _read_json_lines(path)
         else:
             yield from pq.ParquetFile(path).iter_batches(batch_size=1 << 18)

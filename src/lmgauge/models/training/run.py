@@ -105,8 +105,8 @@ def run_training(
 
     The parameters of the epoch with the lowest perplexity of the validation text are kept; without one, the last. While
     training goes on its checkpoints are in `OUTPUT.training/`, with what `lmgauge explore OUTPUT` follows; from them it is
-    resumed: on a processor the model is then
-    the same, bit for bit, as that of a run that was never stopped, given the same number of threads.
+    resumed: on a processor the model is then the same, bit for bit, as that of a run that was never stopped, given the same
+    number of threads.
 
     Under torchrun each process takes its share of every batch. What torch has for the whole process, such as its random
     generators and its number of threads, is afterwards as it was.
