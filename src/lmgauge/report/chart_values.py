@@ -176,7 +176,7 @@ def _extent(chart: ChartData, rows: Sequence[Row]) -> tuple[float, float, bool]:
     if -high * _FROM_ZERO <= -low <= 0 and high <= 0:
         high = 0.0
     least = 0.0 if ends else _LEAST_SPAN * max(abs(low), abs(high))
-    if max(abs(low), abs(high)) < _ROUNDING:  # differences that are none
+    if max(abs(low), abs(high)) < _ROUNDING:  # all differences are zero
         low, high = -0.5, 0.5
     elif high - low < least or high == low:
         middle, half = (low + high) / 2, max(least, abs(high) * _LEAST_SPAN) / 2

@@ -219,7 +219,7 @@ def _matrix(matrix: GroupMatrix) -> Iterator[doc.Block]:
         doc.series(name, matrix.groups, [cell.difference for cell in cells], [cell.difference_interval for cell in cells])
         for name, cells in zip(matrix.runs[1:], matrix.cells[1:], strict=True)
     ]
-    if len(differences) > 1 and any(value is not None for one in differences for value in one.y):
+    if any(value is not None for one in differences for value in one.y):
         title = f"Difference from {matrix.runs[0]} by group, with 95 % intervals"
         yield doc.ChartData(
             "group-differences", title, "group", "difference in bits per byte", "bits", tuple(differences),
