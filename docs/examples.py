@@ -1,0 +1,228 @@
+"""Run the examples of the book's pages. `python docs/examples.py PAGE...` writes what they print into the pages.
+
+Examples stand in two kinds of blocks, which run one after the other in a folder with the texts of the book (`stage`):
+
+    ```console                      ```pycon
+    $ lmgauge calc 1/2 1/8          >>> lmgauge.perplexity(model, ["the cat sat"])
+    what it prints                  what it prints
+    ```                             ```
+
+A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks that begin with
+`$` or `>>>` but are named `text` or `sh` are not run. What must happen and is not to be shown stands in comment lines of
+the page: `% $ lmgauge train ...`, `% >>> import lmgauge`. `% needs: minicons` skips a page where a library is missing;
+a command of a program that is not installed is not run (what it printed once is shown).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOK = ROOT / "docs"
+TERMINAL = {"COLUMNS": "100", "LINES": "50", "NO_COLOR": "1", "TERM": "xterm", "TTY_COMPATIBLE": "1"}
+"""Makes a command print what it prints in a terminal of 100 columns, without colors."""
+_STYLES = re.compile(r"\x1b\[[0-9;]*m")
+_BLOCK = re.compile(r"^```(?P<kind>console|pycon)\n(?P<body>.*?)^```$|^% (?P<hidden>(?:\$|>>>) [^\n]*)$", re.MULTILINE | re.DOTALL)
+_NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
+_PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
+_TIMEOUT = 120
+
+
+def stage(folder: Path = Path()) -> None:
+    """Put the texts of the book into a folder, the current one if none is named.
+
+    `train.txt`, `valid.txt`, `test.txt` are novels, a paragraph a line; `wikitext2.*`, `shakespeare.txt`; `en.txt`, `de.txt`,
+    `tr.txt` have the same 60 sentences; `ref.en.txt`, `a.en.txt`, `b.en.txt` are a reference and two imagined translations;
+    `ref`, `amazon`, `google`, `microsoft`, `kaldi` (`.tsv`, `.txt`) are transcripts; `kenlm3.arpa.gz` is a model of KenLM's.
+    """
+    texts = ROOT / "tests" / "data"
+    lines = (texts / "classic-books.train.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "train.txt").write_text("".join(lines[:900]), encoding="utf-8")
+    (folder / "valid.txt").write_text("".join(lines[900:]), encoding="utf-8")
+    copies = {"classic-books.test.txt": "test.txt", "tinyshakespeare.txt": "shakespeare.txt", "pud.en.txt": "ref.en.txt"}
+    same = ("wikitext2.train.txt.gz", "wikitext2.test.txt", "kenlm3.arpa.gz")
+    copies |= {name: name for name in same} | {f"pud.{language}.txt": f"{language}.txt" for language in ("de", "tr")}
+    for name, copy in copies.items():
+        shutil.copyfile(texts / name, folder / copy)
+    shutil.copyfile(texts / "pud.en.txt", folder / "en.txt")
+    for path in (BOOK / "data").iterdir():
+        shutil.copyfile(path, folder / ("LICENSES.md" if path.suffix == ".md" else path.name))
+    for path in folder.glob("*.tsv"):
+        rows = path.read_text(encoding="utf-8").splitlines()[1:]
+        path.with_suffix(".txt").write_text("".join(f"{row.split(chr(9))[2]}\n" for row in rows), encoding="utf-8")
+
+
+@dataclass
+class Example:
+    """A command or statement of a page.
+
+    Attributes:
+        source: without its prompt.
+        expected: what the page says it prints.
+        line: of the page, the first is 1.
+        shell: a command, not Python.
+        hidden: not shown, so what it prints is not compared.
+    """
+
+    source: str
+    expected: str
+    line: int
+    shell: bool
+    hidden: bool = False
+
+
+@dataclass
+class Page:
+    """The examples of a page, to be run in order.
+
+    Attributes:
+        path: of the page.
+        examples: in order.
+        needs: libraries without which the page cannot run.
+    """
+
+    path: Path
+    examples: list[Example] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, path: Path) -> Page:
+        """Return the examples of a page."""
+        text = path.read_text(encoding="utf-8")
+        page = cls(path, needs=[name for names in _NEEDS.findall(text) for name in names.split()])
+        for block in _BLOCK.finditer(text):
+            line = text.count("\n", 0, block.start()) + 1
+            if hidden := block["hidden"]:
+                source = hidden.removeprefix("$ ").removeprefix(">>> ")
+                page.examples.append(Example(source, "", line, hidden.startswith("$"), hidden=True))
+            elif block["kind"] == "console":
+                page.examples.extend(_commands(block["body"], line + 1))
+            else:
+                parsed = doctest.DocTestParser().get_examples(block["body"], str(path))
+                page.examples.extend(Example(one.source, one.want, line + 1 + one.lineno, shell=False) for one in parsed)
+        return page
+
+    def missing(self) -> list[str]:
+        """Return the libraries that the page needs and that are not installed."""
+        return [name for name in self.needs if find_spec(name) is None]
+
+    def run(self, folder: Path) -> Iterator[tuple[Example, str]]:
+        """Run the examples in a folder with the texts of the book; yield each with what it prints."""
+        names: dict[str, Any] = {"__name__": "__main__"}
+        with mock.patch.dict(os.environ, TERMINAL), contextlib.chdir(folder):
+            for example in self.examples:
+                printed = _run_command(example.source) if example.shell else _run_statement(example, names)
+                if printed is not None:
+                    yield example, printed
+
+
+def agrees(expected: str, printed: str) -> bool:
+    """Return True if an example prints what the page says, where `...` stands for anything.
+
+    >>> agrees("one\\n...\\nthree in ... s\\n", "one\\ntwo\\nthree in 0.3 s\\n")
+    True
+    """
+    lines = [_normal(expected), _normal(printed)]
+    pattern = re.escape(lines[0]).replace(re.escape("\n...\n"), r"\n(?:.*\n)?").replace(re.escape("..."), ".*")
+    return re.fullmatch(pattern, lines[1], re.DOTALL) is not None
+
+
+def _normal(text: str) -> str:
+    return "\n" + "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines())
+
+
+def _commands(body: str, line: int) -> Iterator[Example]:
+    """Yield the commands of a block; one goes on behind a backslash at the end of its line."""
+    for part in re.split(r"^(?=\$ )", body, flags=re.MULTILINE):
+        if part.startswith("$ "):
+            command, _, printed = re.sub(r"\\\n", "\\\\\0", part[2:]).partition("\n")
+            yield Example(command.replace("\0", "\n"), printed, line, shell=True)
+        line += part.count("\n")
+
+
+def _run_command(command: str) -> str | None:
+    """Return what a command prints, errors included; None if its program is not installed."""
+    words = shlex.split(command.replace("\\\n", " "), comments=True)
+    program = next((word for word in words if not re.fullmatch(r"\w+=.*", word)), "")
+    if program == "lmgauge" and _PLAIN_COMMAND.fullmatch(command.replace("\\\n", " ")):
+        return _run_lmgauge(words[1:])
+    if shutil.which(program) is None and program not in ("cd", "export", "for", "("):
+        return None
+    done = subprocess.run(
+        ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_TIMEOUT, check=False
+    )
+    return _STYLES.sub("", done.stdout.decode("utf-8", "replace"))
+
+
+def _run_lmgauge(arguments: list[str]) -> str:
+    """Return what our command prints; it runs in this process, which saves its start."""
+    from lmgauge.cli.main import main
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
+        main(arguments)
+    return _STYLES.sub("", printed.getvalue())
+
+
+def _run_statement(example: Example, names: dict[str, Any]) -> str:
+    """Return what a statement prints, or the last line of its error."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            exec(compile(example.source, f"<line {example.line}>", "single"), names)
+        except Exception as error:
+            if example.hidden:
+                raise
+            printed.write("Traceback (most recent call last):\n    ...\n")
+            printed.write(f"{type(error).__name__}: {error}\n")
+    return printed.getvalue()
+
+
+def refresh(path: Path) -> bool:
+    """Write what the examples of a page print into it, where the page says something else.
+
+    Returns:
+        True if the page has changed.
+    """
+    page = Page.read(path)
+    if missing := page.missing():
+        print(f"{path}: not run, as {', '.join(missing)} is not installed")
+        return False
+    with tempfile.TemporaryDirectory() as name:
+        stage(Path(name))
+        results = {(one.line, one.source): printed for one, printed in page.run(Path(name))}
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    changed = False
+    for one in sorted(page.examples, key=lambda example: -example.line):
+        printed = results.get((one.line, one.source))
+        if one.hidden or printed is None or agrees(one.expected, printed):
+            continue
+        first = one.line - 1 + one.source.rstrip("\n").count("\n") + 1
+        new = [f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines()]
+        old = one.expected.count("\n")
+        lines[first : first + old] = new
+        changed = True
+    if changed:
+        path.write_text("".join(lines), encoding="utf-8")
+    return changed
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:] or [str(path) for path in sorted(BOOK.rglob("*.md"))]:
+        if refresh(Path(argument)):
+            print(f"{argument}: written anew")

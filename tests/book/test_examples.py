@@ -1,0 +1,56 @@
+"""The pages of the book: their commands and statements run, and print what the pages say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from docs.examples import BOOK, Page, agrees, refresh, stage
+
+PAGES = [page for path in sorted(BOOK.rglob("*.md")) if (page := Page.read(path)).examples]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.path.relative_to(BOOK)))
+def test_examples_print_what_the_page_says(page: Page, tmp_path: Path) -> None:
+    if missing := page.missing():
+        pytest.skip(f"needs {', '.join(missing)}")
+    stage(tmp_path)
+    for example, printed in page.run(tmp_path):
+        place = f"{page.path.name}:{example.line}: {example.source}\n"
+        assert example.hidden or agrees(example.expected, printed), f"{place}prints\n{printed}\n{HOW}"
+
+
+HOW = "if that is right: python docs/examples.py PAGE"
+
+
+def test_what_an_example_prints_is_written_into_its_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\n$ echo two; \\\n    echo three\nold\n```\n\n"
+        "```pycon\n>>> for x in (1, 2):\n...     x\n>>> 1 / 0\n```\n",
+        encoding="utf-8",
+    )
+    assert refresh(page)
+    assert page.read_text(encoding="utf-8") == (
+        "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\none\n$ echo two; \\\n    echo three\ntwo\nthree\n```\n\n"
+        "```pycon\n>>> for x in (1, 2):\n...     x\n1\n2\n>>> 1 / 0\n"
+        "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n```\n"
+    )
+    assert not refresh(page)
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "agree"),
+    [
+        ("one\ntwo\n", "one\ntwo\n", True),
+        ("one\n...\n", "one\ntwo\nthree\n", True),
+        ("...\nthree\n", "three\n", True),
+        ("took ... s\n", "took 0.25 s\n", True),
+        ("one\n", "one\ntwo\n", False),
+        ("1.50\n", "1x50\n", False),
+        ("", "one\n", False),
+    ],
+)
+def test_dots_stand_for_what_differs(expected: str, printed: str, agree: bool) -> None:
+    assert agrees(expected, printed) is agree
