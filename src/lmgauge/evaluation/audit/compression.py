@@ -361,9 +361,8 @@ def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -
     left = f" Left out: {impossible} with an event of probability zero." if chosen.impossible else ""
     bad = f"{what} took {sizes}; {allowed:,.0f} bits of difference are allowed: the numbers are not probabilities.{left}"
     good = f"{what} were coded in {sizes}: {bits // 8:,} bytes; {others}.{left}"
-    return judge(
-        LEVEL, LENGTH, bad=bad if difference > allowed or bits < least - allowed else "", good=good, details=details
-    )
+    honest = least - allowed <= bits <= claimed + allowed
+    return judge(LEVEL, LENGTH, bad="" if honest else bad, good=good, details=details)
 
 
 def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:
