@@ -7,10 +7,10 @@ Examples stand in two kinds of blocks, which run one after the other in a folder
     what it prints                  what it prints
     ```                             ```
 
-A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks that begin with
-`$` or `>>>` but are named `text` or `sh` are not run. What must happen and is not to be shown stands in comment lines of
-the page: `% $ lmgauge train ...`, `% >>> import lmgauge`. `% needs: minicons` skips a page where a library is missing;
-a command of a program that is not installed is not run (what it printed once is shown).
+A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks of other
+kinds (`sh`, `python`) are not run. What must happen and is not to be shown stands in comment lines of the page:
+`% $ lmgauge train ...`, `% >>> import lmgauge`. `% needs: minicons` skips a page where a library is missing; a command of a
+program that is not installed is not run (what it printed once is shown).
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ BOOK = ROOT / "docs"
 TERMINAL = {"COLUMNS": "100", "LINES": "50", "NO_COLOR": "1", "TERM": "xterm", "TTY_COMPATIBLE": "1"}
 """Makes a command print what it prints in a terminal of 100 columns, without colors."""
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
-_BLOCK = re.compile(r"^```(?P<kind>console|pycon)\n(?P<body>.*?)^```$|^% (?P<hidden>(?:\$|>>>) [^\n]*)$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^```(?P<kind>console|pycon)\n(?P<body>.*?)^```$|^% (?P<hidden>(?:\$|>>>) [^\n]*)$", re.MULTILINE | re.DOTALL
+)
 _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
 _PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
 _TIMEOUT = 120
@@ -46,8 +48,8 @@ _TIMEOUT = 120
 def stage(folder: Path = Path()) -> None:
     """Put the texts of the book into a folder, the current one if none is named.
 
-    `train.txt`, `valid.txt`, `test.txt` are novels, a paragraph a line; `wikitext2.*`, `shakespeare.txt`; `en.txt`, `de.txt`,
-    `tr.txt` have the same 60 sentences; `ref.en.txt`, `a.en.txt`, `b.en.txt` are a reference and two imagined translations;
+    `train.txt`, `valid.txt`, `test.txt` are novels, a paragraph a line; `wikitext2.*`, `shakespeare.txt`; `en.txt`,
+    `de.txt`, `tr.txt` have the same 60 sentences; `ref.en.txt`, `a.en.txt`, `b.en.txt` are a reference and two imagined translations;
     `ref`, `amazon`, `google`, `microsoft`, `kaldi` (`.tsv`, `.txt`) are transcripts; `kenlm3.arpa.gz` is a model of KenLM's.
     """
     texts = ROOT / "tests" / "data"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from docs.examples import BOOK, Page, agrees, refresh, stage
 
 PAGES = [page for path in sorted(BOOK.rglob("*.md")) if (page := Page.read(path)).examples]
