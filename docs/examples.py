@@ -49,8 +49,9 @@ def stage(folder: Path = Path()) -> None:
     """Put the texts of the book into a folder, the current one if none is named.
 
     `train.txt`, `valid.txt`, `test.txt` are novels, a paragraph a line; `wikitext2.*`, `shakespeare.txt`; `en.txt`,
-    `de.txt`, `tr.txt` have the same 60 sentences; `ref.en.txt`, `a.en.txt`, `b.en.txt` are a reference and two imagined translations;
-    `ref`, `amazon`, `google`, `microsoft`, `kaldi` (`.tsv`, `.txt`) are transcripts; `kenlm3.arpa.gz` is a model of KenLM's.
+    `de.txt`, `tr.txt` have the same 60 sentences; `ref.en.txt`, `a.en.txt`, `b.en.txt` are a reference and two imagined
+    translations; `ref`, `amazon`, `google`, `microsoft`, `kaldi` (`.tsv`, `.txt`) are transcripts; `kenlm3.arpa.gz` is a
+    model of KenLM's.
     """
     texts = ROOT / "tests" / "data"
     lines = (texts / "classic-books.train.txt").read_text(encoding="utf-8").splitlines(keepends=True)

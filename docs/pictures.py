@@ -1,7 +1,7 @@
 """Take the pictures of README.md and the book anew: `python docs/pictures.py SITE`, where SITE is the built book.
 
-Beside each picture lies the text that is to be read on it. Tests hold that against the page of the day, so that a picture does
-not outlive what it shows.
+Beside each picture lies the text that is to be read on it. Tests hold that against the page of the day, so that a picture
+does not outlive what it shows.
 """
 
 from __future__ import annotations

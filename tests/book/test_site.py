@@ -1,4 +1,4 @@
-"""The book as a site: built without a warning, with nothing loaded from elsewhere, no broken link, and a search that works."""
+"""The book as a site: built without a warning, with nothing loaded from elsewhere, links that lead somewhere, a search."""
 
 from __future__ import annotations
 
