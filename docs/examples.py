@@ -9,7 +9,7 @@ Examples stand in two kinds of blocks, which run one after the other in a folder
 
 A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks that begin with
 `$` or `>>>` but are named `text` or `sh` are not run. What must happen and is not to be shown stands in comment lines of
-the page: `% $ lmgauge train ...`, `% >>> import lmgauge`. `% needs: minicons` skips a page where a library is missing;
+the page: `% $ lmgauge train ...`, `% >>> import tiny_network` (that file makes networks). `% needs: minicons` skips a page where a library is missing;
 a command of a program that is not installed is not run (what it printed once is shown).
 """
 
@@ -124,7 +124,8 @@ class Page:
     def run(self, folder: Path) -> Iterator[tuple[Example, str]]:
         """Run the examples in a folder with the texts of the book; yield each with what it prints."""
         names: dict[str, Any] = {"__name__": "__main__"}
-        with mock.patch.dict(os.environ, TERMINAL), contextlib.chdir(folder):
+        modules = mock.patch.object(sys, "path", [str(BOOK), *sys.path])  # tiny_network
+        with mock.patch.dict(os.environ, TERMINAL), modules, contextlib.chdir(folder):
             for example in self.examples:
                 printed = _run_command(example.source) if example.shell else _run_statement(example, names)
                 if printed is not None:
