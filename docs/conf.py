@@ -9,7 +9,7 @@ from pathlib import Path
 from lmgauge import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "_extensions"))
+sys.path[:0] = [str(HERE / "_extensions"), str(HERE)]
 
 project = "lmgauge"
 author = "The lmgauge founders"
@@ -25,6 +25,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "notebooks",
+    "quickstart",
 ]
 exclude_patterns = ["_build", "data/README.md", "**/.ipynb_checkpoints"]
 nitpicky = False
@@ -63,7 +64,6 @@ html_theme = "furo"
 html_title = f"lmgauge {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["lmgauge.css", "book.css"]
-html_extra_path = ["_extra"]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_search_summary = True
