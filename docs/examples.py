@@ -113,8 +113,7 @@ class Page:
             elif block["kind"] == "console":
                 page.examples.extend(_commands(block["body"], line + 1))
             else:
-                parsed = doctest.DocTestParser().get_examples(block["body"], str(path))
-                page.examples.extend(Example(one.source, one.want, line + 1 + one.lineno, shell=False) for one in parsed)
+                page.examples.extend(_statements(block["body"], line + 1))
         return page
 
     def missing(self) -> list[str]:
@@ -154,6 +153,14 @@ def _commands(body: str, line: int) -> Iterator[Example]:
             command, _, printed = re.sub(r"\\\n", "\\\\\0", part[2:]).partition("\n")
             yield Example(command.replace("\0", "\n"), printed, line, shell=True)
         line += part.count("\n")
+
+
+def _statements(body: str, line: int) -> Iterator[Example]:
+    """Yield the statements of a block; what one prints ends before the next, and may contain empty lines."""
+    parsed, lines = doctest.DocTestParser().get_examples(body), body.splitlines(keepends=True)
+    for one, end in zip(parsed, [*(after.lineno for after in parsed[1:]), len(lines)], strict=True):
+        printed = "".join(lines[one.lineno + one.source.count("\n") : end]).rstrip()
+        yield Example(one.source, f"{printed}\n" if printed else "", line + one.lineno, shell=False)
 
 
 def _run_command(command: str) -> str | None:
