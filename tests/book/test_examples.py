@@ -27,14 +27,15 @@ def test_what_an_example_prints_is_written_into_its_page(tmp_path: Path) -> None
     page = tmp_path / "page.md"
     page.write_text(
         "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\n$ echo two; \\\n    echo three\nold\n```\n\n"
-        "```pycon\n>>> for x in (1, 2):\n...     x\n>>> 1 / 0\n```\n",
+        "```pycon\n>>> for x in (1, 2):\n...     x\n>>> 1 / 0\n\n>>> print('a\\n\\nb')\nold\n\nlines\n```\n",
         encoding="utf-8",
     )
     assert refresh(page)
     assert page.read_text(encoding="utf-8") == (
         "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\none\n$ echo two; \\\n    echo three\ntwo\nthree\n```\n\n"
         "```pycon\n>>> for x in (1, 2):\n...     x\n1\n2\n>>> 1 / 0\n"
-        "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n```\n"
+        "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n\n"
+        ">>> print('a\\n\\nb')\na\n\nb\n```\n"
     )
     assert not refresh(page)
 
