@@ -184,10 +184,11 @@ def _run_lmgauge(arguments: list[str]) -> str:
     """Return what our command prints; it runs in this process, which saves its start."""
     from lmgauge.cli.main import main
 
-    printed = io.StringIO()
+    printed = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)  # rows go to its buffer, as to a terminal's
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
         main(arguments)
-    return _STYLES.sub("", printed.getvalue())
+    printed.seek(0)
+    return _STYLES.sub("", printed.read())
 
 
 def _run_statement(example: Example, names: dict[str, Any]) -> str:
