@@ -9,7 +9,8 @@ Examples stand in two kinds of blocks, which run one after the other in a folder
 
 A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks that begin with
 `$` or `>>>` but are named `text` or `sh` are not run. What must happen and is not to be shown stands in comment lines of
-the page: `% $ lmgauge train ...`, `% >>> import lmgauge`. `% needs: minicons` skips a page where a library is missing;
+the page: `% $ lmgauge train ...`, `% >>> import lmgauge`. `% needs: minicons` skips a page where a library is missing, and
+hides the warnings of other libraries;
 a command of a program that is not installed is not run (what it printed once is shown).
 """
 
@@ -25,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -124,7 +126,9 @@ class Page:
     def run(self, folder: Path) -> Iterator[tuple[Example, str]]:
         """Run the examples in a folder with the texts of the book; yield each with what it prints."""
         names: dict[str, Any] = {"__name__": "__main__"}
-        with mock.patch.dict(os.environ, TERMINAL), contextlib.chdir(folder):
+        with mock.patch.dict(os.environ, TERMINAL), contextlib.chdir(folder), warnings.catch_warnings():
+            if self.needs:
+                warnings.simplefilter("ignore")
             for example in self.examples:
                 printed = _run_command(example.source) if example.shell else _run_statement(example, names)
                 if printed is not None:
@@ -223,6 +227,7 @@ def refresh(path: Path) -> bool:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))  # for what pages prepare with docs.tiny_network
     for argument in sys.argv[1:] or [str(path) for path in sorted(BOOK.rglob("*.md"))]:
         if refresh(Path(argument)):
             print(f"{argument}: written anew")
