@@ -1,9 +1,4 @@
-"""A tiny network for pages that show networks: random weights and a tokenizer of the book's own text, made in a second.
-
-`make("tiny")` writes the folder of a GPT-2 as transformers reads it: byte-level BPE of 500 tokens, trained on `train.txt`,
-`<|endoftext|>` as BOS and EOS token, 128 positions. What it predicts is noise; what is computed from it is not.
-`make_gguf("tiny", "tiny.gguf")` writes the same weights and tokens as a GGUF file, in float32.
-"""
+"""A tiny random network, for the pages of the book that need one: `make_network()` writes it to a folder."""
 
 from __future__ import annotations
 
@@ -13,36 +8,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-POSITIONS, WIDTH, LAYERS, HEADS, TOKENS = 128, 32, 2, 2, 500
-END = "<|endoftext|>"
+import torch
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 
-def make(folder: str | Path = "tiny", text: str | Path = "train.txt") -> None:
-    """Write the folder of a network; the same each time.
+def make_network(
+    folder: str = "checkpoint", text: str = "valid.txt", seed: int = 7, positions: int = 64, scale: float = 1
+) -> None:
+    """Write a network of GPT-2's kind with random weights, and a byte-level BPE tokenizer of 400 tokens for it.
 
-    Args:
-        folder: to write.
-        text: the tokenizer is trained on it.
+    With a `scale` above 1 (of the matrices), its predictions are further from uniform.
     """
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=TOKENS, special_tokens=[END], initial_alphabet=alphabet, show_progress=False)
-    backend.train([str(text)], trainer)
-    PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=END, eos_token=END).save_pretrained(folder)
-    torch.manual_seed(1)
-    sizes = {"vocab_size": TOKENS, "n_positions": POSITIONS, "n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS}
+    end, alphabet = "<|endoftext|>", pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, special_tokens=[end], initial_alphabet=alphabet, show_progress=False)
+    backend.train_from_iterator(Path(text).read_text(encoding="utf-8").splitlines(), trainer)
+    PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=end, eos_token=end).save_pretrained(folder)
+    torch.manual_seed(seed)
+    sizes = {"vocab_size": 400, "n_positions": positions, "n_embd": 32, "n_layer": 2, "n_head": 2}
     network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
     with torch.no_grad():
         for weight in network.parameters():
-            weight.mul_(4 if weight.dim() > 1 else 1)  # predictions worth telling apart
+            weight.mul_(scale if weight.dim() > 1 else 1)
     network.save_pretrained(folder)
 
 
@@ -50,19 +41,19 @@ def make_gguf(folder: str | Path, path: str | Path) -> None:
     """Write the network of a folder as a GGUF file, in float32.
 
     Args:
-        folder: which `make` wrote.
+        folder: which `make_network` wrote.
         path: to write.
     """
-    from safetensors.numpy import load_file
-
+    sizes = json.loads(Path(folder, "config.json").read_text(encoding="utf-8"))
     tokenizer = json.loads(Path(folder, "tokenizer.json").read_text(encoding="utf-8"))["model"]
     tokens = sorted(tokenizer["vocab"], key=tokenizer["vocab"].__getitem__)
     settings = {
-        "general.architecture": "gpt2", "general.name": "tiny", "gpt2.context_length": POSITIONS,
-        "gpt2.embedding_length": WIDTH, "gpt2.block_count": LAYERS, "gpt2.feed_forward_length": 4 * WIDTH,
-        "gpt2.attention.head_count": HEADS, "gpt2.attention.layer_norm_epsilon": 1e-5,
+        "general.architecture": "gpt2", "general.name": "tiny", "gpt2.context_length": sizes["n_positions"],
+        "gpt2.embedding_length": sizes["n_embd"], "gpt2.block_count": sizes["n_layer"],
+        "gpt2.feed_forward_length": 4 * sizes["n_embd"],
+        "gpt2.attention.head_count": sizes["n_head"], "gpt2.attention.layer_norm_epsilon": 1e-5,
         "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": [3 if token == END else 1 for token in tokens],
+        "tokenizer.ggml.token_type": [3 if token_id == 0 else 1 for token_id in range(len(tokens))],
         "tokenizer.ggml.merges": [" ".join(pair) for pair in tokenizer["merges"]],
         "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 0, "tokenizer.ggml.add_bos_token": False,
     }  # fmt: skip
