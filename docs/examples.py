@@ -10,7 +10,7 @@ Examples stand in two kinds of blocks, which run one after the other in a folder
 A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks of other
 kinds (`sh`, `python`) are not run. What must happen and is not to be shown stands in comment lines of the page:
 `% $ lmgauge train ...`, `% >>> import tiny_network` (makes networks). `% needs: minicons` skips a page where a library is
-missing, and hides the warnings of other libraries; a command of a program that is not installed is not run (what it printed once is shown).
+missing, and hides warnings; a command of a program that is not installed is not run (what it printed once is shown).
 """
 
 from __future__ import annotations

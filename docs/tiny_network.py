@@ -71,7 +71,7 @@ def make_gguf(folder: str | Path, path: str | Path) -> None:
 
 
 def _tensors(weights: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield names of the file and float32 arrays; GPT-2 keeps its matrices with inputs first, the file with outputs first."""
+    """Yield names of the file and float32 arrays; matrices of GPT-2 have inputs first, of the file outputs."""
     names = {
         "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
         "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
