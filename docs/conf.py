@@ -1,4 +1,4 @@
-"""The book: `sphinx-build -W docs built` (or `python -m sphinx ...`) makes the site, with everything in it and nothing loaded from elsewhere."""
+"""The book: `sphinx-build -W -j auto docs SITE` makes the site, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -66,6 +66,5 @@ html_static_path = ["_static"]
 html_css_files = ["lmgauge.css", "book.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_show_search_summary = True
-html_theme_options = {"navigation_with_keys": True, "source_repository": "https://github.com/lmgauge/lmgauge", "source_branch": "main", "source_directory": "docs/"}
+html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"

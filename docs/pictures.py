@@ -1,7 +1,7 @@
-"""The pictures of README.md and the book: parts of pages that the book shows. `python docs/pictures.py SITE` takes them anew.
+"""Take the pictures of README.md and the book anew: `python docs/pictures.py SITE`, where SITE is the built book.
 
-SITE is the folder of the built book. Beside each picture lies the text that is to be read on it; tests hold it against the page
-of the day, so that a picture does not outlive what it shows.
+Beside each picture lies the text that is to be read on it. Tests hold that against the page of the day, so that a picture
+does not outlive what it shows.
 """
 
 from __future__ import annotations
@@ -21,16 +21,21 @@ class Picture:
 
     Attributes:
         name: of the files, without ending.
-        page: in the site; what follows # is scrolled to.
+        page: in the site.
         height: of the window, in pixels; its width is 1280.
+        heading: that stands on top; the page's beginning if empty.
     """
 
     name: str
     page: str
     height: int
+    heading: str = ""
 
 
-PICTURES = (Picture("report", "quickstart/report.html", 980), Picture("text", "quickstart/two.html#the-text", 860))
+PICTURES = (
+    Picture("report", "quickstart/report.html", 980),
+    Picture("text", "quickstart/two.html", 860, heading="The text"),
+)
 _VISIBLE = """
 () => [...document.querySelectorAll("h1, h2, p, td, th, label, figcaption, .tokens, svg text")]
     .filter(element => { const box = element.getBoundingClientRect();
@@ -50,8 +55,9 @@ def take(browser: Any, site: Path, picture: Picture) -> tuple[bytes, str]:
     context = browser.new_context(viewport={"width": 1280, "height": picture.height}, reduced_motion="reduce")
     try:
         page = context.new_page()
-        file, _, fragment = picture.page.partition("#")
-        page.goto(f"{(site / file).resolve().as_uri()}#{fragment}")
+        page.goto((site / picture.page).resolve().as_uri())
+        if picture.heading:
+            page.get_by_role("heading", name=picture.heading, exact=True).evaluate("heading => heading.scrollIntoView()")
         page.wait_for_timeout(300)
         return page.screenshot(), page.evaluate(_VISIBLE) + "\n"
     finally:
