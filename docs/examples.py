@@ -10,7 +10,7 @@ Examples stand in two kinds of blocks, which run one after the other in a folder
 A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks of other
 kinds (`sh`, `python`) are not run. What must happen and is not to be shown stands in comment lines of the page:
 `% $ lmgauge train ...`, `% >>> import tiny_network` (makes networks). `% needs: minicons` skips a page where a library is
-missing; a command of a program that is not installed is not run (what it printed once is shown).
+missing, and hides warnings; a command of a program that is not installed is not run (what it printed once is shown).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -136,7 +137,9 @@ class Page:
         """Run the examples in a folder with the texts of the book; yield each with what it prints."""
         names: dict[str, Any] = {"__name__": "__main__"}
         modules = mock.patch.object(sys, "path", [str(BOOK), *sys.path])  # tiny_network
-        with mock.patch.dict(os.environ, TERMINAL), modules, contextlib.chdir(folder):
+        with mock.patch.dict(os.environ, TERMINAL), modules, contextlib.chdir(folder), warnings.catch_warnings():
+            if self.needs:
+                warnings.simplefilter("ignore")
             for example in self.examples:
                 printed = _run_command(example.source) if example.shell else _run_statement(example, names)
                 if printed is not None:
