@@ -1,4 +1,4 @@
-"""The book: `sphinx-build -W docs built` (or `python -m sphinx ...`) makes the site, with everything in it and nothing loaded from elsewhere."""
+"""The book: `sphinx-build -W -j auto docs SITE` makes the site, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from lmgauge import __version__
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE / "_extensions"))
+sys.path[:0] = [str(HERE / "_extensions"), str(HERE)]
 
 project = "lmgauge"
 author = "The lmgauge founders"
@@ -25,6 +25,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
     "notebooks",
+    "quickstart",
     "reference",
 ]
 exclude_patterns = ["_build", "data/README.md", "**/.ipynb_checkpoints"]
@@ -72,9 +73,7 @@ html_theme = "furo"
 html_title = f"lmgauge {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["lmgauge.css", "book.css"]
-html_extra_path = ["_extra"]
 html_show_sourcelink = False
 html_copy_source = False
-html_show_search_summary = True
-html_theme_options = {"navigation_with_keys": True, "source_repository": "https://github.com/lmgauge/lmgauge", "source_branch": "main", "source_directory": "docs/"}
+html_theme_options = {"navigation_with_keys": True}
 pygments_style = "friendly"

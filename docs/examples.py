@@ -7,10 +7,10 @@ Examples stand in two kinds of blocks, which run one after the other in a folder
     what it prints                  what it prints
     ```                             ```
 
-A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks that begin with
-`$` or `>>>` but are named `text` or `sh` are not run. What must happen and is not to be shown stands in comment lines of
-the page: `% $ lmgauge train ...`, `% >>> import lmgauge`. `% needs: minicons` skips a page where a library is missing;
-a command of a program that is not installed is not run (what it printed once is shown).
+A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks of other
+kinds (`sh`, `python`) are not run. What must happen and is not to be shown stands in comment lines of the page:
+`% $ lmgauge train ...`, `% >>> import tiny_network` (makes networks). `% needs: minicons` skips a page where a library is
+missing, and hides warnings; a command of a program that is not installed is not run (what it printed once is shown).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -37,18 +38,22 @@ BOOK = ROOT / "docs"
 TERMINAL = {"COLUMNS": "100", "LINES": "50", "NO_COLOR": "1", "TERM": "xterm", "TTY_COMPATIBLE": "1"}
 """Makes a command print what it prints in a terminal of 100 columns, without colors."""
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
-_BLOCK = re.compile(r"^```(?P<kind>console|pycon)\n(?P<body>.*?)^```$|^% (?P<hidden>(?:\$|>>>) [^\n]*)$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^```(?P<kind>console|pycon)\n(?P<body>.*?)^```$|^% (?P<hidden>(?:\$|>>>) [^\n]*)$", re.MULTILINE | re.DOTALL
+)
 _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
 _PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
+_HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
 _TIMEOUT = 120
 
 
 def stage(folder: Path = Path()) -> None:
     """Put the texts of the book into a folder, the current one if none is named.
 
-    `train.txt`, `valid.txt`, `test.txt` are novels, a paragraph a line; `wikitext2.*`, `shakespeare.txt`; `en.txt`, `de.txt`,
-    `tr.txt` have the same 60 sentences; `ref.en.txt`, `a.en.txt`, `b.en.txt` are a reference and two imagined translations;
-    `ref`, `amazon`, `google`, `microsoft`, `kaldi` (`.tsv`, `.txt`) are transcripts; `kenlm3.arpa.gz` is a model of KenLM's.
+    `train.txt`, `valid.txt`, `test.txt` are novels, a paragraph a line; `wikitext2.*`, `shakespeare.txt`; `en.txt`,
+    `de.txt`, `tr.txt` have the same 60 sentences; `ref.en.txt`, `a.en.txt`, `b.en.txt` are a reference and two imagined
+    translations; `ref`, `amazon`, `google`, `microsoft`, `kaldi` (`.tsv`, `.txt`) are transcripts; `kenlm3.arpa.gz` is a
+    model of KenLM's.
     """
     texts = ROOT / "tests" / "data"
     lines = (texts / "classic-books.train.txt").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -65,6 +70,14 @@ def stage(folder: Path = Path()) -> None:
     for path in folder.glob("*.tsv"):
         rows = path.read_text(encoding="utf-8").splitlines()[1:]
         path.with_suffix(".txt").write_text("".join(f"{row.split(chr(9))[2]}\n" for row in rows), encoding="utf-8")
+
+
+def run_here() -> None:
+    """Let the `!` commands of a notebook run as those of pages do: in this process, without color or what moves."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
+    shell.system = lambda command: print(_run_command(shell.var_expand(command, depth=1)), end="")
 
 
 @dataclass
@@ -113,8 +126,7 @@ class Page:
             elif block["kind"] == "console":
                 page.examples.extend(_commands(block["body"], line + 1))
             else:
-                parsed = doctest.DocTestParser().get_examples(block["body"], str(path))
-                page.examples.extend(Example(one.source, one.want, line + 1 + one.lineno, shell=False) for one in parsed)
+                page.examples.extend(_statements(block["body"], line + 1))
         return page
 
     def missing(self) -> list[str]:
@@ -124,7 +136,10 @@ class Page:
     def run(self, folder: Path) -> Iterator[tuple[Example, str]]:
         """Run the examples in a folder with the texts of the book; yield each with what it prints."""
         names: dict[str, Any] = {"__name__": "__main__"}
-        with mock.patch.dict(os.environ, TERMINAL), contextlib.chdir(folder):
+        modules = mock.patch.object(sys, "path", [str(BOOK), *sys.path])  # tiny_network
+        with mock.patch.dict(os.environ, TERMINAL), modules, contextlib.chdir(folder), warnings.catch_warnings():
+            if self.needs:
+                warnings.simplefilter("ignore")
             for example in self.examples:
                 printed = _run_command(example.source) if example.shell else _run_statement(example, names)
                 if printed is not None:
@@ -155,8 +170,19 @@ def _commands(body: str, line: int) -> Iterator[Example]:
         line += part.count("\n")
 
 
+def _statements(body: str, line: int) -> Iterator[Example]:
+    """Yield the statements of a block; what one prints ends before the next, and may contain empty lines."""
+    parsed, lines = doctest.DocTestParser().get_examples(body), body.splitlines(keepends=True)
+    for one, end in zip(parsed, [*(after.lineno for after in parsed[1:]), len(lines)], strict=True):
+        printed = "".join(lines[one.lineno + one.source.count("\n") : end]).rstrip()
+        yield Example(one.source, f"{printed}\n" if printed else "", line + one.lineno, shell=False)
+
+
 def _run_command(command: str) -> str | None:
     """Return what a command prints, errors included; None if its program is not installed."""
+    if (head := _HEAD.fullmatch(command)) and "|" not in head["command"]:
+        printed = _run_command(head["command"])
+        return None if printed is None else "".join(printed.splitlines(keepends=True)[: int(head["lines"])])
     words = shlex.split(command.replace("\\\n", " "), comments=True)
     program = next((word for word in words if not re.fullmatch(r"\w+=.*", word)), "")
     if program == "lmgauge" and _PLAIN_COMMAND.fullmatch(command.replace("\\\n", " ")):
@@ -173,10 +199,11 @@ def _run_lmgauge(arguments: list[str]) -> str:
     """Return what our command prints; it runs in this process, which saves its start."""
     from lmgauge.cli.main import main
 
-    printed = io.StringIO()
+    printed = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)  # rows go to its buffer, as to a terminal's
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
         main(arguments)
-    return _STYLES.sub("", printed.getvalue())
+    printed.seek(0)
+    return _STYLES.sub("", printed.read())
 
 
 def _run_statement(example: Example, names: dict[str, Any]) -> str:

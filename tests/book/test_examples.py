@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-
-from docs.examples import BOOK, Page, agrees, refresh, stage
+from docs.examples import BOOK, ROOT, Page, agrees, refresh, stage
 
 PAGES = [page for path in sorted(BOOK.rglob("*.md")) if (page := Page.read(path)).examples]
 
@@ -28,14 +28,15 @@ def test_what_an_example_prints_is_written_into_its_page(tmp_path: Path) -> None
     page = tmp_path / "page.md"
     page.write_text(
         "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\n$ echo two; \\\n    echo three\nold\n```\n\n"
-        "```pycon\n>>> for x in (1, 2):\n...     x\n>>> 1 / 0\n```\n",
+        "```pycon\n>>> for x in (1, 2):\n...     x\n>>> 1 / 0\n\n>>> print('a\\n\\nb')\nold\n\nlines\n```\n",
         encoding="utf-8",
     )
     assert refresh(page)
     assert page.read_text(encoding="utf-8") == (
         "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\none\n$ echo two; \\\n    echo three\ntwo\nthree\n```\n\n"
         "```pycon\n>>> for x in (1, 2):\n...     x\n1\n2\n>>> 1 / 0\n"
-        "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n```\n"
+        "Traceback (most recent call last):\n    ...\nZeroDivisionError: division by zero\n\n"
+        ">>> print('a\\n\\nb')\na\n\nb\n```\n"
     )
     assert not refresh(page)
 
@@ -54,3 +55,16 @@ def test_what_an_example_prints_is_written_into_its_page(tmp_path: Path) -> None
 )
 def test_dots_stand_for_what_differs(expected: str, printed: str, agree: bool) -> None:
     assert agrees(expected, printed) is agree
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("vl_convert", reason="needs the extra report")
+    stage(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    exec(block, {"__name__": "readme"})
+    assert (tmp_path / "both.html").stat().st_size > 100_000
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90

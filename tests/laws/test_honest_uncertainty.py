@@ -148,7 +148,7 @@ def novels() -> Population:
     """The chapters of four novels, scored by models of two others: Sense and Sensibility, Pride and Prejudice.
 
     The models are of whole novels: chapters of a novel that one of them knows would be a minority of another kind, and few
-    documents of two kinds err more often (docs/comparing.md).
+    documents of two kinds err more often (docs/explanation/intervals.md).
     """
     found = chapters()
     begins = [i for i, chapter in enumerate(found) if re.fullmatch(r"(?i)chapter (1|I)", chapter[0])]

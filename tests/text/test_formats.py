@@ -18,7 +18,7 @@ def test_every_suffix_belongs_to_one_format() -> None:
 
 
 def test_people_are_told_of_every_format() -> None:
-    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").lower()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "read-your-files.md").read_text(encoding="utf-8").lower()
     assert [name for name in FORMATS if name not in page] == []
     told = str(Corpus.from_files.__doc__)
     assert [suffix for suffix, name in BY_SUFFIX.items() if name != "text" and suffix not in told] == []

@@ -20,7 +20,7 @@ long and difficult), samples without it have intervals that miss. Corrections fo
 scale and the bootstrap-t were tried on such samples and miss as often: nothing in the sample tells.
 
 Perplexity and bits are increasing functions of such a ratio, so their intervals are the ratio's, mapped: `Interval.mapped`.
-docs/comparing.md tells how often these intervals and tests err on real text.
+docs/explanation/intervals.md tells how often these intervals and tests err on real text.
 """
 
 from __future__ import annotations

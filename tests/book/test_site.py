@@ -1,0 +1,146 @@
+"""The book as a site: built without a warning, with nothing loaded from elsewhere, links that lead somewhere, a search."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from docs.examples import BOOK
+from docs.pictures import FOLDER, PICTURES, Picture, take
+from tests.browser import Opened
+
+TUTORIALS = sorted(path.stem for path in (BOOK / "tutorials").glob("*.md") if path.stem != "index")
+_FOR_ALL = ("sphinx", "myst_nb", "furo", "sphinx_click", "sphinx_copybutton", "latex2mathml")
+_FOR_ALL += ("vl_convert", "pandas", "constriction", "datasketch", "transformers", "accelerate", "kenlm")
+OF_THE_THEME = {"landmark-unique", "region", "scrollable-region-focusable"}
+"""What axe-core has against furo and Sphinx, whatever is on the page."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built book; a warning is an error, and all are shown."""
+    for name in _FOR_ALL:
+        pytest.importorskip(name, reason=f"the book needs {name}: pip install '.[docs]'")
+    folder = tmp_path_factory.mktemp("book")
+    home = {name: str(folder / name.lower()) for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")}
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-j", "2", "-d", folder / "trees", BOOK]
+    done = subprocess.run(
+        [*command, folder / "site"], capture_output=True, text=True, env=os.environ | home, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return folder / "site"
+
+
+def pages(site: Path) -> list[Path]:
+    return sorted(path for path in site.rglob("*.html") if path.parent.name not in ("_static", "quickstart"))
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    loaded = re.compile(
+        r"<(?:script|img|iframe|source|video)\b[^>]*\bsrc=\"(?:https?:)?//[^\"]*|<link\b[^>]*\bhref=\"(?:https?:)?//[^\"]*"
+    )
+    in_styles = re.compile(r"(?:@import|url\()\s*[\"']?(?:https?:)?//[^)\"']*")
+    elsewhere = [
+        f"{page.name}: {match}" for page in pages(site) for match in loaded.findall(page.read_text(encoding="utf-8"))
+    ]
+    elsewhere += [
+        f"{path.name}: {match}"
+        for path in site.rglob("*.css")
+        for match in in_styles.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert elsewhere == []
+
+
+def links(page: Path) -> Iterator[tuple[str, str]]:
+    """The files of the site that a page links to, and their anchors."""
+    for target in re.findall(r"<a\b[^>]*\bhref=\"([^\"]*)\"", page.read_text(encoding="utf-8")):
+        if not re.match(r"[a-z]+:", target):
+            path, _, anchor = unescape(target).partition("#")
+            yield unquote(path), unquote(anchor)
+
+
+def test_links_lead_somewhere(site: Path) -> None:
+    ids: dict[Path, set[str]] = {}
+    broken = []
+    for page in pages(site):
+        for path, anchor in links(page):
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists():
+                broken.append(f"{page.name}: {path}")
+            elif anchor and target.suffix == ".html":
+                if target not in ids:
+                    ids[target] = set(re.findall(r"\bid=\"([^\"]*)\"", target.read_text(encoding="utf-8")))
+                if anchor not in {*map(unescape, ids[target])}:
+                    broken.append(f"{page.name}: {path}#{anchor}")
+    assert broken == []
+
+
+def test_an_example_is_at_most_two_clicks_away(site: Path) -> None:
+    """From each page: it has one, or a page that it links to, or a page that one links to."""
+    example = re.compile(r'class="[^"]*(?:highlight-console|highlight-pycon|cell_input)')
+    near = {page for page in pages(site) if example.search(page.read_text(encoding="utf-8"))}
+    for _ in range(2):
+        near |= {
+            page for page in pages(site) if any((page.parent / path).resolve() in near for path, _ in links(page) if path)
+        }
+    assert set(pages(site)) - near == set()
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_a_tutorial_shows_a_chart_and_is_a_notebook(name: str, site: Path) -> None:
+    page = (site / "tutorials" / f"{name}.html").read_text(encoding="utf-8")
+    assert '<figure class="lmgauge chart"><svg' in page
+    assert "<style>" not in page.split("<article", 1)[1]
+    assert f'href="{name}.ipynb"' in page
+    assert 'href="../texts.zip"' in page
+    notebook = json.loads((site / "tutorials" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert code
+    assert not any("stage()" in cell for cell in code)
+
+
+@pytest.mark.parametrize("address", ["index.html", "tutorials/first-hour.html", "reference/errors.html", "glossary.html"])
+def test_pages_in_a_browser(address: str, site: Path, browses: Callable[..., Opened]) -> None:
+    for width, dark in ((1280, False), (390, True)):
+        opened = browses(site / address, width=width, dark=dark)
+        assert not opened.is_wider_than_its_window()
+        assert opened.complaints == []
+        assert {rule.split(":")[0] for rule in opened.violations()} - OF_THE_THEME == set()
+
+
+def test_search_works_without_a_server(site: Path, browses: Callable[..., Opened]) -> None:
+    opened = browses(site / "search.html", query="?q=perplexity")
+    opened.page.wait_for_selector("ul.search li a")
+    assert opened.page.locator("ul.search li").count() > 5
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
+def test_pictures_show_what_the_pages_say(picture: Picture, site: Path, browser: Any) -> None:
+    _, text = take(browser, site, picture)
+    assert text == (FOLDER / f"{picture.name}.txt").read_text(encoding="utf-8"), f"python docs/pictures.py {site}"
+
+
+@pytest.fixture
+def browses(browser: Any) -> Iterator[Callable[..., Opened]]:
+    """Open a file of the site."""
+    contexts = []
+
+    def browses(path: Path, *, width: int = 1280, dark: bool = False, query: str = "") -> Opened:
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
+        contexts.append(context)
+        opened = Opened(context.new_page(), "file:")
+        opened.page.goto(path.as_uri() + query)
+        return opened
+
+    yield browses
+    for context in contexts:
+        context.close()
