@@ -43,6 +43,7 @@ _BLOCK = re.compile(
 )
 _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
 _PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
+_HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
 _TIMEOUT = 120
 
 
@@ -69,6 +70,14 @@ def stage(folder: Path = Path()) -> None:
     for path in folder.glob("*.tsv"):
         rows = path.read_text(encoding="utf-8").splitlines()[1:]
         path.with_suffix(".txt").write_text("".join(f"{row.split(chr(9))[2]}\n" for row in rows), encoding="utf-8")
+
+
+def run_here() -> None:
+    """Let the `!` commands of a notebook run as those of pages do: in this process, without color or what moves."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
+    shell.system = lambda command: print(_run_command(shell.var_expand(command, depth=1)), end="")
 
 
 @dataclass
@@ -171,6 +180,9 @@ def _statements(body: str, line: int) -> Iterator[Example]:
 
 def _run_command(command: str) -> str | None:
     """Return what a command prints, errors included; None if its program is not installed."""
+    if (head := _HEAD.fullmatch(command)) and "|" not in head["command"]:
+        printed = _run_command(head["command"])
+        return None if printed is None else "".join(printed.splitlines(keepends=True)[: int(head["lines"])])
     words = shlex.split(command.replace("\\\n", " "), comments=True)
     program = next((word for word in words if not re.fullmatch(r"\w+=.*", word)), "")
     if program == "lmgauge" and _PLAIN_COMMAND.fullmatch(command.replace("\\\n", " ")):
