@@ -26,6 +26,7 @@ extensions = [
     "mathml",
     "notebooks",
     "quickstart",
+    "reference",
 ]
 exclude_patterns = ["_build", "data/README.md", "**/.ipynb_checkpoints"]
 nitpicky = False
@@ -53,11 +54,19 @@ os.environ |= {  # commands in cells print what they print in a terminal of 100 
 # Reference
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 autodoc_class_signature = "mixed"
+_ALIASES = "ArrayLike Document Floats GivenReferences JointCounts Model Models Path PathLike Paths Progress Runs SmoothingKind Statistics Text"
+autodoc_type_aliases = {name: name for name in _ALIASES.split()}
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
+default_role = "py:obj"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
+napoleon_preprocess_types = False
 
 # The site
 html_theme = "furo"

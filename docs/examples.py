@@ -10,7 +10,7 @@ Examples stand in two kinds of blocks, which run one after the other in a folder
 A line `...` in what is printed stands for any lines, `...` within a line for any characters (times, paths). Blocks of other
 kinds (`sh`, `python`) are not run. What must happen and is not to be shown stands in comment lines of the page:
 `% $ lmgauge train ...`, `% >>> import tiny_network` (makes networks). `% needs: minicons` skips a page where a library is
-missing; a command of a program that is not installed is not run (what it printed once is shown).
+missing, and hides warnings; a command of a program that is not installed is not run (what it printed once is shown).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -42,6 +43,7 @@ _BLOCK = re.compile(
 )
 _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
 _PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
+_HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
 _TIMEOUT = 120
 
 
@@ -68,6 +70,14 @@ def stage(folder: Path = Path()) -> None:
     for path in folder.glob("*.tsv"):
         rows = path.read_text(encoding="utf-8").splitlines()[1:]
         path.with_suffix(".txt").write_text("".join(f"{row.split(chr(9))[2]}\n" for row in rows), encoding="utf-8")
+
+
+def run_here() -> None:
+    """Let the `!` commands of a notebook run as those of pages do: in this process, without color or what moves."""
+    from IPython import get_ipython
+
+    shell: Any = get_ipython()
+    shell.system = lambda command: print(_run_command(shell.var_expand(command, depth=1)), end="")
 
 
 @dataclass
@@ -127,7 +137,9 @@ class Page:
         """Run the examples in a folder with the texts of the book; yield each with what it prints."""
         names: dict[str, Any] = {"__name__": "__main__"}
         modules = mock.patch.object(sys, "path", [str(BOOK), *sys.path])  # tiny_network
-        with mock.patch.dict(os.environ, TERMINAL), modules, contextlib.chdir(folder):
+        with mock.patch.dict(os.environ, TERMINAL), modules, contextlib.chdir(folder), warnings.catch_warnings():
+            if self.needs:
+                warnings.simplefilter("ignore")
             for example in self.examples:
                 printed = _run_command(example.source) if example.shell else _run_statement(example, names)
                 if printed is not None:
@@ -168,6 +180,9 @@ def _statements(body: str, line: int) -> Iterator[Example]:
 
 def _run_command(command: str) -> str | None:
     """Return what a command prints, errors included; None if its program is not installed."""
+    if (head := _HEAD.fullmatch(command)) and "|" not in head["command"]:
+        printed = _run_command(head["command"])
+        return None if printed is None else "".join(printed.splitlines(keepends=True)[: int(head["lines"])])
     words = shlex.split(command.replace("\\\n", " "), comments=True)
     program = next((word for word in words if not re.fullmatch(r"\w+=.*", word)), "")
     if program == "lmgauge" and _PLAIN_COMMAND.fullmatch(command.replace("\\\n", " ")):

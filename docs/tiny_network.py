@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 
-def make_network(folder: str = "checkpoint", text: str = "valid.txt", seed: int = 7, positions: int = 64) -> None:
-    """Write a network of GPT-2's kind with random weights, and a byte-level BPE tokenizer of 400 tokens for it."""
+def make_network(
+    folder: str = "checkpoint", text: str = "valid.txt", seed: int = 7, positions: int = 64, scale: float = 1
+) -> None:
+    """Write a network of GPT-2's kind with random weights, and a byte-level BPE tokenizer of 400 tokens for it.
+
+    With a `scale` above 1 (of the matrices), its predictions are further from uniform.
+    """
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
@@ -20,4 +30,74 @@ def make_network(folder: str = "checkpoint", text: str = "valid.txt", seed: int 
     PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=end, eos_token=end).save_pretrained(folder)
     torch.manual_seed(seed)
     sizes = {"vocab_size": 400, "n_positions": positions, "n_embd": 32, "n_layer": 2, "n_head": 2}
-    GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(folder)
+    network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(scale if weight.dim() > 1 else 1)
+    network.save_pretrained(folder)
+
+
+def make_gguf(folder: str | Path, path: str | Path) -> None:
+    """Write the network of a folder as a GGUF file, in float32.
+
+    Args:
+        folder: which `make_network` wrote.
+        path: to write.
+    """
+    sizes = json.loads(Path(folder, "config.json").read_text(encoding="utf-8"))
+    tokenizer = json.loads(Path(folder, "tokenizer.json").read_text(encoding="utf-8"))["model"]
+    tokens = sorted(tokenizer["vocab"], key=tokenizer["vocab"].__getitem__)
+    settings = {
+        "general.architecture": "gpt2", "general.name": "tiny", "gpt2.context_length": sizes["n_positions"],
+        "gpt2.embedding_length": sizes["n_embd"], "gpt2.block_count": sizes["n_layer"],
+        "gpt2.feed_forward_length": 4 * sizes["n_embd"],
+        "gpt2.attention.head_count": sizes["n_head"], "gpt2.attention.layer_norm_epsilon": 1e-5,
+        "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [3 if token_id == 0 else 1 for token_id in range(len(tokens))],
+        "tokenizer.ggml.merges": [" ".join(pair) for pair in tokenizer["merges"]],
+        "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 0, "tokenizer.ggml.add_bos_token": False,
+    }  # fmt: skip
+    tensors = dict(_tensors(load_file(Path(folder, "model.safetensors"))))
+    parts, at = [struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(settings))], 0
+    for name, value in settings.items():
+        parts += [_string(name), _value(value)]
+    for name, values in tensors.items():
+        shape = values.shape[::-1]
+        parts.append(_string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, at))
+        at += -(-values.nbytes // 32) * 32
+    head = b"".join(parts)
+    body = b"".join(values.tobytes() + bytes(-values.nbytes % 32) for values in tensors.values())
+    Path(path).write_bytes(head + bytes(-len(head) % 32) + body)
+
+
+def _tensors(weights: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield names of the file and float32 arrays; matrices of GPT-2 have inputs first, of the file outputs."""
+    names = {
+        "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm", "ln_1": "attn_norm", "ln_2": "ffn_norm",
+        "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
+    }  # fmt: skip
+    for name, values in weights.items():
+        parts = name.removeprefix("transformer.").split(".")
+        block = f"blk.{parts[1]}." if parts[0] == "h" else ""
+        module = ".".join(parts[2:-1] if block else parts[:-1])
+        if module == "lm_head":
+            continue
+        turned = values.T if module.startswith(("attn.", "mlp.")) and values.ndim == 2 else values
+        yield f"{block}{names[module]}.{parts[-1]}", turned.copy(order="C")
+    yield "output.weight", weights.get("lm_head.weight", weights["transformer.wte.weight"])
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return struct.pack("<Q", len(encoded)) + encoded
+
+
+def _value(value: Any) -> bytes:
+    if isinstance(value, list):
+        kind = 8 if isinstance(value[0], str) else 5
+        body = b"".join(_string(entry) if kind == 8 else struct.pack("<i", entry) for entry in value)
+        return struct.pack("<IIQ", 9, kind, len(value)) + body
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + _string(value)
+    kind, code = {bool: (7, "<?"), int: (4, "<I"), float: (6, "<f")}[type(value)]
+    return struct.pack("<I", kind) + struct.pack(code, value)

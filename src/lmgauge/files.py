@@ -160,6 +160,15 @@ def _destination(named: Path) -> Path:
     return Path(os.path.realpath(named))
 
 
+def folder_named(name: str) -> str:
+    """Return a name as that of one folder inside another: without separators, a drive's colon, dots in front.
+
+    >>> folder_named("org/model"), folder_named(".."), folder_named("")
+    ('org_model', '_', '_')
+    """
+    return re.sub(r"[/\\:\0]|^\.+", "_", name) or "_"
+
+
 @contextmanager
 def making_parents(target: Path) -> Iterator[None]:
     """Make the folders that lead to a target; those made are removed again if the block fails and nothing is in them.

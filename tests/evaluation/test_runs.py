@@ -64,6 +64,13 @@ def test_two_models_of_one_name_are_no_two_folders(text: Path, tmp_path: Path) -
     assert not (tmp_path / "runs").exists()
 
 
+def test_no_name_of_a_model_leads_out_of_the_folder(text: Path, tmp_path: Path) -> None:
+    model = lmgauge.train("laplace", Corpus.from_strings(["a b"]), order=1)
+    lmgauge.evaluate({"..": model, "a/../../b": model}, text, output=tmp_path / "inner" / "runs")
+    assert [path.name for path in tmp_path.iterdir() if path != text] == ["inner"]
+    assert sorted(path.name for path in (tmp_path / "inner" / "runs").iterdir()) == ["_", "a_.._.._b"]
+
+
 # -- a run folder -------------------------------------------------------------------------------------------------------
 
 

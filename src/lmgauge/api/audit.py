@@ -62,7 +62,7 @@ def audit(
         threads: number of threads; no verdict depends on it.
 
     Returns:
-        The checks with their evidence; `.require()` raises `CheckFailedError` where one failed.
+        The checks with their evidence; `Audit.require` raises `CheckFailedError` where one failed.
 
     Raises:
         InputError: the text is empty, or cannot be used.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.files import writing_directory
+from lmgauge.files import folder_named, writing_directory
 from lmgauge.json_text import plain, to_json
 from lmgauge.scores import ScoreBatch, ScoreWriter
 from lmgauge.version import __version__
@@ -198,8 +197,7 @@ class RunFolders:
 
     def __init__(self, output: str | Path, names: Sequence[str]) -> None:
         self._names = names
-        # Neither of the separators, nor a drive's colon: no name leads out of the folder, on any system.
-        own = [re.sub(r"[/\\:]", "_", name) for name in names]
+        own = [folder_named(name) for name in names]
         twice = next((name for name in own if own.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"two models are called {twice!r}, which would be one folder: evaluate each on its own")

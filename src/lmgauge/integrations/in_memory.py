@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from lmgauge.api.inputs import PathLike, Text, corpus_of
 from lmgauge.errors import LmgaugeError, MissingExtraError, UsageError
 from lmgauge.evaluation.results import Evaluation
 from lmgauge.figures import FIGURES
+from lmgauge.files import folder_named
 from lmgauge.models.network.options import ScoringOptions
 
 try:
@@ -110,7 +110,7 @@ class NamedTexts:
 
     def _output(self, name: str) -> Path | None:
         """Return the run folder of a text: no name leads out of the folder."""
-        return None if self._folder is None else self._folder / re.sub(r"[/\\:]|^\.+", "_", name)
+        return None if self._folder is None else self._folder / folder_named(name)
 
     def _tell_notes(self) -> None:
         for name, evaluation in self.evaluations.items():

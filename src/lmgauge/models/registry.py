@@ -30,6 +30,7 @@ ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
 _FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", ".bin", "/")
 _GGUF_MAGIC = b"GGUF"
+_KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
@@ -190,10 +191,10 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
 def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
     try:
         with path.open("rb") as file:
-            magic = file.read(len(_GGUF_MAGIC))
+            magic = file.read(len(_KENLM_MAGIC))
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if magic == _GGUF_MAGIC:
+    if magic.startswith(_GGUF_MAGIC):
         from lmgauge.models.network.gguf.model import load_gguf
 
         return load_gguf(path, options)
@@ -201,6 +202,8 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
 
     if is_arpa(path):
         return read_arpa(path)
+    if magic == _KENLM_MAGIC:
+        raise ModelFileError(f"{path}: a binary file of KenLM, which only KenLM reads; give the ARPA file that it was built from")
     raise ModelFileError(f"{path}: not an ARPA or GGUF file; a model is such a file, or a folder with config.json")
 
 

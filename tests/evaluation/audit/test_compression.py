@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import sys
 from collections.abc import Sequence
@@ -117,6 +118,21 @@ def test_long_texts_are_coded_in_lanes() -> None:
     assert decode_segments(subject, code) == [part.token_ids.tolist() for part in rows]
     length, decoding = check_compression(subject, rows)
     assert length.verdict == decoding.verdict == PASS, (length, decoding)
+
+
+def test_events_beyond_the_precision_of_the_coder_are_no_fault_of_the_model() -> None:
+    """An event of 50 bits is coded in 24 or so; a model that claims more for likely events still fails."""
+    model = Sound(LINES)
+    word = model.vocabulary.id("question")
+    model.table[:, word] = 2.0**-50
+    model.table /= model.table.sum(axis=1, keepdims=True)
+    subject, rows = scored(model, LINES * 20)
+    length, decoding = check_compression(subject, rows)
+    assert length.verdict == decoding.verdict == PASS, length
+    assert length.details["code_bits"] < length.details["claimed_bits"] - length.details["allowed_difference_bits"]
+    assert length.details["code_bits"] >= length.details["least_bits"] - length.details["allowed_difference_bits"]
+    dearer = [dataclasses.replace(part, logprob=part.logprob - 0.5) for part in rows]
+    assert check_compression(subject, dearer)[0].verdict == FAIL
 
 
 def test_another_model_cannot_read_it() -> None:

@@ -113,6 +113,11 @@ def test_unknown_kinds() -> None:
         NeuralTrainingSettings(kind="cnn")  # type: ignore[arg-type]
 
 
+def test_unknown_settings() -> None:
+    with pytest.raises(UsageError, match="layers: no such setting of neural training; choose from embedding_size, .*num_layers"):
+        preset_settings("lstm", layers=2)  # type: ignore[call-arg]
+
+
 def test_the_changes_taken_by_name_are_the_settings() -> None:
     own = [field.name for field in fields(NeuralTrainingSettings) if field.name not in ("kind", "preset", "paper")]
     assert list(SettingsChanges.__annotations__) == own

@@ -6,7 +6,8 @@ probabilities sum to more than one needs more bits than it claims.
 
 A code is made of lanes, so that independent segments can be coded side by side. Ending a lane costs up to 33 bits. The
 length of the text (segments, events, and events of each segment where no `</s>` ends it) is stated beside the code and is
-not part of the code length.
+not part of the code length. The coder knows no probability below 2^-24, so rarer events take fewer bits than they claim: a
+code may be shorter than claimed by that much, and never longer.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from lmgauge.threads import map_in_order, thread_count
 LEVEL, LENGTH, DECODING = "compression", "code length", "decoding"
 RELATIVE_TOLERANCE = 0.001
 ABSOLUTE_TOLERANCE_BITS = 64
+_COARSEST = 2**-23  # what the coder may add to the probability of an event: it gives each of two steps 2^-24 at least
 _HEADER_WORDS = 4  # of a lane: its length, segments, events, and whether the events of each segment are stated
 _SHOWN_EVERY = 64
 _BITS_PER_LANE = 33_000  # what ending it costs then stays below the relative tolerance
@@ -329,7 +331,9 @@ def check_compression(subject: Subject, segments: Sequence[Rows], whole: Extent 
 
 def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -> Check:
     source = b"".join(rows.source for rows in chosen.segments)
-    claimed = nats_to_bits(-math.fsum(value for rows in chosen.segments for value in rows.logprob.tolist()))
+    logprobs = [value for rows in chosen.segments for value in rows.logprob.tolist()]
+    claimed = nats_to_bits(-math.fsum(logprobs))
+    least = -math.fsum(math.log2(math.exp(value) + _COARSEST) for value in logprobs)  # events of 40 bits cost 24
     text_bytes = max(len(source), whole.bytes if whole else 0)
     bits = 32 * sum(len(lane.words) for lane in code)
     allowed = RELATIVE_TOLERANCE * claimed + ABSOLUTE_TOLERANCE_BITS
@@ -341,6 +345,7 @@ def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -
         "code_bits": bits,
         "claimed_bits": claimed,
         "allowed_difference_bits": allowed,
+        "least_bits": least,
         "header_bits": 32 * (1 + sum(_HEADER_WORDS + len(lane.lengths) for lane in code)),
         "gzip_bytes": len(zlib.compress(source, 9)),
         "xz_bytes": len(lzma.compress(source, preset=9)),
@@ -356,7 +361,8 @@ def _length_check(chosen: _Chosen, code: Sequence[Lane], whole: Extent | None) -
     left = f" Left out: {impossible} with an event of probability zero." if chosen.impossible else ""
     bad = f"{what} took {sizes}; {allowed:,.0f} bits of difference are allowed: the numbers are not probabilities.{left}"
     good = f"{what} were coded in {sizes}: {bits // 8:,} bytes; {others}.{left}"
-    return judge(LEVEL, LENGTH, bad=bad if abs(difference) > allowed else "", good=good, details=details)
+    honest = least - allowed <= bits <= claimed + allowed
+    return judge(LEVEL, LENGTH, bad="" if honest else bad, good=good, details=details)
 
 
 def _text_of(subject: Subject, tokens: list[int], source: bytes) -> str:

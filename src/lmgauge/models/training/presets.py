@@ -88,7 +88,8 @@ def preset_settings(kind: NeuralKind, preset: str = "small", **changes: Unpack[S
         raise UsageError(f"preset {preset!r}: choose {', '.join(PRESET_NAMES)}")
     unknown = sorted(set(changes) - {field.name for field in fields(NeuralTrainingSettings)})
     if unknown:
-        raise UsageError(f"{', '.join(unknown)}: no such setting of neural training")
+        choices = ", ".join(SettingsChanges.__annotations__)
+        raise UsageError(f"{', '.join(unknown)}: no such setting of neural training; choose from {choices}")
     settings = NeuralTrainingSettings(kind=kind, preset=preset, **_PRESETS[kind][preset])
     changed: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
     return replace(settings, **changed)

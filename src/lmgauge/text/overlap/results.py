@@ -193,7 +193,7 @@ class Overlap(Shown):
 
     @property
     def segment_excluded(self) -> NDArray[np.bool_]:
-        """bool [segments]: contaminated, or a near duplicate; a clean test leaves it out."""
+        """Segments that a clean test leaves out, as contaminated or near duplicates; bool [segments]."""
         return self.segment_contaminated | self.segment_near
 
     @property

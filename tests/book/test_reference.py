@@ -1,0 +1,54 @@
+"""The reference is whole: each public name and each command has its place, and only one."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from docs.examples import BOOK
+from lmgauge.cli.main import COMMANDS
+
+API = BOOK / "reference" / "api"
+NAMESPACES = ("lmgauge", "lmgauge.tasks", "lmgauge.information", "lmgauge.integrations")
+WITHOUT_EXAMPLE = {"__version__", "Correction", "InformationUnit"}
+"""A string, and types that are lists of words."""
+
+
+def public_names() -> list[tuple[str, str]]:
+    names = [(space, name) for space in NAMESPACES for name in import_module(space).__all__]
+    return [(space, name) for space, name in names if f"{space}.{name}" not in NAMESPACES]
+
+
+def test_each_public_name_stands_in_one_page() -> None:
+    described: Counter[str] = Counter()
+    for page in API.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        described.update(re.findall(r"^\.\. auto(?:function|class|exception):: (\S+)$", text, re.MULTILINE))
+        (space,) = re.findall(r"^\.\. py:module:: (\S+)$", text, re.MULTILINE) or ["lmgauge"]
+        of_page = re.findall(r"^\.\. py:(?:type|data):: (\S+)$", text, re.MULTILINE)
+        described.update(f"{space}.{name.removeprefix('lmgauge.')}" for name in of_page)
+    assert described == Counter(f"{space}.{name}" for space, name in public_names())
+
+
+def test_each_command_stands_in_one_page() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (BOOK / "reference" / "command-line").glob("*.md")]
+    described = [
+        command for text in pages for command in re.findall(r"^\.\. click:: (\S+)\n   :prog: lmgauge (\S+)$", text, re.M)
+    ]
+    assert sorted(described) == sorted((where, name) for name, (where, _) in COMMANDS.items())
+
+
+@pytest.mark.parametrize(("space", "name"), [pair for pair in public_names() if pair[1] not in WITHOUT_EXAMPLE])
+def test_each_public_name_has_an_example(space: str, name: str) -> None:
+    assert ">>> " in (inspect.getdoc(getattr(import_module(space), name)) or ""), f"{space}.{name} has no example"
+
+
+@pytest.mark.parametrize("page", sorted(BOOK.joinpath("reference").rglob("*.md")), ids=lambda page: page.stem)
+def test_pages_name_public_paths_only(page: Path) -> None:
+    named = re.findall(r"^\.\. auto\w+:: (\S+)\.\w+$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(named) <= {*NAMESPACES, "lmgauge.Evaluation"}
