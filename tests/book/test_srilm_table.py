@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.golden.ngram_rows import ROWS
-
 from docs.examples import BOOK
+from tests.golden.ngram_rows import ROWS
 
 _ROW = re.compile(r"\| (?P<theirs>[^|]*) \| (?P<srilm>\d+\.\d+) \| `(?P<options>[^`]*)` \| (?P<ours>\d+\.\d+) \|")
 LINES = _ROW.findall((BOOK / "coming-from" / "srilm.md").read_text(encoding="utf-8"))
