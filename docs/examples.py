@@ -77,7 +77,12 @@ def run_here() -> None:
     from IPython import get_ipython
 
     shell: Any = get_ipython()
-    shell.system = lambda command: print(_run_command(shell.var_expand(command, depth=1)), end="")
+
+    def system(command: str) -> None:
+        with mock.patch.dict(os.environ, TERMINAL), mock.patch("rich.console._is_jupyter", return_value=False):
+            print(_run_command(shell.var_expand(command, depth=1)), end="")
+
+    shell.system = system
 
 
 @dataclass
