@@ -77,7 +77,12 @@ def run_here() -> None:
     from IPython import get_ipython
 
     shell: Any = get_ipython()
-    shell.system = lambda command: print(_run_command(shell.var_expand(command, depth=1)), end="")
+
+    def system(command: str) -> None:
+        with mock.patch.dict(os.environ, TERMINAL), mock.patch("rich.console._is_jupyter", return_value=False):
+            print(_run_command(shell.var_expand(command, depth=1)), end="")
+
+    shell.system = system
 
 
 @dataclass
@@ -211,7 +216,7 @@ def _run_statement(example: Example, names: dict[str, Any]) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         try:
-            exec(compile(example.source, f"<line {example.line}>", "single"), names)
+            exec(compile(example.source, f"<line {example.line}>", "single", dont_inherit=True), names)
         except Exception as error:
             if example.hidden:
                 raise
