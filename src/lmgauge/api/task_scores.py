@@ -226,6 +226,7 @@ def score_files(
     Example:
         >>> import tempfile
         >>> from pathlib import Path as File
+        >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
         ...         _ = File(folder, f"{name}.txt").write_text(line)
@@ -264,6 +265,7 @@ def score_segments(
     Example:
         >>> import tempfile
         >>> from pathlib import Path as File
+        >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
         ...         _ = File(folder, f"{name}.txt").write_text(line)
@@ -301,6 +303,7 @@ def align_files(
     Example:
         >>> import tempfile
         >>> from pathlib import Path as File
+        >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
         ...         _ = File(folder, f"{name}.txt").write_text(line)

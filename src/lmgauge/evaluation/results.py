@@ -176,6 +176,9 @@ def _events(result: Evaluation) -> dict[str, object]:
 class Evaluations(ResultList[Evaluation]):
     """Several evaluations, in order; prints as lines, turns into dicts and data frames.
 
+    Attributes:
+        items: of each model the whole text, then its groups.
+
     Example:
         >>> import lmgauge
         >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
