@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-
 from docs.examples import BOOK
+
 from lmgauge.cli.main import COMMANDS
 
 API = BOOK / "reference" / "api"
