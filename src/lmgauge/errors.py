@@ -17,21 +17,51 @@ from contextlib import contextmanager
 
 
 class LmgaugeError(Exception):
-    """Root of all errors that are the user's to mend; the command line prints the message and exits with `exit_code`."""
+    """Root of all errors that are the user's to mend; the command line prints the message and exits with `exit_code`.
+
+    Example:
+        >>> import lmgauge
+        >>> try:
+        ...     lmgauge.load_model("nowhere/")
+        ... except lmgauge.LmgaugeError as error:
+        ...     print(type(error).__name__, error.exit_code)
+        ModelFileError 2
+    """
 
     exit_code = 2
 
 
 class InputError(LmgaugeError, ValueError):
-    """Raised when a text, a score table or a number cannot be used as it is."""
+    """Raised when a text, a score table or a number cannot be used as it is.
+
+    Example:
+        >>> import lmgauge
+        >>> lmgauge.Corpus.from_files("missing.txt")
+        Traceback (most recent call last):
+        lmgauge.errors.InputError: 'missing.txt': no such file
+    """
 
 
 class UsageError(LmgaugeError, ValueError):
-    """Raised when options contradict each other or are out of range."""
+    """Raised when options contradict each other or are out of range.
+
+    Example:
+        >>> import lmgauge
+        >>> lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b"]), order=0)
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: order must be a whole number from 1 to 64; got order 0
+    """
 
 
 class ModelFileError(LmgaugeError, ValueError):
-    """Raised when a model directory or an ARPA file is damaged, truncated or not of the kind asked for."""
+    """Raised when a model directory or an ARPA file is damaged, truncated or not of the kind asked for.
+
+    Example:
+        >>> import lmgauge
+        >>> lmgauge.load_model("nowhere/")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.errors.ModelFileError: nowhere: no such model; ...
+    """
 
 
 class ProbabilityError(ModelFileError):
@@ -39,7 +69,12 @@ class ProbabilityError(ModelFileError):
 
 
 class MissingExtraError(LmgaugeError, ImportError):
-    """Raised when a feature needs an optional library that is not installed."""
+    """Raised when a feature needs an optional library that is not installed.
+
+    Example:
+        >>> print(MissingExtraError("pandas", extra="pandas"))
+        this needs pandas, which is not installed: pip install 'lmgauge[pandas]'
+    """
 
     def __init__(self, library: str, *, extra: str) -> None:
         super().__init__(f"this needs {library}, which is not installed: pip install 'lmgauge[{extra}]'")
@@ -69,6 +104,14 @@ def needing(library: str, *, extra: str) -> Iterator[None]:
 
 
 class CheckFailedError(LmgaugeError):
-    """Raised when a check ran to its end and failed."""
+    """Raised when a check ran to its end and failed.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat on the mat"])
+        >>> lmgauge.overlap(text, text, n=3).require(0.1)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.errors.CheckFailedError: 100 % of the test's bytes are in the training text, ...
+    """
 
     exit_code = 1

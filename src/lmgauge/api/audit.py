@@ -12,10 +12,12 @@ from lmgauge.choices import AUDIT_LEVELS, OverlapUnit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.audit.contamination import NothingToCompareError, OverlapSource
 from lmgauge.evaluation.audit.levels import audit as _audit
-from lmgauge.evaluation.audit.results import Audit, AuditSettings
+from lmgauge.evaluation.audit.results import Audit, AuditSettings, Check
 from lmgauge.evaluation.audit.runs import audit_run as _audit_run
 from lmgauge.evaluation.audit.runs import check_model_of_run
+from lmgauge.evaluation.runs import Run
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
 from lmgauge.text.overlap.find import find_overlap
@@ -67,6 +69,12 @@ def audit(
     Raises:
         InputError: the text is empty, or cannot be used.
         UsageError: a number out of range, an unknown level, or no text.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> text = Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> audit(train("witten-bell", text), text, levels=["coverage", "causality"]).passed
+        True
     """
     settings = AuditSettings(
         levels=_listed(levels),
@@ -98,11 +106,15 @@ def audit(
     )
     if stored is None or "coverage" not in settings.levels:
         return result
+    return replace(result, checks=(*_checks_of_run(stored, corpus, subject, threads), *result.checks))
+
+
+def _checks_of_run(run: Run, corpus: Corpus, model: LanguageModel, threads: int | None) -> list[Check]:
+    """Return what can be seen of a run, and whether this model made it."""
     say_progress("comparing with the run")
-    of_run = _audit_run(stored, corpus, AuditSettings(levels=["coverage"])).checks
+    of_run = _audit_run(run, corpus, AuditSettings(levels=["coverage"])).checks
     checks = [check for check in of_run if check.name in _CHECKS_OF_RUN]
-    checks += check_model_of_run(stored, corpus, subject, threads)
-    return replace(result, checks=(*checks, *result.checks))
+    return checks + check_model_of_run(run, corpus, model, threads)
 
 
 def audit_run(
@@ -129,6 +141,15 @@ def audit_run(
     Raises:
         InputError: the table cannot be read.
         UsageError: a number out of range, or an unknown level.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus, evaluate, train
+        >>> text = Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = evaluate(train("witten-bell", text), text, output=f"{folder}/run")
+        ...     audit_run(f"{folder}/run", text=text, levels=["coverage"]).verdict("coverage")
+        'PASS'
     """
     settings = AuditSettings(levels=_listed(levels), max_overlap=max_overlap)
     stored = opened(run, check_seal=False)

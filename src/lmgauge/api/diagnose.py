@@ -53,6 +53,16 @@ def diagnose(
     Raises:
         InputError: the run is damaged or was changed, or text or model are not those behind it.
         UsageError: a section is not known, or `train` is given but the text that was scored is not at hand.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus, evaluate, train
+        >>> text = Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = evaluate(train("witten-bell", text), text, output=f"{folder}/run")
+        ...     result = diagnose(f"{folder}/run", text=text, only=["tokens"])
+        >>> [(token.token, token.events) for token in result.costly_tokens[:2]]
+        [('the', 2), ('a', 1)]
     """
     settings = DiagnosisSettings(
         only=[only] if isinstance(only, str) else only,

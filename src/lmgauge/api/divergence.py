@@ -45,6 +45,14 @@ def divergence(
         InputError: the vocabularies or tokenizers differ, or the text is empty.
         ModelFileError: a model cannot be loaded.
         UsageError: the same path twice, or numbers out of range.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> text = Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> small, large = (train("witten-bell", text, order=order) for order in (1, 2))
+        >>> result = divergence(large, small, text)
+        >>> round(result.kl_ab_bits.value, 3), round(result.top_1_agreement.value, 3)
+        (0.633, 0.25)
     """
     ranks = [top_k] if isinstance(top_k, int) else top_k
     settings = DivergenceSettings(events=events, top_k=ranks, seed=seed, threads=threads)

@@ -129,6 +129,12 @@ def evaluate_scores(table: PathLike | Iterable[ScoreBatch], text: Text | None = 
     Raises:
         InputError: the table breaks its rules or is not about this text; a run folder was changed.
         UsageError: `table` is neither a path nor batches.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> text = Corpus.from_strings(["a b", "a"])
+        >>> evaluate_scores(train("laplace", text, order=2).score(text), text, name="mine")
+        <Evaluation: mine: perplexity 2.4595, 1.6230 bits per byte>
     """
     corpus = None if text is None else corpus_of(text)
     if not isinstance(table, PATHS):

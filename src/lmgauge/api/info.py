@@ -24,6 +24,12 @@ class Info(Shown, Mapping[str, Any]):
         kind: "model" or "run".
         content: the values by name: of a model its label, fingerprint, bytes on disk and all that its folder says of it; of
             a run its numbers, signature, settings, and which file was changed since.
+
+    Example:
+        >>> import lmgauge
+        >>> content = lmgauge.info(lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2))
+        >>> content.kind, content["label"], content["vocabulary_size"]
+        ('model', 'laplace2', 5)
     """
 
     kind: Literal["model", "run"]

@@ -52,6 +52,13 @@ def overlap(
         InputError: a text is empty or cannot be used, or the run scored another text.
         UsageError: an option out of range, no test text, or a test that cannot be read twice, as `run` needs.
         OutputError: the clean test cannot be written.
+
+    Example:
+        >>> from lmgauge import Corpus
+        >>> train, test = Corpus.from_strings(["the cat sat on the mat"]), Corpus.from_strings(["a cat sat on a mat", "no"])
+        >>> result = overlap(train, test, n=3)
+        >>> result.contaminated_segments, result.contaminated_bytes
+        (1, 10)
     """
     settings = OverlapSettings(**options)
     stored = None if run is None else opened(run)

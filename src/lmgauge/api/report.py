@@ -41,6 +41,13 @@ class Report(Shown):
         title: of the page.
         document: what is on it: blocks, in the order of reading.
         numbers: behind it, as plain values.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> page = lmgauge.report(lmgauge.evaluate(lmgauge.train("witten-bell", text), text), title="Cats")
+        >>> page.title, page.html()[:15]
+        ('Cats', '<!doctype html>')
     """
 
     title: str
@@ -126,6 +133,16 @@ def report(
         MissingExtraError: what draws the page is not installed; the extra `report` brings it.
         UsageError: no run, or one named twice; a model beside several runs; an output that would replace an input; a number
             out of range.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus, evaluate, train
+        >>> text = Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = evaluate(train("witten-bell", text), text, output=f"{folder}/run")
+        ...     made = report(f"{folder}/run", f"{folder}/report.html", text=text)
+        >>> made
+        <Report: wb3>
     """
     shown = _of_results(runs, title) or _of_training(runs, title)
     if shown is not None:

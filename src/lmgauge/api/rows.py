@@ -38,6 +38,15 @@ class RunRows:
     Attributes:
         run: the run folder, or the score table.
         text: what it scored; None where it is not at hand: what only the text tells is then missing (null).
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = lmgauge.evaluate(lmgauge.train("witten-bell", text), text, output=f"{folder}/wb3")
+        ...     tokens = lmgauge.read_run(f"{folder}/wb3", text).to_arrow("token")
+        >>> tokens.column("token").to_pylist()[:4]
+        ['the', 'cat', 'sat', '</s>']
     """
 
     run: Run
@@ -152,6 +161,15 @@ def read_run(path: PathLike, text: Text | None = None) -> RunRows:
     Raises:
         InputError: nothing is there, or a file was changed after it was written.
         UsageError: it is not a path.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus, evaluate, train
+        >>> text = Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = evaluate(train("witten-bell", text), text, output=f"{folder}/wb3")
+        ...     read_run(f"{folder}/wb3", text).to_arrow("segment").column("events").to_pylist()
+        [4, 4]
     """
     run = opened(Path(path) if isinstance(path, str) else path)
     return RunRows(run, remembered(run) if text is None else text_of([run], text))

@@ -39,6 +39,12 @@ def sample(
     Raises:
         ModelFileError: the model cannot be loaded.
         UsageError: a number out of range.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> model = train("witten-bell", Corpus.from_strings(["the cat sat", "the dog ran"]), order=2)
+        >>> list(sample(model, 2, seed=1))
+        ['the ran', 'dog sat']
     """
     return _sample(
         loaded(model, scoring),

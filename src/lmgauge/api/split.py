@@ -26,6 +26,14 @@ class SplitText(Shown):
         seed: the same seed gives the same split.
         text_sha256: digest of the text that was split.
         notes: what was changed or left out while it was read.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> text = lmgauge.Corpus.from_strings([f"line {i}" for i in range(100)])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result = lmgauge.split(text, folder, fractions=[0.5, 0.25, 0.25])
+        >>> [(part.name, part.path.name) for part in result.parts], result.segments
+        ([('train', 'train.jsonl'), ('validation', 'validation.jsonl'), ('test', 'test.jsonl')], 100)
     """
 
     parts: tuple[WrittenPart, ...]
@@ -84,6 +92,13 @@ def split(
         InputError: the text is empty, cannot be used, or changed meanwhile.
         OutputError: the folder cannot be written to.
         UsageError: fractions or seed out of range; one group only; a file would be replaced.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     split(Corpus.from_strings([f"line {i}" for i in range(100)]), folder, seed=1)
+        <SplitText: train 80, validation 10, test 10 segments, seed 1>
     """
     corpus = corpus_of(text)
     parts = write_split(corpus, output, fractions, seed=seed, by=by)

@@ -38,6 +38,15 @@ def correlate_tables(
     Raises:
         InputError: a table cannot be read, lacks a column, or no system is in both.
         UsageError: the suffix of a table is unknown.
+
+    Example:
+        >>> import json, tempfile
+        >>> from pathlib import Path as File
+        >>> rows = [{"system": name, "score": 30 - i, "perplexity": 80 + i * i} for i, name in enumerate("abcd")]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = File(folder, "systems.json").write_text(json.dumps(rows))
+        ...     correlate_tables(f"{folder}/systems.json").spearman
+        -1.0
     """
     from lmgauge.tasks.correlation import correlate, paired_columns
     from lmgauge.tasks.tables import read_table

@@ -244,6 +244,16 @@ def score_files(
     Raises:
         InputError: a file is missing, ends before another, or holds what is not text; or there is nothing to score.
         UsageError: options that contradict each other.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path as File
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
+        ...         _ = File(folder, f"{name}.txt").write_text(line)
+        ...     systems = score_files(WER(), references=f"{folder}/ref.txt", hypotheses=[f"{folder}/a.txt"])
+        >>> systems[0].system, round(systems[0].score.score, 4)
+        ('a', 0.3333)
     """
     check_sources(metric, sources is not None)
     named = list(hypotheses) if isinstance(hypotheses, Mapping) else None
@@ -272,6 +282,16 @@ def score_segments(
 
     Raises:
         InputError, UsageError: as `score_files`.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path as File
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
+        ...         _ = File(folder, f"{name}.txt").write_text(line)
+        ...     blocks = list(score_segments(WER(), references=f"{folder}/ref.txt", hypotheses=[f"{folder}/a.txt"]))
+        >>> blocks[0].scores[0].round(4).tolist()
+        [0.3333]
     """
     check_sources(metric, sources is not None)
     files = ParallelFiles(references, hypotheses, reading, sources)
@@ -299,6 +319,16 @@ def align_files(
     Raises:
         InputError: as `score_files`.
         UsageError: a segment has several references.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path as File
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
+        ...         _ = File(folder, f"{name}.txt").write_text(line)
+        ...     aligned = list(align_files(WER(), references=f"{folder}/ref.txt", hypotheses=[f"{folder}/a.txt"]))
+        >>> aligned[0]
+        <AlignedSegment: segment 1 of a: 1 substituted, 0 deleted, 0 inserted, 2 right>
     """
     files = ParallelFiles(references, hypotheses, reading)
     yield from aligned_segments(metric, files)
@@ -337,6 +367,11 @@ def score_labels(
         InputError: lists of different length, or something is not a string.
         UsageError: an option is out of range.
         MissingExtraError: scikit-learn is not installed.
+
+    Example:
+        >>> systems = score_labels(gold=["cat", "dog", "cat"], predicted={"a": ["cat", "cat", "cat"]})
+        >>> round(systems[0].score.score, 3)
+        0.4
     """
     known = (None, UNKNOWN) if documents is None else (document_codes(documents, len(gold)), BY_NAMES)
     return _label_systems(gold, predicted, labels, average, known, settings)
@@ -362,6 +397,15 @@ def score_label_files(
     Raises:
         InputError: a file is missing, ends before another, holds what is not text, or all gold labels are blank.
         UsageError, MissingExtraError: as `score_labels`.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path as File
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name, label in (("gold", "cat"), ("a", "cat")):
+        ...         _ = File(folder, f"{name}.txt").write_text(label)
+        ...     score_label_files(gold=f"{folder}/gold.txt", predicted=[f"{folder}/a.txt"])[0].score.score
+        1.0
     """
     # A mark before the first label would make it a label of its own.
     files = ParallelFiles(gold, predicted, replace(reading or Reading(), keep_bom=False))

@@ -149,6 +149,15 @@ def train_neural(
         InputError: a text cannot be used, or something is in the way of the output.
         MissingExtraError: the libraries are not installed.
         UsageError: options out of range or contradicting each other.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus
+        >>> text = Corpus.from_strings(["a b a", "b a b"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     trained = train_neural("lstm", text, output=f"{folder}/lstm", hidden_size=8, epochs=2, batch_size=1)
+        >>> trained.path.name, trained.epochs, trained.vocabulary_size
+        ('lstm', 2, 5)
     """
     settings = preset_settings(kind, preset, **changes)
     run = RunSettings(

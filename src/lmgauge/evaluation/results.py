@@ -25,6 +25,15 @@ class Evaluation(Shown):
     is then the finite figure. With unseen words, or a tokenizer that loses text, `bits_per_byte` is a lower bound
     (`bits_per_byte_is_bound`), and `bound_reasons` says why. `independence` says in words
     what the interval takes as independent, `documents_by` what tells documents apart ("files", ..., "unknown").
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
+        >>> result = lmgauge.evaluate(model, texts=["the cat sat", "the dog ran"])
+        >>> round(result.perplexity, 4), result.events, result.oov
+        (2.9453, 8, 1)
+        >>> result
+        <Evaluation: wb2: perplexity 2.9453, >= 0.5667 bits per byte>
     """
 
     model: str
@@ -138,7 +147,15 @@ def _events(result: Evaluation) -> dict[str, object]:
 
 @dataclass(frozen=True, repr=False)
 class Evaluations(ResultList[Evaluation]):
-    """Several evaluations, in order; prints as lines, turns into dicts and data frames."""
+    """Several evaluations, in order; prints as lines, turns into dicts and data frames.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> models = {f"wb{n}": lmgauge.train("witten-bell", text, order=n) for n in (1, 2)}
+        >>> [(item.model, round(item.perplexity, 2)) for item in lmgauge.evaluate(models, texts=["the cat ran"])]
+        [('wb1', 6.95), ('wb2', 4.96)]
+    """
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return a dict for each evaluation; what concerns several is among the notes of each whole text."""

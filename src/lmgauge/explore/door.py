@@ -95,6 +95,18 @@ def explore(
         MissingExtraError: starlette, uvicorn or Jinja2 is not installed.
         ModelFileError: the model cannot be loaded.
         UsageError: there is nothing to look at, or too much; the port is taken; the host is not this machine.
+
+    Example:
+        >>> import tempfile
+        >>> from lmgauge import Corpus, evaluate, train
+        >>> def show(line):
+        ...     print(line[:17])
+        ...     raise KeyboardInterrupt  # the Ctrl-C that ends it
+        >>> text = Corpus.from_strings(["the cat sat"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = evaluate(train("witten-bell", text), text, output=f"{folder}/run")
+        ...     explore(f"{folder}/run", text=text, say=show)
+        http://127.0.0.1:
     """
     own = bound_socket(host, port)
     try:

@@ -42,8 +42,26 @@ class LightningPerplexityCallback(Callback):
         signatures: `{name}_signature` -> the signature, as loggers take no text.
 
     Example:
-        callback = LightningPerplexityCallback({"wiki": "wiki.valid.txt"}, tokenizer, network="model")
-        Trainer(callbacks=[callback]).fit(module, train_loader, valid_loader)
+        >>> from tokenizers import Tokenizer, models
+        >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+        >>> from lmgauge import Corpus
+        >>> letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("#ab\\n")}, merges=[]))
+        >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#")
+        >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}
+        >>> class Module(LightningModule):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+        ...     def training_step(self, ids):
+        ...         return self.model(ids, labels=ids).loss
+        ...     def configure_optimizers(self):
+        ...         return torch.optim.SGD(self.parameters(), lr=0.1)
+        >>> callback = LightningPerplexityCallback({"valid": Corpus.from_strings(["ab", "ba"])}, tokenizer, network="model")
+        >>> quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "accelerator": "cpu"}
+        >>> trainer = Trainer(max_steps=1, callbacks=[callback], enable_model_summary=False, **quiet)
+        >>> trainer.fit(Module(), torch.tensor([[[0, 1, 2]]]))
+        >>> callback.evaluations["valid"].events  # two letters, twice
+        4
     """
 
     def __init__(

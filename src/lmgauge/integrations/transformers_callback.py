@@ -44,8 +44,24 @@ class TransformersPerplexityCallback(TrainerCallback):
         evaluations: the latest `Evaluation` of each text, by name.
 
     Example:
-        trainer = Trainer(model, args, train_dataset=..., eval_dataset=..., processing_class=tokenizer)
-        trainer.add_callback(TransformersPerplexityCallback(trainer, {"wiki": "wiki.valid.txt"}))
+        >>> import tempfile
+        >>> from tokenizers import Tokenizer, models
+        >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, PrinterCallback
+        >>> from lmgauge import Corpus
+        >>> letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("#ab\\n")}, merges=[]))
+        >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#", pad_token="#")
+        >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}
+        >>> network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+        >>> rows = [{"input_ids": [0, 1, 2], "labels": [0, 1, 2]}] * 8
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     arguments = TrainingArguments(folder, max_steps=1, report_to="none", disable_tqdm=True, use_cpu=True)
+        ...     trainer = Trainer(network, arguments, train_dataset=rows, processing_class=tokenizer)
+        ...     callback = TransformersPerplexityCallback(trainer, {"valid": Corpus.from_strings(["ab", "ba"])})
+        ...     trainer.add_callback(callback)
+        ...     trainer.remove_callback(PrinterCallback)
+        ...     trained = trainer.train()
+        >>> callback.evaluations["valid"].events  # two letters, twice
+        4
     """
 
     def __init__(

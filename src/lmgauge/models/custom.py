@@ -103,6 +103,15 @@ class CustomModel(ScoresStrings):
         fingerprint: hexadecimal digest of all that determines the probabilities, if there is one.
         context_policy: segments are contexts of their own.
         tolerance: by how many nats rows may differ when they are scored again, for models that compute in float32.
+
+    Example:
+        >>> import numpy as np
+        >>> class Coin(CustomModel):
+        ...     label = "coin"
+        ...     def log_distribution(self, context_ids):  # of <unk>, <s>, </s>, a, b
+        ...         return np.array([-np.inf, -np.inf, *np.log([0.2, 0.4, 0.4])])
+        >>> Coin(["a", "b"]).score_text("a b")
+        <ScoredText: 3 events, -3.4420 nats, perplexity 3.1498>
     """
 
     label = "custom"

@@ -37,6 +37,15 @@ class LanguageModel(Protocol):
         tokenizer: how text becomes tokens.
         fingerprint: hexadecimal digest of all that determines the probabilities.
         context_policy: what of the text is context.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> isinstance(model, lmgauge.LanguageModel)
+        True
+        >>> begin = model.vocabulary.tokens.index("<s>")
+        >>> np.exp(model.log_distribution([begin])).round(3).tolist()  # of <unk>, <s>, </s>, a, b
+        [0.167, 0.0, 0.167, 0.5, 0.167]
     """
 
     @property

@@ -67,6 +67,13 @@ def load_model(
         ModelFileError: nothing there, or it cannot be trusted.
         MissingExtraError: the libraries it needs are not installed.
         UsageError: an option is not known or does not fit the model, or `path` is not a path.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lmgauge.train("kneser-ney", lmgauge.Corpus.from_strings(["the cat", "the dog"])).save(f"{folder}/kn3")
+        ...     load_model(f"{folder}/kn3").label
+        'kn3'
     """
     known = [field.name for field in fields(ScoringOptions)]
     for name in chosen:

@@ -34,6 +34,15 @@ class ScoredText(Shown):
         logprobs: n natural logs of the conditional probabilities; -inf where the model rules a token out.
         kinds: n of "token", "oov" (an unknown word) and "eos" (the end).
         spans: n pairs (start, end) of bytes in the UTF-8 text; they tile it: `</s>` has what is left behind the last token.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> scored = model.score_text("a c")
+        >>> scored.tokens, scored.kinds, scored.spans
+        (('a', '<unk>', '</s>'), ('token', 'oov', 'eos'), ((0, 1), (1, 3), (3, 3)))
+        >>> round(scored.perplexity, 4)
+        3.6342
     """
 
     text: str
@@ -99,7 +108,14 @@ class ScoredText(Shown):
 
 @dataclass(frozen=True, repr=False)
 class ScoredTexts(ResultList[ScoredText]):
-    """Several strings with their scores, in order; prints a line a string, and becomes a data frame."""
+    """Several strings with their scores, in order; prints a line a string, and becomes a data frame.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> [round(one.log_probability, 4) for one in model.score_text(["a b", "b"])]
+        [-2.7081, -2.7081]
+    """
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the summary of each string."""

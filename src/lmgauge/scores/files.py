@@ -90,6 +90,15 @@ def read_scores(path: str | Path) -> Iterator[ScoreBatch]:
 
     Raises:
         InputError: the file cannot be read, or a row breaks the rules of the table.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "scores.jsonl")
+        ...     _ = path.write_text('{"segment": 0, "logprob": -0.5}\\n{"segment": 0, "logprob": -1.5}\\n')
+        ...     [batch.logprob.tolist() for batch in read_scores(path)]
+        [[-0.5, -1.5]]
     """
     path = Path(path)
     last, reach = -1, 0

@@ -52,6 +52,13 @@ class ScoreBatch:
         extra: optional columns by name, each [n].
         lossy: bool [s] or empty, True where the tokens do not spell the segment exactly.
         spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> for batch in lmgauge.train("mle", text, order=1).score(text):
+        ...     print(batch.row_segments().tolist(), batch.ends.tolist(), batch.logprob.round(3).tolist())
+        [0, 0, 0, 1, 1] [1, 3, 3, 1, 1] [-0.916, -1.609, -0.916, -0.916, -0.916]
     """
 
     segments: NDArray[np.int64]

@@ -108,6 +108,14 @@ class Systems(ResultList[SystemResult]):
         higher_is_better: whether a higher score is the better one.
         percent: whether scores are ratios that people read as per cent.
         notes: what a reader must know to read the numbers.
+
+    Example:
+        >>> import lmgauge
+        >>> outputs = {"a": ["a dog barks", "it rains"], "b": ["the dog barks", "it rains"]}
+        >>> references = ["the dog barks", "it is raining"]
+        >>> systems = lmgauge.tasks.score_systems(lmgauge.tasks.WER(), hypotheses=outputs, references=references)
+        >>> systems.best.system, round(systems[1].difference, 3), systems.unit
+        ('b', -0.167, 'segments')
     """
 
     metric: str

@@ -50,6 +50,12 @@ class Correlation(Shown):
         log_x: whether it is the logarithm.
         seed: of the random permutations.
         notes: what is missing or to be kept in mind.
+
+    Example:
+        >>> import lmgauge
+        >>> result = lmgauge.tasks.correlate(["a", "b", "c", "d"], [80.0, 90.0, 120.0, 150.0], [30.1, 29.5, 27.0, 27.9])
+        >>> round(result.spearman, 3), result.exact
+        (-0.8, True)
     """
 
     x_name: str

@@ -76,6 +76,16 @@ class Reading(ReadingOptions):
         format: one of `lmgauge.choices.FORMATS` for all files; None: by their names.
         errors: "fail" or "replace" what is not valid text.
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name, words in (("ref", "the dog"), ("a", "a dog")):
+        ...         _ = Path(folder, f"{name}.jsonl").write_text('{"said": "' + words + '"}')
+        ...     files = {"references": f"{folder}/ref.jsonl", "hypotheses": [f"{folder}/a.jsonl"]}
+        ...     lmgauge.tasks.score_files(lmgauge.tasks.WER(), **files, reading=Reading(field="said"))[0].score.score
+        0.5
     """
 
     reference_fields: tuple[str, ...] = ()
@@ -103,6 +113,14 @@ class ComparisonSettings:
             Beside the latter, intervals are of 1,000 resamples.
         seed: same seed, same draws, which are sacreBLEU's.
         threads: how many to use, all cores if None; no number depends on it.
+
+    Example:
+        >>> from lmgauge.tasks import WER, score_systems
+        >>> outputs = {"a": ["a dog barks", "it rains"], "b": ["the dog barks", "it rains"]}
+        >>> settings = ComparisonSettings(test="bootstrap", resamples=500, seed=1)
+        >>> systems = score_systems(WER(), hypotheses=outputs, references=["the dog barks", "it rains"], settings=settings)
+        >>> systems.test, systems.resamples, systems.seed
+        ('bootstrap', 500, 1)
     """
 
     test: SignificanceTest | None = "randomization"
@@ -131,6 +149,10 @@ class CorrelationSettings:
         system: column with the names of systems.
         log_x: Pearson's r is against the logarithm of x; None: if x is a perplexity by its name.
         seed: of the random permutations.
+
+    Example:
+        >>> CorrelationSettings(x="bits_per_byte", y="bleu").system
+        'system'
     """
 
     x: str = "perplexity"

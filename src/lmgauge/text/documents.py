@@ -46,6 +46,17 @@ class Corpus:
         document_names: names of the documents by their number, known after reading; empty if they have none.
         sources: the files to read, in order; empty for strings.
         settings: what `from_files` needs to read the same text again, by name; empty for strings.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = Path(folder, "books.jsonl").write_text('{"text": "the cat sat"}\\n{"text": "the dog sat"}\\n')
+        ...     corpus = Corpus.from_files(f"{folder}/*.jsonl")
+        ...     [segments.text(i) for segments in corpus for i in range(len(segments))]
+        [b'the cat sat', b'the dog sat']
+        >>> corpus.report.segments, corpus.report.bytes
+        (2, 22)
     """
 
     def __init__(

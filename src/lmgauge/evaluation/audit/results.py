@@ -185,6 +185,13 @@ class Audit(Shown):
         checks: the answers, level by level.
         settings: seed, tolerances, sizes of the samples: enough to repeat the audit; and `fingerprints` of model and text.
         headline: the number that was audited.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> result = lmgauge.audit(lmgauge.train("witten-bell", text), text, levels=["coverage", "normalization"])
+        >>> result.passed, result.verdict("normalization"), result.verdict("causality")
+        (True, 'PASS', 'NOT CHECKED')
     """
 
     model: str

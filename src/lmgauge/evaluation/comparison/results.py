@@ -63,6 +63,18 @@ class Comparison(Shown):
         segments_lost, segments_won: where the second is worst and best beside the first.
         tokens_lost, tokens_won: the same for aligned spans.
         notes: what a reader should know.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     models = {f"wb{n}": lmgauge.train("witten-bell", text, order=n) for n in (1, 2)}
+        ...     _ = lmgauge.evaluate(models, text, output=folder)
+        ...     comparison = lmgauge.compare([f"{folder}/wb1", f"{folder}/wb2"], text=text)[0]
+        >>> comparison.verdict("perplexity").comparable, comparison.significant
+        (True, False)
+        >>> [(one.metric, round(one.difference, 3)) for one in comparison.differences]
+        [('perplexity', 0.333), ('bits_per_byte', -0.613), ('bits_per_character', -0.613), ('bits_per_word', -2.113)]
     """
 
     first: str
@@ -126,6 +138,16 @@ class Comparisons(ResultList[Comparison]):
         items: the comparisons, in the order of the runs.
         runs: names of the runs.
         agreements: what has to agree, and whether it does.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     models = {f"wb{n}": lmgauge.train("witten-bell", text, order=n) for n in (1, 2, 3)}
+        ...     _ = lmgauge.evaluate(models, text, output=folder)
+        ...     result = lmgauge.compare([f"{folder}/{name}" for name in models], text=text)
+        >>> result.runs, len(result)
+        (('wb1', 'wb2', 'wb3'), 2)
     """
 
     runs: tuple[str, ...]

@@ -42,6 +42,15 @@ class Diagnosis(Shown):
         ranks: of the true tokens, where the table has columns for it.
         information: over distance; None where there is no token string to go by.
         notes: what a reader should know.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = lmgauge.evaluate(lmgauge.train("witten-bell", text), text, output=f"{folder}/run")
+        ...     result = lmgauge.diagnose(f"{folder}/run", text=text, only=["slices"])
+        >>> [slices.name for slices in result.slices][:4]
+        ['group', 'class', 'kind of event', 'matched order (context used)']
     """
 
     evaluation: Evaluation

@@ -112,6 +112,14 @@ class Divergence(Shown):
         fingerprints: of both models, the vocabulary and the text.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> small, large = (lmgauge.train("witten-bell", text, order=order) for order in (1, 2))
+        >>> result = lmgauge.divergence(large, small, text)
+        >>> result.events, round(result.jensen_shannon_bits.value, 3)
+        (12, 0.145)
     """
 
     a: str

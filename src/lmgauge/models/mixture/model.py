@@ -77,6 +77,13 @@ class MixtureModel(Shown, ScoresStrings):
         components: the models, each with its own ids.
         weights: one each, not negative, summing to one.
         estimation: how the weights were found, e.g. `MixtureFit.to_dict()`; empty if they were given.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> model = lmgauge.mix([lmgauge.train("laplace", text, order=n) for n in (1, 2)], weights=[0.5, 0.5])
+        >>> model.label, round(lmgauge.perplexity(model, "the cat sat"), 4)
+        ('mix(laplace1+laplace2)', 3.9135)
     """
 
     def __init__(

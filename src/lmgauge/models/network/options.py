@@ -42,6 +42,10 @@ class ScoringOptions:
         bos: servers: text set before each segment, so that its first token has a score.
         reserved: all models: a `<unk>`, `<s>` or `</s>` in the text is refused ("refuse"), an ordinary word ("escape") or
             the unknown word ("unk", for `<unk>` alone); None leaves it to the model.
+
+    Example:
+        >>> ScoringOptions(context=1024, stride=512, dtype="float32").context
+        1024
     """
 
     context: int | None = None

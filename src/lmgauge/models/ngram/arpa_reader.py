@@ -52,6 +52,14 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
     Raises:
         ModelFileError: sections or counts do not fit, a number is NaN, positive or unreadable, a word is unknown or
             listed twice, or the file ends early.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lmgauge.write_arpa(model, f"{folder}/wb2.arpa")
+        ...     read_arpa(f"{folder}/wb2.arpa").order
+        2
     """
     path = Path(path)
     chosen = make_tokenizer(tokenizer)

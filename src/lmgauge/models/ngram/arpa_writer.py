@@ -35,6 +35,14 @@ def write_arpa(model: NgramModel, path: str | Path) -> None:
     Raises:
         UsageError: the model has no ARPA form: additive smoothing above order 1, a running context, or no `</s>`.
         OutputError: the file cannot be written.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_arpa(model, f"{folder}/wb2.arpa")
+        ...     print(Path(folder, "wb2.arpa").read_text().splitlines()[1:3])
+        ['ngram 1=7', 'ngram 2=6']
     """
     path = Path(path)
     if model.tables.full_context and model.order > 1:

@@ -40,6 +40,14 @@ class NgramModel(ScoresStrings):
         tokenizer: how text becomes tokens.
         settings: the decisions behind it.
         record: what training found out: discounts, facts about the text, notes.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
+        >>> model.label, model.order, model.types, len(model.vocabulary)
+        ('wb2', 2, [6, 6], 7)
+        >>> model.vocabulary.tokens
+        ['<unk>', '<s>', '</s>', 'the', 'cat', 'sat', 'dog']
     """
 
     def __init__(

@@ -246,6 +246,13 @@ class BLEU(CompiledMetric):
         tokenizer: "13a", "intl", "zh", "char", "none", or one of those with models: see `tasks.tokenizers`.
         reference_length: which of several references the length is compared with: the "closest" (of two equally close the
             shorter), the "shortest", or their "average".
+
+    Example:
+        >>> import lmgauge
+        >>> metric = lmgauge.tasks.BLEU(order=3, lowercase=True)
+        >>> systems = lmgauge.tasks.score_systems(metric, hypotheses=["the cat sat on it"], references=["The cat sat on it"])
+        >>> round(systems[0].score.score, 2), metric.name
+        (100.0, 'BLEU')
     """
 
     order: int = 4

@@ -149,6 +149,13 @@ class ChrF(CompiledMetric):
         whitespace: white space counts as characters.
         eps_smoothing: the mean of the orders' F scores, with 1e-16 for what does not exist, instead of the F score of
             their averages.
+
+    Example:
+        >>> import lmgauge
+        >>> metric = lmgauge.tasks.ChrF(word_order=2)
+        >>> systems = lmgauge.tasks.score_systems(metric, hypotheses=["the cat sat"], references=["the cat sits"])
+        >>> metric.name, round(systems[0].score.score, 2)
+        ('chrF2++', 60.39)
     """
 
     char_order: int = 6

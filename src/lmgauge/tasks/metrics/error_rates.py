@@ -259,6 +259,12 @@ class WER(EditRate):
 
     Words are what `str.split()` makes of a text: white space of any kind splits them. (jiwer splits them at blanks only, so
     that "a<TAB>b", or "a b" with a no-break space, is one word there.)
+
+    Example:
+        >>> import lmgauge
+        >>> metric = lmgauge.tasks.WER(lowercase=True, remove_punctuation=True)
+        >>> lmgauge.tasks.score_systems(metric, hypotheses=["Hello world!"], references=["hello word"])[0].score.score
+        0.5
     """
 
     unit: ClassVar[Literal["word", "character"]] = "word"
@@ -269,6 +275,11 @@ class CER(EditRate):
     """Character error rate: edits of code points by code points of the reference.
 
     White space at both ends is left out; between words it counts, each character of it.
+
+    Example:
+        >>> import lmgauge
+        >>> lmgauge.tasks.score_systems(lmgauge.tasks.CER(), hypotheses=["abxd"], references=["abcd"])[0].score.score
+        0.25
     """
 
     unit: ClassVar[Literal["word", "character"]] = "character"

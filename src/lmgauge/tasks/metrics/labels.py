@@ -136,6 +136,11 @@ def label_scores(
         InputError: the lists differ in length, are empty, or hold something that is not a string.
         UsageError: labels are repeated or none, or `zero_division` is another number.
         MissingExtraError: scikit-learn is not installed.
+
+    Example:
+        >>> scores = label_scores(["cat", "dog", "cat"], ["cat", "cat", "cat"])
+        >>> scores.labels, scores.recall, round(scores.accuracy, 3)
+        (('cat', 'dog'), (1.0, 0.0), 0.667)
     """
     check_labels(gold, predicted)
     counted = tuple(sorted({*gold, *predicted})) if labels is None else tuple(labels)

@@ -100,6 +100,14 @@ class TaskMetric(ScoredSums, Protocol):
         float_statistics: statistics are float64. They are rounded to multiples of 2^-32 before they are added up, so that
             sums do not depend on order, parts or threads.
         zero_means: why a score may be 0, for a note; "" if there is nothing to say.
+
+    Example:
+        >>> import lmgauge
+        >>> metric = lmgauge.tasks.WER()
+        >>> metric.columns
+        ('hits', 'substitutions', 'deletions', 'insertions')
+        >>> metric.scores(np.array([[3.0, 1.0, 0.0, 0.0]]))  # 3 hits, 1 substitution: one word of four is wrong
+        array([0.25])
     """
 
     is_error_rate: ClassVar[bool] = False

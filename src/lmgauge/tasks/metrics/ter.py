@@ -81,6 +81,12 @@ class TER(CompiledMetric):
         no_punct: remove punctuation.
         asian_support: with one of these, treat Chinese and Japanese too.
         case_sensitive: tell upper from lower case.
+
+    Example:
+        >>> import lmgauge
+        >>> systems = lmgauge.tasks.score_systems(TER(), hypotheses=["sat the cat"], references=["the cat sat"])
+        >>> round(systems[0].score.score, 2)  # one shift, three words
+        33.33
     """
 
     normalized: bool = False

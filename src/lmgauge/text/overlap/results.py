@@ -131,6 +131,14 @@ class Overlap(Shown):
         segment_contaminated_bytes, segment_ngram_bytes: int64 [segments], each one's part of those figures.
         text: the test.
         run: the numbers of a run on the clean segments and on the others (`SplitEvaluation`), if a run was named; else None.
+
+    Example:
+        >>> import lmgauge
+        >>> train = lmgauge.Corpus.from_strings(["the cat sat on the mat"])
+        >>> test = lmgauge.Corpus.from_strings(["a cat sat on a mat", "no"])
+        >>> result = lmgauge.overlap(train, test, n=3)
+        >>> round(result.contaminated_share, 3), result.passages[0].text
+        (0.5, 'cat sat on')
     """
 
     unit: str

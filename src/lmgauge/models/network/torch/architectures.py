@@ -388,7 +388,13 @@ class RecurrentForCausalLM(_CausalModel):
 
 
 def register_architectures() -> None:
-    """Make the models known to `AutoConfig`, `AutoModel` and `AutoModelForCausalLM`; may be called more than once."""
+    """Make the models known to `AutoConfig`, `AutoModel` and `AutoModelForCausalLM`; may be called more than once.
+
+    Example:
+        >>> register_architectures()
+        >>> AutoConfig.for_model("lmgauge_rnn", hidden_size=8).cell
+        'lstm'
+    """
     classes: list[tuple[Any, Any, Any]] = [
         (FeedForwardConfig, FeedForwardModel, FeedForwardForCausalLM),
         (RecurrentConfig, RecurrentModel, RecurrentForCausalLM),

@@ -44,7 +44,20 @@ _NO_NUMBERS = {
 
 
 class NeuralModel(NetworkModel):
-    """A causal network of the `transformers` library with a tokenizer and a policy of what each prediction sees."""
+    """A causal network of the `transformers` library with a tokenizer and a policy of what each prediction sees.
+
+    Example:
+        >>> import lmgauge
+        >>> from tokenizers import Tokenizer, models
+        >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+        >>> letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("#ab ")}, merges=[]))
+        >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#")
+        >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}
+        >>> network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+        >>> model = lmgauge.NeuralModel.wrap(network, tokenizer)
+        >>> model.label, model.score_text("a b").tokens
+        ('gpt2', ('a', ' ', 'b'))
+    """
 
     engine: TorchEngine
 
