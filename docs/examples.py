@@ -216,7 +216,7 @@ def _run_statement(example: Example, names: dict[str, Any]) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         try:
-            exec(compile(example.source, f"<line {example.line}>", "single"), names)
+            exec(compile(example.source, f"<line {example.line}>", "single", dont_inherit=True), names)
         except Exception as error:
             if example.hidden:
                 raise

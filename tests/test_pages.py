@@ -1,58 +1,67 @@
-"""The pages of docs/: their options exist, their links lead somewhere, the examples of docs/python.md run as written."""
+"""The pages of docs/: their options exist, the pages of tasks begin with what runs, the extras are all named."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
 
-from lmgauge.cli.main import cli
+from lmgauge.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-OTHER_PROGRAMS = {"--index-url", "--inplace", "--nproc-per-node", "--paired-ar", "--paired-bs", "--tasks"}
+PAGES = [ROOT / "README.md", *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "data")]
+TASKS = [path for path in PAGES if path.parent.name == "how-to" and path.name != "index.md"]
+OTHER_PROGRAMS = {"--extra-index-url", "--inplace", "--nproc-per-node", "--paired-ar", "--paired-bs", "--tasks"}
 OF_BENCHMARKS = {"--copies", "--line-words", "--train-words"}
+PYTHON_ONLY = {"read-a-chart.md", "use-a-notebook.md", "write-your-own-metric.md"}
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
+_COMMAND = re.compile(rf"\blmgauge ({'|'.join(COMMANDS)})\b((?:[^\n`|;&#]|\\\n)*)")
 
 
-def options_of_all_commands() -> set[str]:
-    context = click.Context(cli)
-    commands = [cli.get_command(context, name) for name in cli.list_commands(context)]
-    parameters = [parameter for command in commands if command for parameter in command.params]
-    return {"--help", "--version"} | {word for one in parameters for word in (*one.opts, *one.secondary_opts)}
+def options_of(name: str) -> set[str]:
+    command = cli.get_command(click.Context(cli), name)
+    assert command
+    return {"--help"} | {word for one in command.params for word in (*one.opts, *one.secondary_opts)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+OPTIONS = {name: options_of(name) for name in COMMANDS}
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_on_the_pages_have_these_options(page: Path) -> None:
+    calls = _COMMAND.findall(page.read_text(encoding="utf-8"))
+    assert [(name, option) for name, rest in calls for option in _OPTION.findall(rest) if option not in OPTIONS[name]] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "coming-from"], ids=name_of)
 def test_options_on_the_pages_exist(page: Path) -> None:
-    named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", page.read_text(encoding="utf-8")))
-    assert named - options_of_all_commands() - OTHER_PROGRAMS - OF_BENCHMARKS == set()
+    """Except on pages about other tools, which have options of their own."""
+    known = {"--version", *OTHER_PROGRAMS, *OF_BENCHMARKS}.union(*OPTIONS.values())
+    assert set(_OPTION.findall(page.read_text(encoding="utf-8"))) - known == set()
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target, anchor in re.findall(r"\]\((?!http)([\w./-]*)(?:#([\w-]+))?\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name}: {target}"
-        if not anchor:
-            continue
-        text = (page.parent / (target or page.name)).read_text(encoding="utf-8")
-        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-        slugs = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
-        assert anchor in slugs, f"{page.name}: {target}#{anchor}"
+@pytest.mark.parametrize("page", TASKS, ids=name_of)
+def test_the_first_screen_of_a_task_has_the_command_and_the_call(page: Path) -> None:
+    top = page.read_text(encoding="utf-8").partition("\n## ")[0]
+    assert re.search(r"^```(pycon|python|\{code-cell\})$", top, re.MULTILINE)
+    assert page.name in PYTHON_ONLY or re.search(r"^```(console|sh)$", top, re.MULTILINE)
 
 
-def test_the_examples_from_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other, in a folder with the texts that the page names."""
-    for library in ("pandas", "jinja2", "vl_convert"):
-        pytest.importorskip(library)
-    lines = (ROOT / "tests" / "data" / "tinyshakespeare.txt").read_text(encoding="utf-8").splitlines(keepends=True)
-    for name, part in (("train", lines[:2000]), ("valid", lines[2000:2200]), ("test", lines[2200:2500])):
-        (tmp_path / f"{name}.txt").write_text("".join(part), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "page"}
-    for block in re.findall(
-        r"^```python\n(.*?)^```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.M | re.S
-    ):
-        exec(block, names)
-    assert round(names["coin"].score_text("a b a").perplexity, 2) == 1.89  # type: ignore[attr-defined]
-    assert {path.name for path in tmp_path.iterdir()} >= {"run-kn3", "run-wb3", "tokens.tsv", "segments.jsonl", "both.html"}
+def test_all_extras_are_on_the_page_about_installing() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
+    named = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`([\w-]+)`", row)}
+    assert named == set(extras)
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    """Those within the book are checked when it is built."""
+    for target in re.findall(r"\]\((?!http)([\w./-]+)(?:#[\w-]+)?\)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert (ROOT / target).exists(), target

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")] + sorted((ROOT / "docs").rglob("*.md"))
 SOURCES = sorted((ROOT / "src" / "lmgauge").rglob("*.py")) + sorted((ROOT / "benchmarks").glob("*.py"))
 
 BRITISH = re.compile(
