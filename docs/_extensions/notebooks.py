@@ -44,8 +44,8 @@ def _write_notebook(app: Sphinx, document: nodes.document) -> None:
     """Write a tutorial as a notebook beside its page, without the cells that only its page needs, and link to it."""
     source = Path(app.env.doc2path(app.env.docname))
     text = source.read_text(encoding="utf-8")
-    if not is_myst_markdown_notebook(text):
-        return
+    if not app.env.docname.startswith("tutorials/") or not is_myst_markdown_notebook(text):
+        return  # other pages are notebooks only to draw charts
     notebook = read_myst_markdown_notebook(text)
     notebook.cells = [cell for cell in notebook.cells if "remove-cell" not in cell.metadata.get("tags", [])]
     target = Path(app.outdir, f"{app.env.docname}.ipynb")
