@@ -42,6 +42,7 @@ _BLOCK = re.compile(
     r"^```(?P<kind>console|pycon)\n(?P<body>.*?)^```$|^% (?P<hidden>(?:\$|>>>) [^\n]*)$", re.MULTILINE | re.DOTALL
 )
 _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
+_COMMAND = re.compile(r"(?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?")
 _PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
 _HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
 _TIMEOUT = 120
@@ -170,8 +171,9 @@ def _commands(body: str, line: int) -> Iterator[Example]:
     """Yield the commands of a block; one goes on behind a backslash at the end of its line."""
     for part in re.split(r"^(?=\$ )", body, flags=re.MULTILINE):
         if part.startswith("$ "):
-            command, _, printed = re.sub(r"\\\n", "\\\\\0", part[2:]).partition("\n")
-            yield Example(command.replace("\0", "\n"), printed, line, shell=True)
+            lines = _COMMAND.match(part[2:])
+            assert lines is not None
+            yield Example(lines["command"], part[2 + lines.end() :], line, shell=True)
         line += part.count("\n")
 
 

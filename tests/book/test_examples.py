@@ -27,7 +27,7 @@ HOW = "if that is right: python docs/examples.py PAGE"
 def test_what_an_example_prints_is_written_into_its_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\n$ echo two; \\\n    echo three\nold\n```\n\n"
+        "% $ echo one > hidden.txt\n\n```console\n$ cat hidden.txt\n$ echo two; \\\n    echo three\nold\\\nmore\n```\n\n"
         "```pycon\n>>> for x in (1, 2):\n...     x\n>>> 1 / 0\n\n>>> print('a\\n\\nb')\nold\n\nlines\n```\n",
         encoding="utf-8",
     )

@@ -1,4 +1,4 @@
-"""Another program, after docs/reference/files alone (pyarrow, json, hashlib), writes and reads what lmgauge reads and writes."""
+"""Another program (pyarrow, json, hashlib), after docs/reference/files alone, writes what lmgauge reads, and reads back."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from docs.examples import BOOK
 
 import lmgauge
+from lmgauge.scores.files import _COLUMNS
 
 LINES = ["the cat sat", "", "Äpfel und Birnen", "the dog ran", "no"]
 TEXT = "".join(f"{line}\n" for line in LINES)
@@ -192,9 +194,6 @@ def test_a_run_folder_is_read_by_another_program(tmp_path: Path, text: Path) -> 
 
 
 def test_the_columns_of_the_page_are_those_that_are_read() -> None:
-    from docs.examples import BOOK
-    from lmgauge.scores.files import _COLUMNS
-
     page = (BOOK / "reference" / "files" / "score-table.md").read_text(encoding="utf-8")
     table = page.partition("## Columns")[2].partition("## Rows")[0]
     named = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from docs.examples import BOOK
 
+import lmgauge
 from lmgauge.cli.main import COMMANDS
 
 API = BOOK / "reference" / "api"
@@ -46,6 +47,21 @@ def test_each_command_stands_in_one_page() -> None:
 @pytest.mark.parametrize(("space", "name"), [pair for pair in public_names() if pair[1] not in WITHOUT_EXAMPLE])
 def test_each_public_name_has_an_example(space: str, name: str) -> None:
     assert ">>> " in (inspect.getdoc(getattr(import_module(space), name)) or ""), f"{space}.{name} has no example"
+
+
+def test_each_part_of_a_signature_is_explained() -> None:
+    page = (BOOK / "reference" / "signature.md").read_text(encoding="utf-8")
+    text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+    models = [lmgauge.train("witten-bell", text, order=order) for order in (1, 2)]
+    lines = [lmgauge.evaluate(models[0], text).signature, lmgauge.divergence(*models, text).signature]
+    words = {"hypotheses": ["the cat sat"] * 2, "references": ["the dog sat", "the cat sat"], "documents": ["a", "b"]}
+    options = {"order": 3, "weights": (0.5, 0.25, 0.25), "reference_length": "shortest"}
+    error_rates = lmgauge.tasks.WER(unicode_form="NFC"), lmgauge.tasks.CER()
+    metrics = (lmgauge.tasks.BLEU(**options), lmgauge.tasks.ChrF(), lmgauge.tasks.TER(), *error_rates)  # type: ignore[arg-type]
+    lines += [lmgauge.tasks.score_systems(metric, **words).signature for metric in metrics]  # type: ignore[arg-type]
+    keys = {part.split(":")[0] for line in lines for part in line.split("|") if ":" in part}
+    assert len(keys) > 30
+    assert sorted(key for key in keys if f"`{key}`" not in page) == []
 
 
 @pytest.mark.parametrize("page", sorted(BOOK.joinpath("reference").rglob("*.md")), ids=lambda page: page.stem)
