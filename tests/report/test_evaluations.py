@@ -78,6 +78,23 @@ def test_the_reasons_of_bounds_are_said_once(result: Evaluation) -> None:
     assert notes[0] == "≥: lower bound, as one thing and another."
 
 
+def test_where_no_figure_shows_a_bound_none_is_explained(result: Evaluation) -> None:
+    infinite = replace(result, bits_per_byte=math.inf, bits_per_byte_is_bound=True, bound_reasons=["one thing"])
+    zeros = [lmgauge.evaluation.tally.ZeroEvent(1, 2, "x")]
+    infinite = replace(infinite, zero_probability_events=1, first_zero_probability_events=zeros)
+    assert not any("lower bound" in note for note in footnotes([infinite]))
+    assert any("lower bound" in note for note in footnotes([infinite, replace(infinite, zero_probability_events=0)]))
+
+
+def test_a_note_names_its_models_where_it_is_not_about_all(result: Evaluation) -> None:
+    first, second = (replace(result, model=name, notes=["of all"]) for name in ("a", "b"))
+    second = replace(second, notes=["of all", "of one"])
+    notes = list(footnotes([first, second]))
+    assert "of all" in notes
+    assert "b: of one" in notes
+    assert "of one" in list(footnotes([second, replace(second, group="g", notes=[])]))
+
+
 def test_where_two_models_differ_in_their_intervals_each_sentence_names_its_model(result: Evaluation) -> None:
     assert result.interval is not None
     independent = replace(result, model="a", independence="as they come")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack, cast
+from functools import wraps
+from typing import ParamSpec, TypeVar, Unpack, cast
 
 import numpy as np
 
@@ -48,7 +49,24 @@ from lmgauge.tasks.settings import (
 from lmgauge.tasks.texts import Integers
 from lmgauge.text.labels import BY_NAMES, Names
 
+_Parameters = ParamSpec("_Parameters")
+_Score = TypeVar("_Score")
 
+
+def _texts_by_name(function: Callable[_Parameters, _Score]) -> Callable[_Parameters, _Score]:
+    """Return the function with an error that shows the right call, for a call with texts by position."""
+
+    @wraps(function)
+    def call(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Score:
+        if arguments:
+            name = function.__name__
+            raise TypeError(f"{name} takes its texts by name, not by position: {name}(hypotheses=[...], references=[...])")
+        return function(*arguments, **named)
+
+    return call
+
+
+@_texts_by_name
 def bleu(
     *, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Unpack[BleuOptions]
 ) -> BleuScore:
@@ -73,6 +91,7 @@ def bleu(
     return cast(BleuScore, _score(BLEU(**options), hypotheses, references, threads))
 
 
+@_texts_by_name
 def chrf(
     *, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Unpack[ChrfOptions]
 ) -> ChrfScore:
@@ -89,6 +108,7 @@ def chrf(
     return cast(ChrfScore, _score(ChrF(**options), hypotheses, references, threads))
 
 
+@_texts_by_name
 def ter(
     *, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Unpack[TerOptions]
 ) -> TerScore:
@@ -105,6 +125,7 @@ def ter(
     return cast(TerScore, _score(TER(**options), hypotheses, references, threads))
 
 
+@_texts_by_name
 def wer(
     *,
     hypotheses: Sequence[str],
@@ -125,6 +146,7 @@ def wer(
     return cast(ErrorRates, _score(WER(**options), hypotheses, references, threads))
 
 
+@_texts_by_name
 def cer(
     *,
     hypotheses: Sequence[str],

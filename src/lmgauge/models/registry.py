@@ -210,9 +210,7 @@ def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
     if is_arpa(path):
         return read_arpa(path)
     if magic == _KENLM_MAGIC:
-        raise ModelFileError(
-            f"{path}: a binary file of KenLM, which only KenLM reads; give the ARPA file that it was built from"
-        )
+        raise ModelFileError(f"{path}: a binary file of KenLM, which only KenLM reads; give the ARPA file it was built from")
     raise ModelFileError(f"{path}: not an ARPA or GGUF file; a model is such a file, or a folder with config.json")
 
 

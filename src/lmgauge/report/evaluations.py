@@ -101,7 +101,7 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
     Args:
         results: the evaluations of one table.
     """
-    if any(result.bits_per_byte_is_bound for result in results):
+    if any(result.bits_per_byte_is_bound and not result.zero_probability_events for result in results):
         reasons = dict.fromkeys(reason for result in results for reason in result.bound_reasons)
         yield f"≥: lower bound, as {' and '.join(reasons)}."
     for result in results:
@@ -118,8 +118,19 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
         yield "95 % interval of a group that is one document: about text like this document."
     elif groups and any(r.interval is not None and r.interval.unit == DOCUMENTS for r in groups):
         yield "95 % interval of a group: over the documents in it."
-    yield from dict.fromkeys(note for result in results for note in result.notes)
+    yield from _notes(results)
     yield from comparison_notes(results)
+
+
+def _notes(results: Sequence[Evaluation]) -> Iterator[str]:
+    """Yield the notes of the results, each once, with the models it is about where it is not about all of them."""
+    models = dict.fromkeys(result.model for result in results)
+    about: dict[str, dict[str, None]] = {}
+    for result in results:
+        for note in result.notes:
+            about.setdefault(note, {})[result.model] = None
+    for note, names in about.items():
+        yield note if len(names) == len(models) else f"{', '.join(names)}: {note}"
 
 
 def _independence(results: Sequence[Evaluation]) -> Iterator[str]:

@@ -263,7 +263,7 @@ def _histogram(overview: Overview) -> Iterator[doc.Block]:
     )
     per = f"bits per {scores.unit}"
     yield doc.ChartData(
-        "segment-scores", f"segments by {per}", per, "segments", "", series, x_unit="bits", kind="histogram",
+        "segment-scores", f"Segments by {per}", per, "segments", "", series, x_unit="bits", kind="histogram",
         note="; ".join(_outside(scores)),
     )  # fmt: skip
 
