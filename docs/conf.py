@@ -77,4 +77,5 @@ html_css_files = ["lmgauge.css", "book.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
-pygments_style = "friendly"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
