@@ -108,6 +108,52 @@ def test_a_tutorial_shows_a_chart_and_is_a_notebook(name: str, site: Path) -> No
     assert not any("stage()" in cell for cell in code)
 
 
+SAYS = {
+    "audit-a-claim": [
+        "1,618 unknown tokens",
+        "is 927.4498",
+        "but comes to 1,030.4998",
+        "20.82702479",
+        "100.00 % of the bytes",
+    ],
+    "compare-checkpoints": ["p &lt; 0.0001", "end=newline"],
+    "compare-models": ["-35.31 %", "Not comparable as a whole"],
+    "first-hour": [
+        *("1.40572", "trained on 46,938 events", "1,030.50   958.88 – 1,107.47", "not significant", "1,031.28"),
+        *("bits per byte 1.8984 for bytes6", "All 8,597 events came back", "the bytes of 84 of 89 segments"),
+    ],
+    "kenlm-and-srilm": ["3,884 in both", "412.98", "1,618 events have probability zero", "Comparable: perplexity 1,084.01"],
+    "look-into-a-corpus": ["en.txt", "5 of 65"],
+    "task-campaign": ["106.62", "* 0.0100", "* 0.0342", "forwardlooking -&gt; looking", "4.76", "5.83"],
+    "teach-perplexity": [
+        *("3.0855e-05", "2.32538", "16.16722", "5.77350", "(6.0, ", ">1.89<", ">2.75<", "0.8869, H(p, q) 0.8869", "2/21"),
+        *("50.00", "2/7, BP 1.0000", "0.5)", "(1.405, 1.406)", "5.6250; of the text: 1.8946", "117.765", "6.393"),
+    ],
+}
+"""What the text of a tutorial says that its cells print."""
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_cells_print_what_the_text_of_a_tutorial_says(name: str, site: Path) -> None:
+    page = (site / "tutorials" / f"{name}.html").read_text(encoding="utf-8")
+    printed = re.sub(r"</?(?:span|strong)\b[^>]*>", "", "".join(page.split('<div class="cell_output')[1:]))
+    assert [what for what in SAYS.get(name, []) if what not in printed] == []
+
+
+def test_losses_of_the_trainer_are_those_of_the_callback(site: Path) -> None:
+    page = (site / "tutorials" / "compare-checkpoints.html").read_text(encoding="utf-8")
+    rows = [
+        [float(cell) for cell in re.findall(r"<td>([\d.]+)</td>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    ]
+    logs = [row for row in rows if len(row) == 3]
+    assert len(logs) == 8
+    assert all(abs(loss - words) < 0.0011 for loss, _, words in logs[:4])  # trained without newlines
+    assert logs[3][0] < logs[2][0]  # the trap: one falls, the other rises
+    assert logs[3][1] > logs[2][1]
+    assert all(abs(loss - lines) < 0.0011 for loss, lines, _ in logs[4:])  # trained with them
+
+
 @pytest.mark.parametrize("address", ["index.html", "tutorials/first-hour.html", "reference/errors.html", "glossary.html"])
 def test_pages_in_a_browser(address: str, site: Path, browses: Callable[..., Opened]) -> None:
     for width, dark in ((1280, False), (390, True)):
