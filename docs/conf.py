@@ -56,7 +56,11 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True}
 autodoc_class_signature = "mixed"
-_ALIASES = "ArrayLike Document Floats GivenReferences JointCounts Model Models Path PathLike Paths Progress Runs SmoothingKind Statistics Text"
+autoclass_content = "both"
+_ALIASES = (
+    "ArrayLike Document Floats GivenReferences JointCounts Model Models Path PathLike Paths "
+    "Progress Runs SmoothingKind Statistics Text"
+)
 autodoc_type_aliases = {name: name for name in _ALIASES.split()}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
@@ -76,4 +80,5 @@ html_css_files = ["lmgauge.css", "book.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
-pygments_style = "friendly"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"

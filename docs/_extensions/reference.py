@@ -5,14 +5,17 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import click
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
+from sphinx.ext.napoleon import GoogleDocstring
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docfields import GroupedField
+from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
 from lmgauge import Corpus, NeuralModel, NgramModel, RunRows, Vocabulary
@@ -59,6 +62,7 @@ def _list_options(app: Sphinx, context: click.Context, lines: list[str]) -> None
         if isinstance(option, click.Option) and not option.hidden:
             sections.setdefault(vars(option).get("heading", "Options"), []).append(option)
     lines.clear()
+    context.show_default = True  # as the group that the command belongs to says
     for heading, options in sections.items():
         if options and heading != "Options":  # that one is there already
             lines += [f".. rubric:: {heading}", ""]
@@ -114,8 +118,25 @@ def _drop_empty_headings(app: Sphinx, doctree: nodes.document) -> None:
             heading.parent.remove(heading)
 
 
+class Returned(SphinxDirective):
+    """Describe classes without a public name, which functions return, by their docstrings: `module:Class`, one a line."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return the descriptions."""
+        lines = [".. py:currentmodule:: None", ""]
+        for where in self.content:
+            module, _, name = where.strip().partition(":")
+            described = inspect.getdoc(getattr(import_module(f"lmgauge.{module}"), name)) or ""
+            text = str(GoogleDocstring(described, self.config, self.env.app, "class", name))
+            lines += [f".. py:class:: {name}", "", *(f"   {line}" for line in text.splitlines()), ""]
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to what reads commands and docstrings."""
+    app.add_directive("returned", Returned)
     app.connect("sphinx-click-process-description", _describe)
     app.connect("sphinx-click-process-options", _list_options)
     app.connect("sphinx-click-process-arguments", _no_arguments)

@@ -71,6 +71,10 @@ class ProbabilityError(ModelFileError):
 class MissingExtraError(LmgaugeError, ImportError):
     """Raised when a feature needs an optional library that is not installed.
 
+    Args:
+        library: its name on the package index.
+        extra: the extra of this package that installs it.
+
     Example:
         >>> print(MissingExtraError("pandas", extra="pandas"))
         this needs pandas, which is not installed: pip install 'lmgauge[pandas]'

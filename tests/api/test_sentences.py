@@ -13,6 +13,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, ScoredText, ScoredTexts
+from lmgauge.errors import UsageError
 from lmgauge.json_text import to_json
 
 TEXTS = ["the cat sat", "the dog sat", "a bird sat"]
@@ -207,6 +208,11 @@ def test_what_is_wrong_is_told_with_the_right_call(name: str) -> None:
         call()
     assert words in str(error.value)
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_string_for_score_is_told_score_text(model: lmgauge.NgramModel) -> None:
+    with pytest.raises(UsageError, match="score_text takes a string"):
+        model.score("the cat sat")  # type: ignore[arg-type]  # as with KenLM
 
 
 def test_options_that_no_model_takes_are_refused(tmp_path: Path) -> None:

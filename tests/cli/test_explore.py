@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,11 @@ def test_it_answers_and_ends_quietly(run: Path) -> None:
 def test_a_terminal_that_is_closed_leaves_no_index(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("uvicorn", reason="the extra explore is not installed")
     command, environment = [*COMMAND, str(run), "--no-browser"], os.environ | {"TMPDIR": str(tmp_path)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    attached = partial(
+        signal.signal, signal.SIGHUP, signal.SIG_DFL
+    )  # the tests may run under nohup, which the command heeds
+    with subprocess.Popen(command, **pipes, env=environment, preexec_fn=attached) as process:
         assert process.stdout is not None
         process.stdout.readline()
         assert list(tmp_path.iterdir())

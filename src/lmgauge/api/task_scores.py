@@ -248,6 +248,7 @@ def score_files(
     Example:
         >>> import tempfile
         >>> from pathlib import Path as File
+        >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
         ...         _ = File(folder, f"{name}.txt").write_text(line)
@@ -286,6 +287,7 @@ def score_segments(
     Example:
         >>> import tempfile
         >>> from pathlib import Path as File
+        >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
         ...         _ = File(folder, f"{name}.txt").write_text(line)
@@ -323,6 +325,7 @@ def align_files(
     Example:
         >>> import tempfile
         >>> from pathlib import Path as File
+        >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
         ...         _ = File(folder, f"{name}.txt").write_text(line)

@@ -21,10 +21,37 @@ if TYPE_CHECKING:
 class Evaluation(Shown):
     """One model on one text, or on one group of its segments. Log-probabilities and cross-entropy are in nats.
 
-    `perplexity` and all that follows from it is infinite where an event has probability zero; `perplexity_without_zeros`
-    is then the finite figure. With unseen words, or a tokenizer that loses text, `bits_per_byte` is a lower bound
-    (`bits_per_byte_is_bound`), and `bound_reasons` says why. `independence` says in words
-    what the interval takes as independent, `documents_by` what tells documents apart ("files", ..., "unknown").
+    `perplexity` and all that follows from it is infinite where an event has probability zero. What is not known, such as
+    figures by words without the text, is None.
+
+    Attributes:
+        model: its name.
+        group: the group of segments; None for the whole text.
+        perplexity: exp of the cross-entropy.
+        cross_entropy: nats per event.
+        bits_per_token: the same in bits.
+        bits_per_word, bits_per_character, bits_per_byte: all bits by what the source text has.
+        bits_per_byte_is_bound, bound_reasons: True if the three are lower bounds, as with unseen words or a tokenizer that
+            loses text; and why.
+        interval: of 95 %, of the perplexity; None for a single segment.
+        independence, documents_by: what the interval takes as independent, in words, and what tells documents apart
+            ("files", ..., "unknown").
+        events: of which `tokens`, `sentence_ends` (`</s>`), and among the tokens `oov` (unseen words).
+        oov_rate: share of the tokens, 0 to 1.
+        perplexity_without_eos, perplexity_without_oov: over the tokens, and over all events but unseen words.
+        word_perplexity: by the words of the source text, whatever the tokens are.
+        mean_segment_perplexity: mean of the segments' own perplexities, another number than `perplexity`.
+        log_probability: of all events, nats.
+        zero_probability_events, perplexity_without_zeros, first_zero_probability_events: how many, the finite perplexity of
+            the others, and the first ones with their places.
+        events_by_matched_order: of an n-gram model: events whose longest n-gram has order 1, 2, ...
+        segments, words, characters, bytes: of the source text, newlines included.
+        lossy_segments: segments that their tokens do not spell exactly.
+        unit: of the tokens: word, subword, character, byte.
+        context, oov_policy, vocabulary_size: of the model; see the signature.
+        fingerprints: SHA-256 of text, model, vocabulary and tokenizer, by name.
+        signature: one line with every choice that moves the figures.
+        notes: what a reader must know.
 
     Example:
         >>> import lmgauge
@@ -148,6 +175,9 @@ def _events(result: Evaluation) -> dict[str, object]:
 @dataclass(frozen=True, repr=False)
 class Evaluations(ResultList[Evaluation]):
     """Several evaluations, in order; prints as lines, turns into dicts and data frames.
+
+    Attributes:
+        items: of each model the whole text, then its groups.
 
     Example:
         >>> import lmgauge

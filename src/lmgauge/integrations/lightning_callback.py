@@ -42,6 +42,8 @@ class LightningPerplexityCallback(Callback):
         signatures: `{name}_signature` -> the signature, as loggers take no text.
 
     Example:
+        >>> import torch
+        >>> from lightning.pytorch import LightningModule, Trainer
         >>> from tokenizers import Tokenizer, models
         >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
         >>> from lmgauge import Corpus

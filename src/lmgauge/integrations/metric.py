@@ -54,6 +54,7 @@ class PerplexityMetric(Metric):
         shift: whether predictions at a position are for the target at the next.
 
     Example:
+        >>> import torch
         >>> metric = PerplexityMetric(figure="perplexity")
         >>> metric.update(torch.zeros(2, 3, 8), torch.tensor([[1, 2, 3], [4, 5, -100]]))
         >>> round(metric.compute().item(), 6)

@@ -47,6 +47,7 @@ class TransformersPerplexityCallback(TrainerCallback):
         >>> import tempfile
         >>> from tokenizers import Tokenizer, models
         >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, PrinterCallback
+        >>> from transformers import Trainer, TrainingArguments
         >>> from lmgauge import Corpus
         >>> letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("#ab\\n")}, merges=[]))
         >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#", pad_token="#")

@@ -131,7 +131,13 @@ class CustomModel(ScoresStrings):
         self.reserved: ReservedPolicy = reserved
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of all tokens after a context that begins with `<s>`: float64 [vocabulary].
+        """Return natural log-probabilities of all tokens after a context.
+
+        Args:
+            context_ids: uint32 [n], ids before the event, `<s>` first.
+
+        Returns:
+            float64 [vocabulary], nats; -inf for what cannot come.
 
         Raises:
             UsageError: a model does not say.
@@ -139,12 +145,32 @@ class CustomModel(ScoresStrings):
         raise UsageError(f"{type(self).__name__} has no log_distribution of its own")
 
     def score_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return natural log-probabilities of all ids but the first, `<s>`, each given those before it: float64 [n - 1]."""
+        """Return natural log-probabilities of the tokens of a segment, each given those before it.
+
+        Args:
+            ids: uint32 [n], `<s>` first and `</s>` last.
+
+        Returns:
+            float64 [n - 1], nats: of all ids but the first.
+
+        Raises:
+            UsageError: the model has no `log_distribution`.
+        """
         logprobs = [self.log_distribution(ids[:i])[ids[i]] for i in range(1, len(ids))]
         return np.array(logprobs, np.float64)
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
-        """Yield one batch of the score table for each block of segments, in order."""
+        """Yield one batch of the score table for each block of segments, in order.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: not used: blocks are scored one after another.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+            UsageError: `score_ids` returns an array of another length.
+        """
         return score_segments(segments, self.tokenizer, self.vocabulary, self.score_ids, reserved=self.reserved, spans=spans)
 
     @property

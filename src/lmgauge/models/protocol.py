@@ -39,7 +39,7 @@ class LanguageModel(Protocol):
         context_policy: what of the text is context.
 
     Example:
-        >>> import lmgauge
+        >>> import lmgauge, numpy as np
         >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
         >>> isinstance(model, lmgauge.LanguageModel)
         True

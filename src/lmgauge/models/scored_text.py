@@ -110,6 +110,9 @@ class ScoredText(Shown):
 class ScoredTexts(ResultList[ScoredText]):
     """Several strings with their scores, in order; prints a line a string, and becomes a data frame.
 
+    Attributes:
+        items: the strings with their scores.
+
     Example:
         >>> import lmgauge
         >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)

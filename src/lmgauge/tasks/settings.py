@@ -75,6 +75,7 @@ class Reading(ReadingOptions):
         unit: "line", or "document": a whole file is one segment.
         format: one of `lmgauge.choices.FORMATS` for all files; None: by their names.
         errors: "fail" or "replace" what is not valid text.
+        block_bytes, lists: as `lmgauge.ReadingOptions` has them.
         keep_bom: count a byte order mark at the head of a text file as text, as the commands of sacreBLEU and jiwer do.
 
     Example:

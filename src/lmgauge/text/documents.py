@@ -70,7 +70,7 @@ class Corpus:
         one_shot: str | None = None,
         sources: Iterable[Source] = (),
     ) -> None:
-        """Keep what the class methods `from_files`, `read` and `from_strings` have checked; use those."""
+        """Use `from_files`, `read` or `from_strings`, which check what this keeps."""
         self.report = TextReport()
         self.group_names: list[str] = list(dict.fromkeys(file_labels or ()))
         self.document_names: list[str] = []

@@ -118,6 +118,9 @@ class Vocabulary:
     def token(self, token_id: int) -> str:
         """Return the string of an id.
 
+        Args:
+            token_id: 0 to size - 1; 0, 1, 2 are `<unk>`, `<s>`, `</s>`.
+
         Raises:
             InputError: the id is outside the vocabulary.
 

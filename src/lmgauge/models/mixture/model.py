@@ -157,6 +157,11 @@ class MixtureModel(Shown, ScoresStrings):
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order.
 
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: how many; no score depends on it.
+
         Raises:
             InputError: the components cut the text into different events.
         """

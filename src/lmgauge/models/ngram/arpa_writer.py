@@ -38,6 +38,7 @@ def write_arpa(model: NgramModel, path: str | Path) -> None:
 
     Example:
         >>> import tempfile, lmgauge
+        >>> from pathlib import Path
         >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_arpa(model, f"{folder}/wb2.arpa")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.errors import ModelFileError
+from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
@@ -119,11 +119,13 @@ class NgramModel(ScoresStrings):
         Raises:
             InputError: the text contains a reserved token that is refused.
             ModelFileError: the model's file became shorter while in use.
+            UsageError: a string was given.
         """
+        if isinstance(segments, str):
+            raise UsageError("score takes blocks of text, such as a Corpus; score_text takes a string")
         if self.settings.context == "stream":
-            yield from self._score_stream(segments, spans)
-            return
-        yield from map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
+            return self._score_stream(segments, spans)
+        return map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
 
     @property
     def blocks_are_independent(self) -> bool:

@@ -260,6 +260,15 @@ class WER(EditRate):
     Words are what `str.split()` makes of a text: white space of any kind splits them. (jiwer splits them at blanks only, so
     that "a<TAB>b", or "a b" with a no-break space, is one word there.)
 
+    Attributes:
+        lowercase: compare lower-case texts.
+        remove_punctuation: leave out characters of the Unicode categories P.
+        expand_contractions: spell out common English contractions, such as "don't".
+        remove_nonwords: leave out what stands in [] or <>: [laugh], <unk>.
+        collapse_spaces: white space becomes one blank, which changes no word.
+        unicode_form: "NFC" or "NFKC", or None: as it is.
+        standardize: what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space.
+
     Example:
         >>> import lmgauge
         >>> metric = lmgauge.tasks.WER(lowercase=True, remove_punctuation=True)
@@ -275,6 +284,10 @@ class CER(EditRate):
     """Character error rate: edits of code points by code points of the reference.
 
     White space at both ends is left out; between words it counts, each character of it.
+
+    Attributes:
+        lowercase, remove_punctuation, expand_contractions, remove_nonwords, unicode_form, standardize: as `WER` has them.
+        collapse_spaces: white space becomes one blank.
 
     Example:
         >>> import lmgauge

@@ -102,7 +102,7 @@ class TaskMetric(ScoredSums, Protocol):
         zero_means: why a score may be 0, for a note; "" if there is nothing to say.
 
     Example:
-        >>> import lmgauge
+        >>> import lmgauge, numpy as np
         >>> metric = lmgauge.tasks.WER()
         >>> metric.columns
         ('hits', 'substitutions', 'deletions', 'insertions')

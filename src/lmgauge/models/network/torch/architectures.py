@@ -391,6 +391,7 @@ def register_architectures() -> None:
     """Make the models known to `AutoConfig`, `AutoModel` and `AutoModelForCausalLM`; may be called more than once.
 
     Example:
+        >>> from transformers import AutoConfig
         >>> register_architectures()
         >>> AutoConfig.for_model("lmgauge_rnn", hidden_size=8).cell
         'lstm'
