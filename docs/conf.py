@@ -57,8 +57,13 @@ autodoc_typehints = "signature"
 autodoc_default_options = {"members": True}
 autodoc_class_signature = "mixed"
 autoclass_content = "both"
-_ALIASES = "ArrayLike Document Floats GivenReferences JointCounts Model Models Path PathLike Paths Progress Runs SmoothingKind Statistics Text"
-autodoc_type_aliases = {name: name for name in _ALIASES.split()}
+autodoc_type_aliases = {
+    name: name
+    for name in (
+        *("ArrayLike", "Document", "Floats", "GivenReferences", "JointCounts", "Model", "Models", "Path", "PathLike"),
+        *("Paths", "Progress", "Runs", "SmoothingKind", "Statistics", "Text"),
+    )
+}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
