@@ -250,8 +250,7 @@ def score_files(
         >>> from pathlib import Path as File
         >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
-        ...         _ = File(folder, f"{name}.txt").write_text(line)
+        ...     _ = File(folder, "ref.txt").write_text("the dog barks"), File(folder, "a.txt").write_text("a dog barks")
         ...     systems = score_files(WER(), references=f"{folder}/ref.txt", hypotheses=[f"{folder}/a.txt"])
         >>> systems[0].system, round(systems[0].score.score, 4)
         ('a', 0.3333)
@@ -289,8 +288,7 @@ def score_segments(
         >>> from pathlib import Path as File
         >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
-        ...         _ = File(folder, f"{name}.txt").write_text(line)
+        ...     _ = File(folder, "ref.txt").write_text("the dog barks"), File(folder, "a.txt").write_text("a dog barks")
         ...     blocks = list(score_segments(WER(), references=f"{folder}/ref.txt", hypotheses=[f"{folder}/a.txt"]))
         >>> blocks[0].scores[0].round(4).tolist()
         [0.3333]
@@ -327,8 +325,7 @@ def align_files(
         >>> from pathlib import Path as File
         >>> from lmgauge.tasks import WER
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for name, line in (("ref", "the dog barks"), ("a", "a dog barks")):
-        ...         _ = File(folder, f"{name}.txt").write_text(line)
+        ...     _ = File(folder, "ref.txt").write_text("the dog barks"), File(folder, "a.txt").write_text("a dog barks")
         ...     aligned = list(align_files(WER(), references=f"{folder}/ref.txt", hypotheses=[f"{folder}/a.txt"]))
         >>> aligned[0]
         <AlignedSegment: segment 1 of a: 1 substituted, 0 deleted, 0 inserted, 2 right>
