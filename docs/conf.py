@@ -27,6 +27,7 @@ extensions = [
     "notebooks",
     "quickstart",
     "reference",
+    "terminal",
 ]
 exclude_patterns = ["_build", "data/README.md", "**/.ipynb_checkpoints"]
 nitpicky = False

@@ -76,7 +76,6 @@ def _draw_into_the_page(app: Sphinx, document: nodes.document, name: str) -> Non
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Connect to the steps of the build."""
-    app.setup_extension("terminal")
     app.connect("builder-inited", _write_styles)
     app.connect("builder-inited", _write_texts)
     app.connect("doctree-read", _write_notebook)
