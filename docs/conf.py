@@ -1,4 +1,4 @@
-"""The book: `sphinx-build -W -j auto docs SITE` makes the site, which loads nothing from elsewhere."""
+"""The book: `sphinx-build -W -j auto docs docs/_build/html` makes the site, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
