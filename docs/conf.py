@@ -72,6 +72,7 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_preprocess_types = False
+napoleon_attr_annotations = False  # several attributes may share one description, and then have no one type
 
 # The site
 html_theme = "furo"

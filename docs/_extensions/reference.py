@@ -149,6 +149,14 @@ def setup(app: Sphinx) -> ExtensionMetadata:
         analyzer.overloads = {}  # they tell a type checker what the one signature and its text tell a reader
 
     ModuleAnalyzer.analyze = analyze  # type: ignore[method-assign]
+    parse = GoogleDocstring._parse
+
+    def parse_whole(docstring: GoogleDocstring) -> None:
+        if docstring._what == "property":  # else "Return the sum: of all" would be a type, then what the property is
+            docstring._what = "method"
+        parse(docstring)
+
+    GoogleDocstring._parse = parse_whole  # type: ignore[method-assign]
     labels = {"parameter": "Arguments", "variable": "Attributes"}
     PyObject.doc_field_types = [  # "a, b: the two" is two names with one text, not a type and a name
         GroupedField(field.name, field.names, labels[field.name], can_collapse=True) if field.name in labels else field

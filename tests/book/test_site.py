@@ -68,6 +68,12 @@ def links(page: Path) -> Iterator[tuple[str, str]]:
             yield unquote(path), unquote(anchor)
 
 
+def test_docstrings_are_read_as_they_are_meant(site: Path) -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in (site / "reference" / "api").glob("*.html"))
+    assert "Vartype" not in text  # a type apart from its attribute
+    assert ">Return the natural log of the probability of the whole string: the sum of" in text  # not a type, and what it is
+
+
 def test_links_lead_somewhere(site: Path) -> None:
     ids: dict[Path, set[str]] = {}
     broken = []
