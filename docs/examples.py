@@ -45,6 +45,7 @@ _NEEDS = re.compile(r"^% needs: (.*)$", re.MULTILINE)
 _COMMAND = re.compile(r"(?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?")
 _PLAIN_COMMAND = re.compile(r"lmgauge [^|<>$`;&*?]*")
 _HEAD = re.compile(r"(?P<command>.*?)\s*\| head -(?P<lines>\d+)", re.DOTALL)
+_OF_THE_SHELL = ("cd", "do", "done", "export", "for")
 _TIMEOUT = 120
 
 
@@ -190,16 +191,30 @@ def _run_command(command: str) -> str | None:
     if (head := _HEAD.fullmatch(command)) and "|" not in head["command"]:
         printed = _run_command(head["command"])
         return None if printed is None else "".join(printed.splitlines(keepends=True)[: int(head["lines"])])
-    words = shlex.split(command.replace("\\\n", " "), comments=True)
-    program = next((word for word in words if not re.fullmatch(r"\w+=.*", word)), "")
-    if program == "lmgauge" and _PLAIN_COMMAND.fullmatch(command.replace("\\\n", " ")):
-        return _run_lmgauge(words[1:])
-    if shutil.which(program) is None and program not in ("cd", "export", "for", "("):
+    line = command.replace("\\\n", " ")
+    if _PLAIN_COMMAND.fullmatch(line):
+        return _run_lmgauge(shlex.split(line, comments=True)[1:])
+    if any(shutil.which(program) is None for program in _programs(line)):
         return None
     done = subprocess.run(
         ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_TIMEOUT, check=False
     )
     return _STYLES.sub("", done.stdout.decode("utf-8", "replace"))
+
+
+def _programs(line: str) -> Iterator[str]:
+    """Yield the programs that a line of the shell calls, but not what the shell does itself.
+
+    >>> list(_programs("A=1 lmgauge calc 1/2 --json | jq '.x | length' > out; for x in 1 2; do cat out; done"))
+    ['lmgauge', 'jq', 'cat']
+    """
+    is_first = True
+    for word in shlex.shlex(line, posix=True, punctuation_chars="|;&()"):
+        if word in _OF_THE_SHELL or set(word) <= set("|;&()"):
+            is_first = word not in ("cd", "export", "for")
+        elif is_first and not re.match(r"\w+=|\d+$", word):  # neither A=1 nor the 1 of 2>&1
+            is_first = False
+            yield word
 
 
 def _run_lmgauge(arguments: list[str]) -> str:

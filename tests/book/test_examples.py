@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
 import pytest
+from docs import examples
 from docs.examples import BOOK, ROOT, Page, agrees, refresh, stage
 
 PAGES = [page for path in sorted(BOOK.rglob("*.md")) if (page := Page.read(path)).examples]
@@ -77,3 +79,9 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 90
+
+
+def test_examples_of_the_runner_itself() -> None:
+    results = doctest.testmod(examples)
+    assert results.attempted > 1
+    assert results.failed == 0
