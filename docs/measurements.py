@@ -115,17 +115,13 @@ def bars(
             ratios = cells[value] if isinstance(cells[value], list) else [cells[value]]
             words = {column.strip(): _written(cell).replace("`", "") for column, cell in cells.items()}
             for again, ratio in enumerate(ratios):
-                part = (
-                    f"{words[by]} {by.removesuffix('s') if words[by] == '1' else by}"
-                    if by
-                    else "measured again"
-                    if again
-                    else ""
-                )
-                where = f"machine {machine}" if len(names) > 1 else ""
-                series.setdefault(", ".join(filter(None, (where, part))) or "measured", {})[label.format_map(words)] = float(
-                    ratio
-                )
+                parts = [f"machine {machine}"] if len(names) > 1 else []
+                if by:
+                    parts.append(f"{words[by]} {by.removesuffix('s') if words[by] == '1' else by}")
+                elif again:
+                    parts.append("measured again")
+                bar = series.setdefault(", ".join(parts) or "measured", {})
+                bar[label.format_map(words)] = float(ratio)
     drawn = tuple(Series(name, tuple(values), tuple(values.values())) for name, values in series.items())
     data = ChartData(
         names[0], title, "", f"times the rate of {peer}", "", drawn,

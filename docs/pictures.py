@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "pictures"
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-component-update"]
+"""How Chromium is started, here and in the tests."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ _VISIBLE = """
 """
 
 
+def find_browser() -> str | None:
+    """Return the system's Chromium, or None if it has none."""
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
 def take(browser: Any, site: Path, picture: Picture) -> tuple[bytes, str]:
     """Return a picture as PNG, and the text that is to be read on it.
 
@@ -69,9 +76,8 @@ def main(site: Path) -> None:
     from playwright.sync_api import sync_playwright
 
     FOLDER.mkdir(exist_ok=True)
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
         for picture in PICTURES:
             image, text = take(browser, site, picture)
             FOLDER.joinpath(f"{picture.name}.png").write_bytes(image)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
+from gguf_file import write_file
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
@@ -58,16 +58,7 @@ def make_gguf(folder: str | Path, path: str | Path) -> None:
         "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.eos_token_id": 0, "tokenizer.ggml.add_bos_token": False,
     }  # fmt: skip
     tensors = dict(_tensors(load_file(Path(folder, "model.safetensors"))))
-    parts, at = [struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(settings))], 0
-    for name, value in settings.items():
-        parts += [_string(name), _value(value)]
-    for name, values in tensors.items():
-        shape = values.shape[::-1]
-        parts.append(_string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, at))
-        at += -(-values.nbytes // 32) * 32
-    head = b"".join(parts)
-    body = b"".join(values.tobytes() + bytes(-values.nbytes % 32) for values in tensors.values())
-    Path(path).write_bytes(head + bytes(-len(head) % 32) + body)
+    write_file(Path(path), settings, tensors)
 
 
 def _tensors(weights: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -85,19 +76,3 @@ def _tensors(weights: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         turned = values.T if module.startswith(("attn.", "mlp.")) and values.ndim == 2 else values
         yield f"{block}{names[module]}.{parts[-1]}", turned.copy(order="C")
     yield "output.weight", weights.get("lm_head.weight", weights["transformer.wte.weight"])
-
-
-def _string(text: str) -> bytes:
-    encoded = text.encode()
-    return struct.pack("<Q", len(encoded)) + encoded
-
-
-def _value(value: Any) -> bytes:
-    if isinstance(value, list):
-        kind = 8 if isinstance(value[0], str) else 5
-        body = b"".join(_string(entry) if kind == 8 else struct.pack("<i", entry) for entry in value)
-        return struct.pack("<IIQ", 9, kind, len(value)) + body
-    if isinstance(value, str):
-        return struct.pack("<I", 8) + _string(value)
-    kind, code = {bool: (7, "<?"), int: (4, "<I"), float: (6, "<f")}[type(value)]
-    return struct.pack("<I", kind) + struct.pack(code, value)

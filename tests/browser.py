@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run", "--disable-component-update"]
+from docs.pictures import FLAGS, find_browser
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """The browser; no site outside this machine is asked for anything."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = find_browser()
     if program is None:
         pytest.skip("needs a browser: no chromium on the path (Debian: apt install chromium)")
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=program, args=_FLAGS)
+        opened = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield opened
         opened.close()
 

@@ -1,18 +1,18 @@
-"""Tiny GGUF files with random weights, written byte by byte, and a slow, obvious twin of the network in them.
+"""Tiny GGUF files with random weights, and a slow, obvious twin of the network in them.
 
-The format is that of ggml's specification (docs/gguf.md there), the network Llama's (Touvron et al. 2023), whose rotary
+The network is Llama's (Touvron et al. 2023), whose rotary
 embedding turns neighbouring pairs.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from docs.gguf_file import write_file
 from numpy.typing import NDArray
 
 WIDTH, HEADS, KV_HEADS, WIDE, LAYERS, POSITIONS = 32, 2, 1, 48, 2, 48
@@ -119,37 +119,6 @@ def _rotate(x: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack((even * cos - odd * sin, even * sin + odd * cos), -1).reshape(x.shape)
 
 
-def header(settings: Mapping[str, Any], tensors: int = 0, version: int = 3) -> bytes:
-    """The beginning of a file: its settings."""
-    parts = [struct.pack("<4sIQQ", b"GGUF", version, tensors, len(settings))]
-    for name, value in settings.items():
-        parts += [_string(name), _value(value)]
-    return b"".join(parts)
-
-
-def _string(text: str) -> bytes:
-    encoded = text.encode()
-    return struct.pack("<Q", len(encoded)) + encoded
-
-
-def _value(value: Any) -> bytes:
-    if isinstance(value, list):
-        # Lists of integers are signed in files, single ones are not.
-        kind, body = (5 if isinstance(value[0], int) else _kind(value[0])), b"".join(_bare(entry) for entry in value)
-        return struct.pack("<IIQ", 9, kind, len(value)) + body
-    return struct.pack("<I", _kind(value)) + _bare(value)
-
-
-def _kind(value: Any) -> int:
-    return {bool: 7, int: 4, float: 6, str: 8}[type(value)]
-
-
-def _bare(value: Any) -> bytes:
-    if isinstance(value, str):
-        return _string(value)
-    return struct.pack({bool: "<?", int: "<I", float: "<f"}[type(value)], value)
-
-
 def write_gguf(
     path: Path, vocabulary: Vocabulary, tensors: Mapping[str, NDArray[np.float32]] | None = None, **more: Any
 ) -> dict[str, NDArray[np.float32]]:
@@ -172,14 +141,5 @@ def write_gguf(
         **{f"tokenizer.ggml.{name}": value for name, value in vocabulary.settings.items()},
         **{name.replace("__", "."): value for name, value in more.items()},
     }
-    parts, at = [header(settings, len(found))], 0
-    for name, values in found.items():
-        shape = values.shape[::-1]
-        parts.append(_string(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, at))
-        at += -(-values.nbytes // 32) * 32
-    head = b"".join(parts)
-    with path.open("wb") as file:
-        file.write(head + bytes(-len(head) % 32))
-        for values in found.values():
-            file.write(values.tobytes() + bytes(-values.nbytes % 32))
+    write_file(path, settings, found)
     return found
