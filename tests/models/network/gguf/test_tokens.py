@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from docs.gguf_file import header
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.models.network.gguf.gguf_files import byte_level_vocabulary, header, sentencepiece_vocabulary, write_gguf
+from tests.models.network.gguf.gguf_files import byte_level_vocabulary, sentencepiece_vocabulary, write_gguf
 
 from lmgauge.errors import ModelFileError
 from lmgauge.models.network.gguf.network import GgufNetwork
