@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.browser import browser as browser
 from tests.browser import opens as opens
@@ -24,6 +25,8 @@ settings.register_profile(
 )
 settings.register_profile("thorough", deadline=None, max_examples=1000)  # pytest --hypothesis-profile=thorough
 settings.load_profile("ci")
+# Hypothesis also draws constants out of the modules that are loaded so far, which is another set in each worker and run.
+providers._get_local_constants = providers.Constants
 
 
 @pytest.fixture(scope="session")

@@ -103,7 +103,8 @@ def test_the_exact_part_has_no_unseen_word(given: tuple[list[str], Rows, Rows]) 
     assert (found.bytes or 0) <= min(known)
     for difference in (d for d in found.differences if d.metric == "bits_per_byte"):
         for figure, rows in zip((difference.first, difference.second), (first, second), strict=True):
-            assert figure * (found.bytes or 0) <= total_bits([r for r in rows if r["kind"] != "oov"]) * (1 + 1e-12)
+            most = total_bits([r for r in rows if r["kind"] != "oov"])
+            assert figure * (found.bytes or 0) <= most * (1 + 1e-12) + 1e-15  # a sum is exact to 2e-21
 
 
 @settings(max_examples=60)
