@@ -33,7 +33,8 @@ SOURCE_TEXT = {"lmgauge.text.documents", "lmgauge.text.segments"}
 """Denominators are counted from the source text, also right of the waist."""
 
 EVERY_ROOM = {
-    f"lmgauge.{room}" for room in ("numerics", "information", "text", "scores", "models", "evaluation", "tasks", "report")
+    f"lmgauge.{room}"
+    for room in ["numerics", "information", "text", "scores", "distributions", "models", "evaluation", "tasks", "report"]
 }
 
 ALLOWED: dict[str, set[str]] = {
@@ -43,8 +44,11 @@ ALLOWED: dict[str, set[str]] = {
     "information": FOR_ALL | {"lmgauge.numerics"},
     "text": FOR_ALL | {KERNELS, "lmgauge.numerics"},
     "scores": FOR_ALL | SOURCE_TEXT | {"lmgauge.numerics"},
-    "models": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
-    "evaluation": FOR_ALL | SOURCE_TEXT | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores"},
+    "distributions": FOR_ALL | {"lmgauge.text", "lmgauge.scores", "lmgauge.numerics"},
+    "models": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.scores", "lmgauge.numerics", "lmgauge.distributions"},
+    "evaluation": FOR_ALL
+    | SOURCE_TEXT
+    | {KERNELS, "lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.distributions"},
     "integrations": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
     "tasks": FOR_ALL | {KERNELS, "lmgauge.text", "lmgauge.numerics"},
     "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
@@ -57,6 +61,7 @@ ALLOWED: dict[str, set[str]] = {
 
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
+    "distributions": {"lmgauge.models.protocol"},
     "evaluation": {"lmgauge.models.protocol"},
     "scores": {"lmgauge.text"},
     "tasks": {"lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
@@ -73,6 +78,7 @@ LIBRARIES: dict[str, set[str]] = {
     "information": {"numpy"},
     "text": {"numpy", "pandas", "pyarrow", "zstandard", "icu4py", "tokenizers", "datasketch"},
     "scores": {"numpy", "pyarrow"},
+    "distributions": {"numpy", "array_api_compat"},
     "models": {"numpy", "pandas", "pyarrow", "safetensors", "torch", "transformers", "tokenizers", "llama_cpp"},
     "integrations": {"numpy", "torch", "transformers", "lightning", "torchmetrics"},
     "evaluation": {"numpy", "pyarrow", "pandas", "zstandard", "constriction"},
@@ -214,6 +220,7 @@ def test_libraries_are_declared() -> None:
     core = names(project["dependencies"])
     optional = set[str]().union(*(names(lines) for lines in project["optional-dependencies"].values()))
     known_as = {"llama_cpp": "llama-cpp-python", "sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}
+    known_as["array_api_compat"] = "array-api-compat"
     imported = {known_as.get(name, name) for name in (f.target.split(".")[0] for f in LIBRARY)}
     assert imported - core - set(known_as.values()) <= EXTRAS
     assert imported - core <= optional - core

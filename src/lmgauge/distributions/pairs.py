@@ -1,0 +1,132 @@
+"""What can be kept of two distributions over the same tokens: divergences, and how many of the best tokens agree.
+
+All sums are over f(x) times p_A with x = p_B / p_A - 1, in forms that keep their digits where the models are close: the
+terms are of the size of the divergence, not of the probabilities. Tiny errors of normalization then do not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.distributions.reductions import Columns, largest
+from lmgauge.distributions.tile import Tile, as_numpy, possible, ready
+from lmgauge.numerics.units import LN_2
+
+Floats = NDArray[np.float64]
+_TINY = float(np.nextafter(0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class Divergences:
+    """How far two distributions are apart; a row an event.
+
+    Columns: `kl_ab`, `kl_ba` (Kullback & Leibler 1951) and `js` (Lin 1991), nats; `tv`, the total variation; `mass_a` and
+    `mass_b`, what the probabilities summed to before they were divided by it; and `overlap_K` for each K: which share of
+    A's K most probable tokens is among B's. A KL divergence is inf where the second distribution rules out what the first
+    holds possible; all are NaN where either gives nothing a probability.
+
+    Attributes:
+        top_k: for which K, ascending.
+
+    Example:
+        >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75]))
+        >>> found = Divergences((1,))(a, b)
+        >>> {name: round(float(values[0]), 4) for name, values in found.items()}
+        {'kl_ab': 0.1438, 'kl_ba': 0.1308, 'js': 0.0338, 'tv': 0.25, 'mass_a': 1.0, 'mass_b': 1.0, 'overlap_1': 0.0}
+    """
+
+    top_k: tuple[int, ...] = (1, 5, 10)
+
+    def __call__(self, a: Tile, b: Tile) -> Columns:
+        """Return the columns of two tiles of the same events."""
+        a, b = _alike(a, b)
+        masses = [as_numpy(tile.xp.sum(tile.p, axis=1)) for tile in (a, b)]
+        figures = _close_form(a, b)
+        # What either rules out, or a mass that is not one, takes the direct sums.
+        odd = ~np.isfinite(figures).all(axis=0) | (np.abs(figures).max(axis=0) > 1e20)
+        odd |= (np.abs(masses[0] - 1) > _ROUNDED_MASS) | (np.abs(masses[1] - 1) > _ROUNDED_MASS)
+        for row in np.flatnonzero(odd).tolist():
+            figures[:, row] = direct(*(possible(as_numpy(tile.logprob[row])) for tile in (a, b)))
+        names = dict(zip(("kl_ab", "kl_ba", "js", "tv"), figures, strict=True))
+        return names | {"mass_a": masses[0], "mass_b": masses[1]} | dict(self._overlaps(a, b))
+
+    def _overlaps(self, a: Tile, b: Tile) -> Iterator[tuple[str, Floats]]:
+        if not self.top_k:
+            return
+        ours, theirs = (largest(tile.logprob, self.top_k[-1]) for tile in (a, b))
+        for k in self.top_k:
+            shared = [
+                len(set(one[:k][p[:k] > -1e29].tolist()) & set(other[:k].tolist())) / max(1, int((p[:k] > -1e29).sum()))
+                for one, p, other in zip(*ours, theirs[0], strict=True)
+            ]
+            yield f"overlap_{k}", np.array(shared, np.float64)
+
+
+_ROUNDED_MASS = 1e-4  # of float32 arrays; KL divergences feel a mass only through its square
+
+
+def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
+    """Return both as arrays of one library."""
+    if type(a.logprob) is type(b.logprob):
+        return a, b
+    one, other = (ready(as_numpy(tile.logprob), None, tile.targets) for tile in (a, b))
+    return one, other
+
+
+def _close_form(a: Tile, b: Tile) -> Floats:
+    """Return float64 [4, n]: KL both ways, Jensen-Shannon, total variation, by sums of p_A times what is small.
+
+    With d = ln p_A - ln p_B and x = p_B / p_A - 1 = exp(-d) - 1:
+    KL(A || B) = sum p_A (d + x), as sum p_A x = 0;  KL(B || A) = -sum p_A (d + x + x d);
+    JS = sum p_A (-(2 + x) ln(1 + x / 2) - (1 + x) d) / 2;  TV = sum p_A |x| / 2.
+    """
+    xp: Any = a.xp
+    d = a.logprob - b.logprob
+    x = xp.expm1(-d)
+    near = d + x
+    product = x * d
+    kl_ab, crossed = xp.vecdot(a.p, near), xp.vecdot(a.p, product)
+    js = -(2 + x) * xp.log1p(0.5 * x) - d - product
+    tv = xp.vecdot(a.p, xp.abs(x))
+    columns = [as_numpy(column) for column in (kl_ab, -kl_ab - crossed, 0.5 * xp.vecdot(a.p, js), 0.5 * tv)]
+    kl_ab, kl_ba, js, tv = columns
+    return np.stack([np.maximum(kl_ab, 0), np.maximum(kl_ba, 0), np.clip(js, 0, LN_2), np.minimum(tv, 1)])
+
+
+def direct(log_a: Floats, log_b: Floats) -> tuple[float, float, float, float]:
+    """Return the same of one event by the definitions, over what both hold possible and what only one does.
+
+    Args:
+        log_a, log_b: float64 [vocabulary], nats, -inf allowed; each is divided by its sum first.
+
+    Returns:
+        KL(a || b), KL(b || a), Jensen-Shannon, nats, and total variation; NaN where a sum is 0.
+
+    Example:
+        >>> direct(np.log([0.5, 0.5]), np.array([0.0, -np.inf]))[:2]
+        (inf, 0.6931471805599453)
+    """
+    sums = [float(np.exp(values).sum()) for values in (log_a, log_b)]
+    if not all(math.isfinite(total) and total > 0 for total in sums):
+        return math.nan, math.nan, math.nan, math.nan
+    log_a, log_b = log_a - math.log(sums[0]), log_b - math.log(sums[1])
+    if np.array_equal(log_a, log_b):
+        return 0.0, 0.0, 0.0, 0.0
+    in_a, in_b = log_a > -np.inf, log_b > -np.inf
+    both = in_a & in_b
+    only_a, only_b = float(np.exp(log_a[in_a & ~both]).sum()), float(np.exp(log_b[in_b & ~both]).sum())
+    p_a, p_b = np.exp(log_a[both]), np.exp(log_b[both])
+    difference = log_a[both] - log_b[both]
+    kl_ab = math.inf if (in_a & ~both).any() else max(0.0, float((p_a * difference).sum()))
+    kl_ba = math.inf if (in_b & ~both).any() else max(0.0, -float((p_b * difference).sum()))
+    # As in information/distributions.py: p + q in place of their mean, and ln 2 to make up for it.
+    log_sum = np.log(np.maximum(p_a + p_b, _TINY))
+    js = 0.5 * float((p_a * (log_a[both] - log_sum) + p_b * (log_b[both] - log_sum)).sum()) + LN_2
+    tv = min(1.0, 0.5 * (float(np.abs(p_a - p_b).sum()) + only_a + only_b))
+    return kl_ab, kl_ba, min(max(0.0, js), LN_2), tv

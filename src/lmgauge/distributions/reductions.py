@@ -1,0 +1,171 @@
+"""What can be kept of a whole distribution: each reduction turns a tile into columns, a value an event.
+
+They are written once, for arrays of any library that follows the array API standard. Logarithms are natural.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.distributions.tile import Array, Tile, as_numpy, possible
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+class Reduction(Protocol):
+    """What is kept of each distribution. Frozen dataclasses: a model with a closed form knows them by their type."""
+
+    def __call__(self, tile: Tile) -> Columns:
+        """Return columns by name, each [n] or [n, k], of a tile of n events."""
+        ...
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """The entropy of the distribution, nats: column `entropy`, float64 [n] (Shannon 1948).
+
+    Example:
+        >>> Entropy()(Tile(lambda: np.log([[0.5, 0.5]]), np.array([0])))["entropy"].round(4).tolist()
+        [0.6931]
+    """
+
+    def __call__(self, tile: Tile) -> Columns:
+        """Return the column of a tile."""
+        return {"entropy": -as_numpy(tile.xp.vecdot(tile.p, tile.logprob))}
+
+
+@dataclass(frozen=True)
+class Rank:
+    """How many tokens are more probable than the one that came, and one: column `rank`, int64 [n].
+
+    Example:
+        >>> Rank()(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([2])))["rank"].tolist()
+        [2]
+    """
+
+    def __call__(self, tile: Tile) -> Columns:
+        """Return the column of a tile."""
+        xp = tile.xp
+        of_target = xp.take_along_axis(tile.logprob, tile.own_targets[:, None], axis=1)
+        return {"rank": 1 + as_numpy(xp.count_nonzero(tile.logprob > of_target, axis=1)).astype(np.int64)}
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The most probable tokens: columns `top_ids`, uint32 [n, k], and `top_logprobs`, nats, float64 [n, k].
+
+    The most probable comes first; equally probable ones by id, as far as NumPy computes them.
+
+    Attributes:
+        k: how many; at most the vocabulary.
+
+    Example:
+        >>> top = TopK(2)(Tile(lambda: np.log([[0.2, 0.5, 0.3]]), np.array([0])))
+        >>> top["top_ids"].tolist(), np.exp(top["top_logprobs"]).round(2).tolist()
+        ([[1, 2]], [[0.5, 0.3]])
+    """
+
+    k: int
+
+    def __call__(self, tile: Tile) -> Columns:
+        """Return the columns of a tile."""
+        ids, values = largest(tile.logprob, self.k)
+        return {"top_ids": ids.astype(np.uint32), "top_logprobs": possible(values)}
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and standard deviation of log p under the distribution itself, nats: `mean_logprob`, `logprob_deviation`.
+
+    The mean is minus the entropy.
+
+    Example:
+        >>> found = Moments()(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([0])))
+        >>> [column.round(4).tolist() for column in found.values()]
+        [[-1.0397], [0.3466]]
+    """
+
+    def __call__(self, tile: Tile) -> Columns:
+        """Return the columns of a tile."""
+        xp = tile.xp
+        weighted = tile.p * tile.logprob
+        mean = xp.sum(weighted, axis=1)
+        # Around the mean, as the difference of the squares would lose the digits of a narrow distribution.
+        variance = as_numpy(xp.vecdot(tile.p, xp.where(tile.p > 0, tile.logprob - mean[:, None], 0.0) ** 2))
+        return {"mean_logprob": as_numpy(mean), "logprob_deviation": np.sqrt(variance)}
+
+
+@dataclass(frozen=True)
+class Mass:
+    """The probability of a set of tokens: a column, float64 [n].
+
+    Attributes:
+        ids: of the tokens; all of the vocabulary if None, whose mass should be one.
+        name: of the column.
+
+    Example:
+        >>> Mass((0, 2))(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([0])))["mass"].tolist()
+        [0.75]
+    """
+
+    ids: tuple[int, ...] | None = None
+    name: str = "mass"
+
+    def __call__(self, tile: Tile) -> Columns:
+        """Return the column of a tile."""
+        p = tile.p
+        if self.ids is not None:
+            device = array_api_compat.device(tile.logprob)
+            p = tile.xp.take(p, tile.xp.asarray(np.array(self.ids, np.int64), device=device), axis=1)
+        return {self.name: as_numpy(tile.xp.sum(p, axis=1))}
+
+
+def largest(values: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return where the k largest values of each row are, and the values, largest first; equal ones by place.
+
+    Args:
+        values: [n, m].
+        k: how many; at most m come.
+
+    Returns:
+        int64 [n, k] and float64 [n, k].
+
+    Example:
+        >>> [found.tolist() for found in largest(np.array([[0.1, 0.7, 0.1, 0.1]]), 2)]
+        [[[1, 0]], [[0.7, 0.1]]]
+    """
+    k = min(k, values.shape[1])
+    if array_api_compat.is_torch_array(values):
+        chosen = values.topk(k, dim=1)
+        found, ids = as_numpy(chosen.values), as_numpy(chosen.indices)
+        order = np.lexsort((ids, -found))
+        return np.take_along_axis(ids, order, 1), np.take_along_axis(found, order, 1)
+    ids = np.array([_largest_of_row(row, k) for row in values], np.int64).reshape(len(values), k)
+    return ids, as_numpy(np.take_along_axis(values, ids, 1))
+
+
+def _largest_of_row(row: NDArray[Any], k: int) -> NDArray[np.int64]:
+    bound = row.min() if k == len(row) else np.partition(row, len(row) - k)[len(row) - k]
+    candidates = np.flatnonzero(row >= bound)
+    chosen: NDArray[np.int64] = candidates[np.argsort(-row[candidates], kind="stable")[:k]]
+    return chosen
+
+
+def columns_of(tile: Tile, reductions: Sequence[Reduction]) -> dict[str, NDArray[Any]]:
+    """Return the columns that reductions make of a tile, by name.
+
+    Args:
+        tile: n events.
+        reductions: what to keep.
+
+    Example:
+        >>> list(columns_of(Tile(lambda: np.log([[0.5, 0.5]]), np.array([0])), [Entropy(), Rank()]))
+        ['entropy', 'rank']
+    """
+    return {name: values for reduction in reductions for name, values in reduction(tile).items()}
