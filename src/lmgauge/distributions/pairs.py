@@ -1,7 +1,8 @@
 """What can be kept of two distributions over the same tokens: divergences, and how many of the best tokens agree.
 
 All sums are over f(x) times p_A with x = p_B / p_A - 1, in forms that keep their digits where the models are close: the
-terms are of the size of the divergence, not of the probabilities. Tiny errors of normalization then do not matter.
+terms are of the size of the divergence, not of the probabilities. Where sums are off one by rounding, a divergence is off
+by that share of itself only.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def reduce_pair(
         pairs = together(one.tiles(), two.tiles())
         work = thread_count(threads) if one.parallel and two.parallel else 1
 
-        def look(pair: tuple[Tile, Tile]) -> Columns:
+        def look(pair: tuple[Tile, ...]) -> Columns:
             first, second = pair
             targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
             return targets | dict(reduction(first, second))
@@ -164,27 +164,26 @@ def reduce_pair(
         yield one.finish(first), two.finish(second), columns
 
 
-def together(a: Iterator[Tile], b: Iterator[Tile]) -> Iterator[tuple[Tile, Tile]]:
-    """Yield the tiles of two models cut at the same events.
+def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
+    """Yield the tiles of models cut at the same events.
 
     Args:
-        a, b: tiles of the same events.
+        parts: of each model, tiles of the same events.
 
     Example:
         >>> tiles = lambda *sizes: (Tile(lambda: np.zeros((9, 1)), np.zeros(size, np.int64)) for size in sizes)
         >>> [len(one) for one, two in together(tiles(4, 2), tiles(3, 3))]
         [3, 1, 2]
     """
-    left: Tile | None = None
-    right: Tile | None = None
+    waiting: list[Tile | None] = [None] * len(parts)
     while True:
-        left, right = left or next(a, None), right or next(b, None)
-        if left is None or right is None:
+        here = [tile or next(part, None) for tile, part in zip(waiting, parts, strict=True)]
+        tiles = [tile for tile in here if tile is not None]
+        if len(tiles) < len(parts):
             return
-        size = min(len(left), len(right))
-        yield left.part(0, size) if size < len(left) else left, right.part(0, size) if size < len(right) else right
-        left = left.part(size, len(left)) if size < len(left) else None
-        right = right.part(size, len(right)) if size < len(right) else None
+        size = min(map(len, tiles))
+        yield tuple(tile.part(0, size) if size < len(tile) else tile for tile in tiles)
+        waiting = [tile.part(size, len(tile)) if size < len(tile) else None for tile in tiles]
 
 
 def distributions_of(
