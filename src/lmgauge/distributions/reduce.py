@@ -109,8 +109,10 @@ def reduce(
                 columns |= closed
         logprob = None
         if open_ones or not reductions:
-            values = _collected(block.tiles(), _with_targets(open_ones), thread_count(threads) if block.parallel else 1)
-            logprob = values.pop(LOGPROB, np.zeros(0))
+            work = _with_targets(open_ones)
+            parts = map_in_order(work, block.tiles(), thread_count(threads) if block.parallel else 1)
+            values = _joined(parts, lambda work=work: work(_no_events(model)))  # type: ignore[misc]
+            logprob = values.pop(LOGPROB)
             columns |= values
         batch = block.finish(logprob)
         # In the order in which they were asked for, whatever way they came.
@@ -157,8 +159,8 @@ def reduce_pair(
             targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
             return targets | dict(reduction(first, second))
 
-        columns = _joined(map_in_order(look, pairs, work))
-        first, second = (columns.pop(name, np.zeros(0)) for name in ("logprob_a", "logprob_b"))
+        columns = _joined(map_in_order(look, pairs, work), lambda: look((_no_events(a), _no_events(b))))
+        first, second = columns.pop("logprob_a"), columns.pop("logprob_b")
         yield one.finish(first), two.finish(second), columns
 
 
@@ -314,13 +316,16 @@ def _with_targets(reductions: Sequence[Reduction]) -> Callable[[Tile], Columns]:
     return lambda tile: {LOGPROB: tile.of_targets(), **columns_of(tile, reductions)}
 
 
-def _collected(tiles: Iterator[Tile], work: Callable[[Tile], Columns], threads: int) -> dict[str, NDArray[Any]]:
-    return _joined(map_in_order(work, tiles, threads))
+def _no_events(model: LanguageModel) -> Tile:
+    return Tile(lambda: np.zeros((0, len(model.vocabulary))), np.zeros(0, np.int64))
 
 
-def _joined(parts: Iterable[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def _joined(
+    parts: Iterable[Mapping[str, NDArray[Any]]], without: Callable[[], Mapping[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return columns that came in parts; those of no events where none came."""
     columns: dict[str, list[NDArray[Any]]] = {}
     for part in parts:
         for name, values in part.items():
             columns.setdefault(name, []).append(values)
-    return {name: np.concatenate(values) for name, values in columns.items()}
+    return {name: np.concatenate(values) for name, values in columns.items()} or dict(without())
