@@ -76,14 +76,14 @@ def _binned(tile: Tile) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return decades, tenths
 
 
-def code_of(came: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def bins_of(came: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the bins of some forecasts: the decade and the tenth of each, int64 [n].
 
     Args:
         came: float64 [n], nats; what is impossible is in the lowest bins.
 
     Example:
-        >>> [bins.tolist() for bins in code_of(np.log([0.1, 0.11, 1.0]))]
+        >>> [bins.tolist() for bins in bins_of(np.log([0.1, 0.11, 1.0]))]
         [[1, 0, 0], [0, 1, 9]]
     """
     decades = np.clip((_ROUNDING - came) / _LN_10, 0, DECADES - 1).astype(np.int64)
