@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -186,3 +187,33 @@ def test_calibration_error_is_at_most_one_and_at_least_the_gap(rows: list[tuple[
     assert abs(confidence.mean() - right.mean()) - 1e-9 <= error <= 1 + 1e-9
     assert sum(b.contexts for b in bins) == len(rows)
     assert all(b.low - 1e-12 <= b.mean_confidence <= b.high + 1e-12 for b in bins)
+
+
+@pytest.mark.parametrize("options", [{}, {"stream": True, "context": 16, "stride": 8}, {"context": 8, "stride": 3}])
+def test_with_its_text_a_network_says_the_same_as_one_context_at_a_time(options: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from tests.models.network.conftest import TOKENIZERS, network
+
+    from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.model import NeuralModel
+
+    tokenizer = TOKENIZERS["byte-level"]()
+    neural = NeuralModel.wrap(network("gpt2", len(tokenizer)), tokenizer, ScoringOptions(**options))
+    text = Corpus.from_strings(["the cat sat", "", "a dog unheard of sat on the mat"] * 5, block_bytes=40)
+    with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": Origin.of_model(neural).fingerprints}) as writer:
+        events = 0
+        for batch in neural.score(text):
+            writer.write(batch)
+            events += len(batch)
+    run = open_run(tmp_path / "t.parquet")
+    slow = calibrate(run, neural, events, contexts=50)
+    done: list[int] = []
+    fast = calibrate(run, neural, events, contexts=50, text=text, progress=done.append)
+    assert done[-1] == 50
+    assert done == sorted(done)
+    for name in ("brier_score", "mean_entropy_bits", "mean_surprisal_bits", "accuracy", "mean_confidence"):
+        assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-4), name
+    assert [b.forecasts for b in fast.decades] == [b.forecasts for b in slow.decades]
+    assert fast.overconfidence_interval == pytest.approx(slow.overconfidence_interval, abs=1e-3)
+    with pytest.raises(InputError, match=r"cuts the text into other tokens|but the run says"):
+        calibrate(run, neural, events, contexts=50, text=Corpus.from_strings(["another text"] * 40))
