@@ -98,7 +98,20 @@ def reduce(
         >>> [batch.extra["entropy"].round(3).tolist() for batch in reduce(model, text, [Entropy()])]
         [[1.055, 1.055, 1.055, 1.055, 1.055]]
     """
-    for block in distributions_of(model, segments, events=events, spans=spans, threads=threads):
+    yield from reduced(distributions_of(model, segments, events=events, spans=spans, threads=threads), reductions, threads)
+
+
+def reduced(
+    blocks: Iterable[BlockDistributions], reductions: Sequence[Reduction], threads: int | None = None
+) -> Iterator[ScoreBatch]:
+    """Yield a batch of the score table for each block, as `reduce` does.
+
+    Args:
+        blocks: the distributions.
+        reductions: what to keep.
+        threads: how many to compute with.
+    """
+    for block in blocks:
         columns: dict[str, NDArray[Any]] = {}
         open_ones = []
         for reduction in reductions:
@@ -206,11 +219,38 @@ def distributions_of(
     Raises:
         UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
     """
-    own: Callable[..., Iterator[BlockDistributions]] | None = getattr(model, "distributions", None)
-    if own is not None:
+    if computes_many(model):
+        own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
         yield from own(segments, events=events, spans=spans, threads=threads)
         return
     yield from by_event(model, model.score(segments, spans=spans, threads=threads), events)
+
+
+def computes_many(model: LanguageModel) -> bool:
+    """Return True if a model has a method `distributions` that speaks for its `log_distribution`.
+
+    A class that changes `log_distribution` and inherits `distributions` has two answers: then the first one counts.
+
+    Args:
+        model: any.
+
+    Example:
+        >>> class Fast:
+        ...     def log_distribution(self, context): ...
+        ...     def distributions(self, segments): ...
+        >>> class Changed(Fast):
+        ...     def log_distribution(self, context): ...
+        >>> computes_many(Fast()), computes_many(Changed())
+        (True, False)
+    """
+    if not hasattr(model, "distributions"):
+        return False
+    places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
+
+    def place(name: str) -> int:
+        return next((i for i, names in enumerate(places) if name in names), len(places))
+
+    return place("distributions") <= place("log_distribution")
 
 
 def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
