@@ -147,6 +147,7 @@ def reduce_pair(
     reduction: PairReduction,
     *,
     events: Events | None = None,
+    spans: bool = False,
     threads: int | None = None,
 ) -> Iterator[tuple[ScoreBatch, ScoreBatch, Columns]]:
     """Yield for each block the rows of two models and the columns of a reduction over both; arguments as of `reduce`.
@@ -156,13 +157,14 @@ def reduce_pair(
         segments: blocks of text.
         reduction: what to keep.
         events: which events to look at, by number; all if None.
+        spans: whether to fill the column `ends`, in bytes.
         threads: how many.
 
     Raises:
         InputError: the models cut the text into different events, or it cannot be scored.
     """
     own, other = tee(segments)
-    blocks = [distributions_of(m, t, events=events, spans=False, threads=threads) for m, t in ((a, own), (b, other))]
+    blocks = [distributions_of(m, t, events=events, spans=spans, threads=threads) for m, t in ((a, own), (b, other))]
     for one, two in zip(*blocks, strict=True):
         pairs = together(one.tiles(), two.tiles())
         work = thread_count(threads) if one.parallel and two.parallel else 1
