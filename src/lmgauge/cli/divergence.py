@@ -55,6 +55,12 @@ class _Shown:
 @click.argument("base", type=click.Path())
 @click.argument("candidate", type=click.Path())
 @click.argument("paths", nargs=-1, type=click.Path(allow_dash=True), metavar="[CANDIDATE]... [TEXT]...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="With --exhaustive: a folder for the candidate's run (several: one each in it), with KL from the base in its rows.",
+)
 @training_text("for slices by how often words occur in it")
 @settings(
     "choices",
@@ -91,6 +97,7 @@ def divergence(
     base: str,
     candidate: str,
     paths: tuple[str, ...],
+    output: str | None,
     train: tuple[str, ...],
     choices: _Choices,
     reading: ReadingOptions,
@@ -126,6 +133,7 @@ def divergence(
             examples=choices.examples,
             seed=choices.seed,
             threads=choices.threads,
+            output=output,
             scoring=scoring,
         )
     answer(
