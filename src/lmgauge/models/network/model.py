@@ -276,6 +276,7 @@ class NetworkDistributions:
     ) -> None:
         self._model, self._events, self._jobs, self._threads = model, events, jobs, threads
         self._firsts, self._rows = firsts, rows
+        self.vocabulary_size = len(model.vocabulary)
 
     def __len__(self) -> int:
         """Return the number of events."""
