@@ -101,16 +101,21 @@ def reduce(
         >>> [batch.extra["entropy"].round(3).tolist() for batch in reduce(model, text, [Entropy()])]
         [[1.055, 1.055, 1.055, 1.055, 1.055]]
     """
-    yield from reduced(distributions_of(model, segments, events=events, spans=spans, threads=threads), reductions, threads)
+    blocks = distributions_of(model, segments, events=events, spans=spans, threads=threads)
+    yield from reduced(model, blocks, reductions, threads)
 
 
 def reduced(
-    blocks: Iterable[BlockDistributions], reductions: Sequence[Reduction], threads: int | None = None
+    model: LanguageModel,
+    blocks: Iterable[BlockDistributions],
+    reductions: Sequence[Reduction],
+    threads: int | None = None,
 ) -> Iterator[ScoreBatch]:
     """Yield a batch of the score table for each block, as `reduce` does.
 
     Args:
-        blocks: the distributions.
+        model: the model.
+        blocks: its distributions.
         reductions: what to keep.
         threads: how many to compute with.
     """
@@ -253,13 +258,14 @@ def distributions_of(
     yield from by_event(model, model.score(segments, spans=spans, threads=threads), events)
 
 
-def computes_many(model: LanguageModel) -> bool:
-    """Return True if a model has a method `distributions` that speaks for its `log_distribution`.
+def computes_many(model: object, method: str = "distributions") -> bool:
+    """Return True if a model has a method for many distributions that speaks for its `log_distribution`.
 
-    A class that changes `log_distribution` and inherits `distributions` has two answers: then the first one counts.
+    A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
 
     Args:
         model: any.
+        method: its name.
 
     Example:
         >>> class Fast:
@@ -270,14 +276,14 @@ def computes_many(model: LanguageModel) -> bool:
         >>> computes_many(Fast()), computes_many(Changed())
         (True, False)
     """
-    if not hasattr(model, "distributions"):
+    if not hasattr(model, method):
         return False
     places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
 
     def place(name: str) -> int:
         return next((i for i, names in enumerate(places) if name in names), len(places))
 
-    return place("distributions") <= place("log_distribution")
+    return place(method) <= place("log_distribution")
 
 
 def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
