@@ -37,7 +37,8 @@ from lmgauge.evaluation.audit.results import Audit as Audit
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
-from lmgauge.evaluation.divergence.divergence import Divergence as Divergence
+from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
+from lmgauge.evaluation.divergence.results import Divergence as Divergence
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.explore.door import explore as explore
