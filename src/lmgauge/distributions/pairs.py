@@ -79,6 +79,23 @@ class Divergences:
 _ROUNDED_MASS = 1e-4  # of float32 arrays; KL divergences feel a mass only through its square
 
 
+@dataclass(frozen=True)
+class KullbackLeibler:
+    """The Kullback-Leibler divergence KL(A || B) alone, nats: column `kl_ab`, float64 [n] (Kullback & Leibler 1951).
+
+    As `Divergences` has it; two n-gram models give it without looking at all tokens.
+
+    Example:
+        >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75]))
+        >>> KullbackLeibler()(a, b)["kl_ab"].round(4).tolist()
+        [0.1438]
+    """
+
+    def __call__(self, a: Tile, b: Tile) -> Columns:
+        """Return the column of two tiles of the same events."""
+        return {"kl_ab": Divergences(())(a, b)["kl_ab"]}
+
+
 def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
     """Return both as arrays of one library."""
     if type(a.logprob) is type(b.logprob):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 Events = NDArray[np.int64]  # numbers of events of the text, from 0, ascending
-_TILE_ENTRIES = 1 << 16  # of a tile in float64: half a megabyte stays in a core's cache
+TILE_ENTRIES = 1 << 16  # of a tile in float64: half a megabyte stays in a core's cache
 LOGPROB = "logprob"
 _Seen = TypeVar("_Seen")
 
@@ -52,7 +52,7 @@ class BlockDistributions(Protocol):
         """Yield the tiles, in order; a tile is good until the next is asked for, unless `parallel`."""
         ...
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         """Return the columns of a reduction without looking at all tokens; None where there is no such way.
 
         Args:
@@ -196,6 +196,10 @@ def reduce_pair(
     own, other = tee(segments)
     blocks = [distributions_of(m, t, events=events, spans=spans, threads=threads) for m, t in ((a, own), (b, other))]
     for one, two in zip(*blocks, strict=True):
+        closed = one.closed_form(reduction, two)
+        if closed is not None:
+            yield one.finish(None), two.finish(None), closed
+            continue
         pairs = together(one.tiles(), two.tiles())
         at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
 
@@ -327,7 +331,7 @@ class _ByEvent:
 
     def tiles(self) -> Iterator[Tile]:
         targets = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, _TILE_ENTRIES // max(1, len(self._model.vocabulary)))
+        at_a_time = max(1, TILE_ENTRIES // max(1, len(self._model.vocabulary)))
         for begin in range(0, len(self._rows), at_a_time):
             rows = self._rows[begin : begin + at_a_time]
             yield Tile(lambda rows=rows: self._stacked(rows), targets[begin : begin + at_a_time])  # type: ignore[misc]
@@ -336,7 +340,7 @@ class _ByEvent:
         """Return the log-probabilities after the contexts of some rows, float64 [rows, vocabulary]."""
         return np.stack([self._model.log_distribution(self._contexts[row]) for row in rows.tolist()])
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         return None
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
