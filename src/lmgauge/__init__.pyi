@@ -38,7 +38,8 @@ from lmgauge.evaluation.audit.results import Audit as Audit
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
-from lmgauge.evaluation.divergence.divergence import Divergence as Divergence
+from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
+from lmgauge.evaluation.divergence.results import Divergence as Divergence
 from lmgauge.evaluation.membership.results import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.api.outputs import Outputs
+from lmgauge.choices import DISTRIBUTION_COLUMNS
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     document_option,
@@ -90,8 +91,8 @@ class _Choices:
         default="",
         show_default=False,
         metavar="NAMES",
-        type=CommaList(str, "entropy"),
-        help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",
+        type=CommaList(str, "entropy,top10"),
+        help=f"Also keep of each whole distribution, in scores.parquet and --per-token: {', '.join(DISTRIBUTION_COLUMNS)}.",
     ),
 )
 @under("Output", json_option)

@@ -98,7 +98,20 @@ def reduce(
         >>> [batch.extra["entropy"].round(3).tolist() for batch in reduce(model, text, [Entropy()])]
         [[1.055, 1.055, 1.055, 1.055, 1.055]]
     """
-    for block in distributions_of(model, segments, events=events, spans=spans, threads=threads):
+    yield from reduced(distributions_of(model, segments, events=events, spans=spans, threads=threads), reductions, threads)
+
+
+def reduced(
+    blocks: Iterable[BlockDistributions], reductions: Sequence[Reduction], threads: int | None = None
+) -> Iterator[ScoreBatch]:
+    """Yield a batch of the score table for each block, as `reduce` does.
+
+    Args:
+        blocks: the distributions.
+        reductions: what to keep.
+        threads: how many to compute with.
+    """
+    for block in blocks:
         columns: dict[str, NDArray[Any]] = {}
         open_ones = []
         for reduction in reductions:
@@ -109,8 +122,10 @@ def reduce(
                 columns |= closed
         logprob = None
         if open_ones or not reductions:
-            values = _collected(block.tiles(), _with_targets(open_ones), thread_count(threads) if block.parallel else 1)
-            logprob = values.pop(LOGPROB, np.zeros(0))
+            work = _with_targets(open_ones)
+            parts = map_in_order(work, block.tiles(), thread_count(threads) if block.parallel else 1)
+            values = _joined(parts, lambda work=work: work(_no_events(model)))  # type: ignore[misc]
+            logprob = values.pop(LOGPROB)
             columns |= values
         batch = block.finish(logprob)
         # In the order in which they were asked for, whatever way they came.
@@ -132,6 +147,7 @@ def reduce_pair(
     reduction: PairReduction,
     *,
     events: Events | None = None,
+    spans: bool = False,
     threads: int | None = None,
 ) -> Iterator[tuple[ScoreBatch, ScoreBatch, Columns]]:
     """Yield for each block the rows of two models and the columns of a reduction over both; arguments as of `reduce`.
@@ -141,48 +157,48 @@ def reduce_pair(
         segments: blocks of text.
         reduction: what to keep.
         events: which events to look at, by number; all if None.
+        spans: whether to fill the column `ends`, in bytes.
         threads: how many.
 
     Raises:
         InputError: the models cut the text into different events, or it cannot be scored.
     """
     own, other = tee(segments)
-    blocks = [distributions_of(m, t, events=events, spans=False, threads=threads) for m, t in ((a, own), (b, other))]
+    blocks = [distributions_of(m, t, events=events, spans=spans, threads=threads) for m, t in ((a, own), (b, other))]
     for one, two in zip(*blocks, strict=True):
         pairs = together(one.tiles(), two.tiles())
         work = thread_count(threads) if one.parallel and two.parallel else 1
 
-        def look(pair: tuple[Tile, Tile]) -> Columns:
+        def look(pair: tuple[Tile, ...]) -> Columns:
             first, second = pair
             targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
             return targets | dict(reduction(first, second))
 
-        columns = _joined(map_in_order(look, pairs, work))
-        first, second = (columns.pop(name, np.zeros(0)) for name in ("logprob_a", "logprob_b"))
+        columns = _joined(map_in_order(look, pairs, work), lambda: look((_no_events(a), _no_events(b))))
+        first, second = columns.pop("logprob_a"), columns.pop("logprob_b")
         yield one.finish(first), two.finish(second), columns
 
 
-def together(a: Iterator[Tile], b: Iterator[Tile]) -> Iterator[tuple[Tile, Tile]]:
-    """Yield the tiles of two models cut at the same events.
+def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
+    """Yield the tiles of models cut at the same events.
 
     Args:
-        a, b: tiles of the same events.
+        parts: of each model, tiles of the same events.
 
     Example:
         >>> tiles = lambda *sizes: (Tile(lambda: np.zeros((9, 1)), np.zeros(size, np.int64)) for size in sizes)
         >>> [len(one) for one, two in together(tiles(4, 2), tiles(3, 3))]
         [3, 1, 2]
     """
-    left: Tile | None = None
-    right: Tile | None = None
+    waiting: list[Tile | None] = [None] * len(parts)
     while True:
-        left, right = left or next(a, None), right or next(b, None)
-        if left is None or right is None:
+        here = [tile or next(part, None) for tile, part in zip(waiting, parts, strict=True)]
+        tiles = [tile for tile in here if tile is not None]
+        if len(tiles) < len(parts):
             return
-        size = min(len(left), len(right))
-        yield left.part(0, size) if size < len(left) else left, right.part(0, size) if size < len(right) else right
-        left = left.part(size, len(left)) if size < len(left) else None
-        right = right.part(size, len(right)) if size < len(right) else None
+        size = min(map(len, tiles))
+        yield tuple(tile.part(0, size) if size < len(tile) else tile for tile in tiles)
+        waiting = [tile.part(size, len(tile)) if size < len(tile) else None for tile in tiles]
 
 
 def distributions_of(
@@ -205,11 +221,38 @@ def distributions_of(
     Raises:
         UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
     """
-    own: Callable[..., Iterator[BlockDistributions]] | None = getattr(model, "distributions", None)
-    if own is not None:
+    if computes_many(model):
+        own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
         yield from own(segments, events=events, spans=spans, threads=threads)
         return
     yield from by_event(model, model.score(segments, spans=spans, threads=threads), events)
+
+
+def computes_many(model: LanguageModel) -> bool:
+    """Return True if a model has a method `distributions` that speaks for its `log_distribution`.
+
+    A class that changes `log_distribution` and inherits `distributions` has two answers: then the first one counts.
+
+    Args:
+        model: any.
+
+    Example:
+        >>> class Fast:
+        ...     def log_distribution(self, context): ...
+        ...     def distributions(self, segments): ...
+        >>> class Changed(Fast):
+        ...     def log_distribution(self, context): ...
+        >>> computes_many(Fast()), computes_many(Changed())
+        (True, False)
+    """
+    if not hasattr(model, "distributions"):
+        return False
+    places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
+
+    def place(name: str) -> int:
+        return next((i for i, names in enumerate(places) if name in names), len(places))
+
+    return place("distributions") <= place("log_distribution")
 
 
 def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
@@ -315,16 +358,19 @@ def _with_targets(reductions: Sequence[Reduction]) -> Callable[[Tile], Columns]:
     return lambda tile: {LOGPROB: tile.of_targets(), **columns_of(tile, reductions)}
 
 
-def _collected(tiles: Iterator[Tile], work: Callable[[Tile], Columns], threads: int) -> dict[str, NDArray[Any]]:
-    return _joined(map_in_order(work, tiles, threads))
+def _no_events(model: LanguageModel) -> Tile:
+    return Tile(lambda: np.zeros((0, len(model.vocabulary))), np.zeros(0, np.int64))
 
 
-def _joined(parts: Iterable[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def _joined(
+    parts: Iterable[Mapping[str, NDArray[Any]]], without: Callable[[], Mapping[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return columns that came in parts; those of no events where none came."""
     columns: dict[str, list[NDArray[Any]]] = {}
     for part in parts:
         for name, values in part.items():
             columns.setdefault(name, []).append(values)
-    return {name: np.concatenate(values) for name, values in columns.items()}
+    return {name: np.concatenate(values) for name, values in columns.items()} or dict(without())
 
 
 def why_not_whole(model: LanguageModel) -> str:

@@ -37,6 +37,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "RecipeComparisons": _by("recipes"),
     "Diagnosis": _by("diagnosis"),
     "Divergence": _by("divergence"),
+    "CandidateDivergences": _by("candidates"),
     "Audit": _by("audit"),
     "Overlap": _by("overlap"),
     "Membership": _by("membership"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +66,26 @@ class Engine(Protocol):
 
     def score(self, jobs: Sequence[Job]) -> list[NDArray[np.float64]]:
         """Return the natural log-probabilities of each job's targets, float64 [predicted] each.
+
+        Raises:
+            ModelFileError: the network gives NaN.
+            UsageError: one job alone does not fit into the memory.
+        """
+        ...
+
+    def distributions(
+        self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time.
+
+        Args:
+            jobs: in the order of the events.
+            rows: int64 [vocabulary], the row of the output layer that predicts each token; -1 for none.
+            wanted: bool [targets of all jobs], which of them to look at.
+
+        Yields:
+            Two arrays [m, vocabulary] of NumPy or torch: m targets in order; what cannot come has -inf and 0. The second
+            is None where probabilities are not at hand.
 
         Raises:
             ModelFileError: the network gives NaN.

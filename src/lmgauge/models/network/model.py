@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.distributions.reduce import BlockDistributions, rows_among, rows_of
+from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.tile import LOWEST, Tile, ready
 from lmgauge.errors import UsageError
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
@@ -125,6 +129,38 @@ class NetworkModel(ScoresStrings):
         """
         return next(self.score([block], spans=spans))
 
+    def distributions(
+        self,
+        segments: Iterable[Segments],
+        *,
+        events: NDArray[np.int64] | None = None,
+        spans: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[BlockDistributions]:
+        """Yield the distributions at the events of each block; see `lmgauge.distributions.reduce`.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            events: numbers of the events to look at, ascending; all if None.
+            spans: whether the rows get byte spans.
+            threads: how many to compute with; as many as there are if None.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
+        stream = _Stream(self) if self.context_policy.runs_on else None
+        self._segments = self._in_windows = seen = 0
+        for block in segments:
+            block_rows = block_events(block, self.tokens, self.context_policy, spans=spans)
+            jobs, firsts = stream.jobs(block_rows) if stream is not None else self._jobs_of_segments(block_rows)
+            scored = np.ones(len(block_rows.ids), bool)
+            if not self.context_policy.scores_first_tokens:
+                scored[firsts] = False
+            own = np.flatnonzero(scored)
+            rows = own[rows_among(events, seen, len(own))]
+            yield NetworkDistributions(self, block_rows, jobs, firsts, rows, thread_count(threads))
+            seen += len(own)
+
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context.
 
@@ -162,23 +198,27 @@ class NetworkModel(ScoresStrings):
 
     def _of_segments(self, group: Sequence[BlockEvents]) -> Iterator[ScoreBatch]:
         """Yield segments that are contexts of their own, scored together over all blocks of the group."""
+        jobs, firsts = zip(*map(self._jobs_of_segments, group), strict=True)
+        scored = np.concatenate([np.zeros(0), *self.engine.score(list(chain.from_iterable(jobs)))])
+        for events, first in zip(group, firsts, strict=True):
+            used = len(events.ids) - len(first)
+            yield self._batch(events, scored[:used], first)
+            scored = scored[used:]
+
+    def _jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
+        """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is shown before."""
         jobs: list[Job] = []
         begin, policy = self._begin(), self.context_policy
-        for events in group:
-            bounds = np.cumsum(events.counts)[:-1]
-            for segment, ids in enumerate(np.split(self._network_ids(events), bounds), events.block.first):
-                sequence = np.concatenate((begin, ids))
-                self._segments += 1
-                self._in_windows += policy.length is not None and len(sequence) - 1 > policy.length
-                for window in windows(1, len(sequence), policy.length, policy.stride):
-                    shown = sequence[window.begin : window.last - 1]
-                    jobs.append(Job(shown, sequence[window.first : window.last], segment))
-        scored = np.concatenate([np.zeros(0), *self.engine.score(jobs)])
-        for events in group:
-            firsts = np.zeros(0, np.int64) if len(begin) else (np.cumsum(events.counts) - events.counts)[events.counts > 0]
-            used = len(events.ids) - len(firsts)
-            yield self._batch(events, scored[:used], firsts)
-            scored = scored[used:]
+        bounds = np.cumsum(events.counts)[:-1]
+        for segment, ids in enumerate(np.split(self._network_ids(events), bounds), events.block.first):
+            sequence = np.concatenate((begin, ids))
+            self._segments += 1
+            self._in_windows += policy.length is not None and len(sequence) - 1 > policy.length
+            for window in windows(1, len(sequence), policy.length, policy.stride):
+                shown = sequence[window.begin : window.last - 1]
+                jobs.append(Job(shown, sequence[window.first : window.last], segment))
+        starts = (np.cumsum(events.counts) - events.counts)[events.counts > 0]
+        return jobs, np.zeros(0, np.int64) if len(begin) else starts
 
     def _network_ids(self, events: BlockEvents) -> NDArray[np.int64]:
         """Return int64 [n], the network's ids of events; any for what it has none for, whose probability is zero anyway."""
@@ -211,6 +251,85 @@ class NetworkModel(ScoresStrings):
         return f"{type(self).__name__}({self.label}, {self.context_policy}, {len(self.vocabulary):,} tokens)"
 
 
+class NetworkDistributions:
+    """The distributions of a network at events of one block.
+
+    Args:
+        model: the network.
+        events: of the block.
+        jobs: what to show for all of them but the firsts.
+        firsts: int64, events that nothing is shown before: all tokens are taken as equally probable there.
+        rows: int64, which of the events to look at, ascending.
+        threads: how many to compute with.
+    """
+
+    parallel = False  # the library computes in threads itself
+
+    def __init__(
+        self,
+        model: NetworkModel,
+        events: BlockEvents,
+        jobs: Sequence[Job],
+        firsts: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        threads: int,
+    ) -> None:
+        self._model, self._events, self._jobs, self._threads = model, events, jobs, threads
+        self._firsts, self._rows = firsts, rows
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self._rows)
+
+    def tiles(self) -> Iterator[Tile]:
+        """Yield the tiles, in order."""
+        model, targets = self._model, self._events.ids[self._rows].astype(np.int64)
+        wanted = np.zeros(len(self._events.ids), bool)
+        wanted[self._rows] = True
+        # Where nothing is shown, no job computes the distribution.
+        uniform = np.isin(self._rows, self._firsts)
+        at = 0
+        with model.engine.threads(self._threads):
+            pieces = model.engine.distributions(self._jobs, model.tokens.predicted_ids, np.delete(wanted, self._firsts))
+            for logprob, p in pieces:
+                begin = 0
+                while begin < len(logprob):
+                    at = yield from self._uniform(uniform, targets, at)
+                    ahead = np.flatnonzero(uniform[at : at + len(logprob) - begin])
+                    size = int(ahead[0]) if len(ahead) else len(logprob) - begin
+                    part = slice(begin, begin + size)
+                    clipped = logprob[part].clip(min=LOWEST)
+                    yield ready(clipped, None if p is None else p[part], targets[at : at + size])
+                    at, begin = at + size, begin + size
+            yield from self._uniform(uniform, targets, at)
+
+    def _uniform(self, uniform: NDArray[np.bool_], targets: NDArray[np.int64], at: int) -> Generator[Tile, None, int]:
+        """Yield the tiles of events at a place that nothing is shown before; returns the place behind them."""
+        model = self._model
+        while at < len(uniform) and uniform[at]:
+            row = np.where(model.tokens.predicted_ids == NO_ID, LOWEST, model._uniform())
+            yield ready(row[None], None, targets[at : at + 1])
+            at += 1
+        return at
+
+    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+        """Return None: a network has no way but to look at all tokens."""
+        return None
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        """Return the rows of the score table, with the log-probabilities of the tokens that came."""
+        values = np.zeros(len(self._events.ids))
+        values[self._rows] = np.zeros(0) if logprob is None else logprob
+        policy = self._model.context_policy
+        unscored = None
+        if not policy.scores_first_tokens:
+            unscored = np.zeros(len(values), bool)
+            unscored[self._firsts] = True
+        batch = self._events.batch(values, self._model.tokens, unscored)
+        rows = self._rows if unscored is None else self._rows - np.cumsum(unscored)[self._rows]
+        return rows_of(batch, rows)
+
+
 class _Stream:
     """A context that runs on from segment to segment and block to block."""
 
@@ -222,15 +341,19 @@ class _Stream:
 
     def __call__(self, events: BlockEvents) -> ScoreBatch:
         """Return the batch of the next block."""
+        jobs, firsts = self.jobs(events)
+        return self._model._batch(events, np.concatenate([np.zeros(0), *self._model.engine.score(jobs)]), firsts)
+
+    def jobs(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
+        """Return the jobs of the next block, and the rows that nothing is shown before."""
         model = self._model
         if not len(events.ids):
-            return events.batch(np.zeros(0), model.tokens)
+            return [], np.zeros(0, np.int64)
         firsts = np.zeros(0 if len(self._tail) else 1, np.int64)
         parts, first = [model._network_ids(events)], events.block.first
         if model.engine.segment_by_segment:
             parts = np.split(parts[0], np.cumsum(events.counts)[:-1])
-        jobs = [job for segment, ids in enumerate(parts, first) for job in self._jobs(ids, segment)]
-        return model._batch(events, np.concatenate([np.zeros(0), *model.engine.score(jobs)]), firsts)
+        return [job for segment, ids in enumerate(parts, first) for job in self._jobs(ids, segment)], firsts
 
     def _jobs(self, ids: NDArray[np.int64], segment: int) -> list[Job]:
         """Return the jobs that predict the next ids, each from the first window that reaches it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,16 +262,16 @@ def test_memory_that_runs_out_means_smaller_batches(checkpoint: Folder) -> None:
     compute = model.engine._compute
     refused = []
 
-    def limited(batch: Any) -> Any:
+    def limited(batch: Any, head: Any) -> Any:
         if batch.ids.size > 100:
             refused.append(batch.ids.size)
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return compute(batch)
+        return compute(batch, head)
 
     model.engine._compute = limited  # type: ignore[method-assign]
     np.testing.assert_allclose(logprobs(model, text), expected, atol=1e-5)
     assert refused
-    model.engine._compute = lambda batch: limited(type(batch)(batch.jobs, np.zeros((1, 101)), batch.rows, batch.targets))  # type: ignore[method-assign]
+    model.engine._compute = lambda batch, head: limited(replace(batch, ids=np.zeros((1, 101))), head)  # type: ignore[method-assign]
     with pytest.raises(UsageError, match=r"not enough memory .* smaller --context"):
         logprobs(model)
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
 from lmgauge.models.network.engine import Job, Progress
-from lmgauge.models.network.gguf.network import GgufNetwork
+from lmgauge.models.network.gguf.network import GgufNetwork, log_sum_exp
 
 # Tokens of a context that are shown together where whole distributions are asked for. A context is cut into such parts from
 # its beginning, so that what is computed depends on nothing but the context, and its full parts can be kept.
 _PART = 32
+_ROWS = 8  # distributions at a time
 
 
 class GgufEngine:
@@ -57,16 +58,48 @@ class GgufEngine:
         return [self._of_job(job) for job in jobs]
 
     def _of_job(self, job: Job) -> NDArray[np.float64]:
+        logprob = self._network.logprob(self._new(job), job.targets.astype(np.int32))
+        if np.isnan(logprob).any():
+            raise self._gives_nan(f"in segment {job.segment + 1}")
+        self.progress(len(logprob))
+        return logprob
+
+    def _new(self, job: Job) -> NDArray[np.int32]:
+        """Make the network ready for a job, and return what it has not been shown yet, int32 [n]."""
         network, known = self._network, job.known
         if not known or network.holder is not job.stream:
             known = 0
             network.begin(self._policy.length or len(job.ids) if job.stream is not None else len(job.ids))
             network.holder = job.stream
-        logprob = network.logprob(job.ids[known:].astype(np.int32), job.targets.astype(np.int32))
-        if np.isnan(logprob).any():
-            raise self._gives_nan(f"in segment {job.segment + 1}")
-        self.progress(len(logprob))
-        return logprob
+        return job.ids[known:].astype(np.int32)
+
+    def distributions(
+        self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
+    ) -> Iterator[tuple[NDArray[np.float32], None]]:
+        """Yield natural log-probabilities of all tokens at the targets of jobs, a part at a time; see `Engine`.
+
+        Args:
+            jobs: in the order of the events.
+            rows: int64 [vocabulary], the network's id of each token; -1 for none.
+            wanted: bool [targets of all jobs], which of them to look at.
+
+        Raises:
+            ModelFileError: the network gives NaN.
+            UsageError: a context does not fit into the memory.
+        """
+        seen = 0
+        for job in jobs:
+            for logits in self._network.logits(self._new(job), len(job.targets)):
+                chosen = np.flatnonzero(wanted[seen : seen + len(logits)])
+                seen += len(logits)
+                for at in range(0, len(chosen), _ROWS):
+                    some = logits[chosen[at : at + _ROWS]]
+                    logprob = (some - log_sum_exp(some)[:, None].astype(np.float32))[:, np.maximum(rows, 0)]
+                    logprob[:, rows < 0] = -np.inf
+                    if np.isnan(logprob[:, -1]).any():
+                        raise self._gives_nan(f"in segment {job.segment + 1}")
+                    yield logprob, None
+            self.progress(len(job.targets))
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the natural log-probabilities of all that may follow, float64 [rows of the output layer].

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,16 +218,32 @@ class GgufNetwork:
         """
         logprob = np.empty(len(targets))
         done = 0
-        for begin in range(0, len(shown), self._at_a_time):
-            part = shown[begin : begin + self._at_a_time]
-            asked = min(len(part), max(0, begin + len(part) - (len(shown) - len(targets))))
-            logits = self._decode(part, asked)
-            if asked:
-                chosen = logits[np.arange(asked), targets[done : done + asked]]
-                logprob[done : done + asked] = chosen - _log_sum_exp(logits)
-                done += asked
+        for logits in self.logits(shown, len(targets)):
+            chosen = logits[np.arange(len(logits)), targets[done : done + len(logits)]]
+            logprob[done : done + len(logits)] = chosen - log_sum_exp(logits)
+            done += len(logits)
         # The log-sum-exp of rounded terms may fall a little below its largest.
         return np.minimum(logprob, 0.0)
+
+    def logits(self, shown: NDArray[np.int32], asked: int) -> Iterator[NDArray[np.float32]]:
+        """Show the next tokens of the context and yield the logits after the last of them.
+
+        Args:
+            shown: int32 [n].
+            asked: how many, at most n.
+
+        Yields:
+            float32 [m, size]; good until the next is asked for.
+
+        Raises:
+            ModelFileError: llama.cpp fails to compute.
+        """
+        for begin in range(0, len(shown), self._at_a_time):
+            part = shown[begin : begin + self._at_a_time]
+            of_part = min(len(part), max(0, begin + len(part) - (len(shown) - asked)))
+            logits = self._decode(part, of_part)
+            if of_part:
+                yield logits
 
     def log_distribution(self, shown: NDArray[np.int32]) -> NDArray[np.float64]:
         """Show the next tokens of the context and return the log-probabilities of all that may follow.
@@ -243,7 +260,7 @@ class GgufNetwork:
         for begin in range(0, len(shown), self._at_a_time):
             part = shown[begin : begin + self._at_a_time]
             logits = self._decode(part, 1).astype(np.float64)
-        logprob: NDArray[np.float64] = (logits - _log_sum_exp(logits)[:, None])[0]
+        logprob: NDArray[np.float64] = (logits - log_sum_exp(logits)[:, None])[0]
         return logprob
 
     def close(self) -> None:
@@ -317,8 +334,19 @@ class GgufNetwork:
         return logits
 
 
-def _log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return float64 [n]: exponentials in the dtype of the logits [n, size], sums in float64."""
+def log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the logarithms of summed exponentials; exponentials in the dtype of the logits, sums in float64.
+
+    Args:
+        logits: [n, size].
+
+    Returns:
+        float64 [n].
+
+    Example:
+        >>> log_sum_exp(np.zeros((1, 2), np.float32)).round(4).tolist()
+        [0.6931]
+    """
     largest = logits.max(axis=1, keepdims=True)
     sums = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
     totals: NDArray[np.float64] = largest[:, 0].astype(np.float64) + np.log(sums)

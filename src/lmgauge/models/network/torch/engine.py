@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
@@ -26,6 +27,11 @@ _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, tor
 _STREAM_CHUNK = 1 << 10
 # Activations of a layer that live at a time, in hidden states: input, norm, wide middle of the feed-forward part, attention.
 _LIVE_STATES = 24
+# Of hidden states that are held together for whole distributions.
+_STATE_BYTES = 32 << 20
+_OUTPUT = "(output)"
+
+Head = Callable[[Tensor, Tensor], Tensor]
 
 
 class TorchEngine:
@@ -76,77 +82,154 @@ class TorchEngine:
             UsageError: one job alone does not fit into the memory.
         """
         if self.carries_state:
-            return [self._carried(job) for job in jobs]
+            return [self._carried_scores(job) for job in jobs]
         scores: list[NDArray[np.float64] | None] = [None] * len(jobs)
         waiting = list(range(len(jobs)))
         if self.journal is not None:
             for number in waiting:
                 scores[number] = self.journal.get(jobs[number])
             waiting = [number for number in waiting if scores[number] is None]
-        while waiting:
-            waiting = self._score_until_smaller(jobs, waiting, scores)
+
+        def take(number: int, logprob: Tensor) -> None:
+            scores[number] = made = _at_most_certain(logprob)
+            if self.journal is not None:
+                self.journal.put(jobs[number], made)
+
+        self._run(jobs, waiting, lambda last, targets: self.split.log_probabilities(last, targets), take)
         return [logprob for logprob in scores if logprob is not None]
 
     @torch.inference_mode()
-    def _carried(self, job: Job) -> NDArray[np.float64]:
+    def distributions(
+        self, jobs: Sequence[Job], rows: NDArray[np.int64], wanted: NDArray[np.bool_]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield natural log-probabilities and probabilities of all tokens at the targets of jobs, a few at a time.
+
+        Args:
+            jobs: in the order of the events.
+            rows: int64 [vocabulary], the row of the output layer that predicts each token; -1 for none.
+            wanted: bool [targets of all jobs], which of them to look at.
+
+        Yields:
+            Two float32 [m, vocabulary]: m targets in order; what cannot come has -inf and 0.
+
+        Raises:
+            ModelFileError: the network gives NaN.
+            UsageError: one job alone does not fit into the memory.
+        """
+        own_rows = torch.from_numpy(rows).to(self.split.device)
+        bounds = np.cumsum([len(job.targets) for job in jobs])[:-1]
+        with kept_pages():
+            for some, asked in self._groups(jobs, np.split(wanted, bounds)):
+                last: list[Tensor | None] = [None] * len(some)
+                if self.carries_state:
+                    parts = [torch.cat([states for _, states in self._carried(job)]) for job in some]
+                else:
+                    self._run(some, list(range(len(some))), lambda states, _: states, last.__setitem__)
+                    parts = [states for states in last if states is not None]
+                chosen = torch.from_numpy(np.concatenate(asked)).to(self.split.device)
+                for logprob, p in self.split.distributions(torch.cat(parts)[chosen], own_rows):
+                    if bool(logprob[:, -1].isnan().any()):  # NaN in one logit is NaN in all
+                        self._blame(*some)
+                    yield logprob, p
+
+    def _groups(
+        self, jobs: Sequence[Job], wanted: Sequence[NDArray[np.bool_]]
+    ) -> Iterator[tuple[list[Job], list[NDArray[np.bool_]]]]:
+        """Yield jobs whose hidden states may be held together, with the targets to look at; no jobs without any."""
+        at_a_time = max(1, _STATE_BYTES // self._bytes_a_state)
+        some: list[Job] = []
+        asked: list[NDArray[np.bool_]] = []
+        for job, mask in zip(jobs, wanted, strict=True):
+            if not mask.any() and not self.carries_state:
+                continue
+            if some and sum(map(len, asked)) + len(mask) > at_a_time:
+                yield some, asked
+                some, asked = [], []
+            some.append(job)
+            asked.append(mask)
+        if some:
+            yield some, asked
+
+    @property
+    def _bytes_a_state(self) -> int:
+        """What `SplitNetwork.last` gives for a position."""
+        size = self.split.vocabulary_size if self.split.output is None else self.split.output.weight.shape[1]
+        return int(size) * 4
+
+    @torch.inference_mode()
+    def _carried_scores(self, job: Job) -> NDArray[np.float64]:
         """Return the scores of what goes on where the job before of the same stream ended."""
-        split, stream = self.split, job.stream or StreamState()
         parts = [np.zeros(0)]
-        for at in range(0, len(job.ids), _STREAM_CHUNK):
-            chunk = Job(job.ids[at : at + _STREAM_CHUNK], job.targets[at : at + _STREAM_CHUNK], job.segment)
-            shown, targets = (torch.from_numpy(values).to(split.device) for values in (chunk.ids, chunk.targets))
-            with split.ready():
-                logprob, stream.value = split.carried(shown, targets, stream.value)
+        for chunk, last in self._carried(job):
+            logprob = self.split.log_probabilities(last, torch.from_numpy(chunk.targets).to(self.split.device))
             if bool(logprob.isnan().any()):
                 self._blame(chunk)
-            self.progress(len(logprob))
-            parts.append(np.minimum(logprob.cpu().numpy(), 0.0))
+            parts.append(_at_most_certain(logprob))
         return np.concatenate(parts)
 
-    def _score_until_smaller(
-        self, jobs: Sequence[Job], waiting: list[int], scores: list[NDArray[np.float64] | None]
+    def _carried(self, job: Job) -> Iterator[tuple[Job, Tensor]]:
+        """Yield a job's parts, and what the output layer takes at each id of them."""
+        stream = job.stream or StreamState()
+        for at in range(0, len(job.ids), _STREAM_CHUNK):
+            chunk = Job(job.ids[at : at + _STREAM_CHUNK], job.targets[at : at + _STREAM_CHUNK], job.segment)
+            with self.split.ready():
+                last, stream.value = self.split.carried(torch.from_numpy(chunk.ids).to(self.split.device), stream.value)
+            yield chunk, last
+            self.progress(len(chunk.targets))
+
+    def _run(self, jobs: Sequence[Job], waiting: list[int], head: Head, take: Callable[[int, Tensor], None]) -> None:
+        """Compute jobs, in smaller batches where memory runs out.
+
+        Args:
+            jobs: all of them.
+            waiting: numbers of those to compute.
+            head: what to make of the last hidden states, [n, hidden], and the targets, int64 [n].
+            take: is given each job's number and what was made, [predicted, ...].
+        """
+        while waiting:
+            waiting = self._run_until_smaller(jobs, waiting, head, take)
+
+    def _run_until_smaller(
+        self, jobs: Sequence[Job], waiting: list[int], head: Head, take: Callable[[int, Tensor], None]
     ) -> list[int]:
-        """Score jobs until all are done or batches have to become smaller; returns those left."""
+        """Compute jobs until all are done or batches have to become smaller; returns those left."""
         tokens = self._tokens
         chosen = [jobs[number] for number in waiting]
+        done: set[int] = set()
         with quiet(), kept_pages(), self.split.ready():
             for batch in batches(chosen, tokens):
-                for number, logprob in self._of_batch(chosen, batch):
-                    scores[waiting[number]] = logprob
-                    if self.journal is not None:
-                        self.journal.put(chosen[number], logprob)
-                    self.progress(len(logprob))
+                for number, made in self._of_batch(chosen, batch, head):
+                    take(waiting[number], made)
+                    done.add(number)
+                    self.progress(len(made))
                 if self._tokens < tokens:
                     break
-        return [number for number in waiting if scores[number] is None]
+        return [number for place, number in enumerate(waiting) if place not in done]
 
-    def _of_batch(self, jobs: Sequence[Job], batch: Batch) -> list[tuple[int, NDArray[np.float64]]]:
+    def _of_batch(self, jobs: Sequence[Job], batch: Batch, head: Head) -> list[tuple[int, Tensor]]:
         too_large = False
         try:
-            logprob = self._compute(batch)
+            made = self._compute(batch, head)
         except (RuntimeError, MemoryError) as error:
             if not out_of_memory(error):
                 raise
             too_large = True
         if too_large:  # not above: the error holds the tensors of every frame that it came through
-            return self._of_halves(jobs, batch)
-        if np.isnan(logprob).any():
-            ends = np.cumsum([len(jobs[number].targets) for number in batch.jobs])
-            first = int(np.flatnonzero(np.isnan(logprob))[0])
-            self._blame(jobs[batch.jobs[int(np.searchsorted(ends, first, side="right"))]])
-        bounds = np.cumsum([len(jobs[number].targets) for number in batch.jobs])[:-1]
-        return list(zip(batch.jobs, np.split(logprob, bounds), strict=True))
+            return self._of_halves(jobs, batch, head)
+        sizes = [len(jobs[number].targets) for number in batch.jobs]
+        parts = list(zip(batch.jobs, made.split(sizes), strict=True))
+        if bool(made.isnan().any()):
+            self._blame(*(jobs[number] for number, part in parts if bool(part.isnan().any())))
+        return parts
 
     @torch.inference_mode()
-    def _compute(self, batch: Batch) -> NDArray[np.float64]:
+    def _compute(self, batch: Batch, head: Head) -> Tensor:
         ids, rows, targets = (
             torch.from_numpy(values).to(self.split.device) for values in (batch.ids, batch.rows, batch.targets)
         )
-        logprob: NDArray[np.float64] = self.split.log_probabilities(ids, rows, targets).cpu().numpy()
-        # The log-sum-exp of rounded terms may fall a little below its largest.
-        return np.minimum(logprob, 0.0)
+        return head(self.split.last(ids, rows), targets)
 
-    def _of_halves(self, jobs: Sequence[Job], batch: Batch) -> list[tuple[int, NDArray[np.float64]]]:
+    def _of_halves(self, jobs: Sequence[Job], batch: Batch, head: Head) -> list[tuple[int, Tensor]]:
         """Return the batch in two halves, and all later ones no larger than these."""
         if self.split.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -158,14 +241,15 @@ class TorchEngine:
         middle = len(batch.jobs) // 2
         self._tokens = max(1, min(self._tokens, middle * batch.ids.shape[1]))
         halves = (batch.jobs[:middle], batch.jobs[middle:])
-        return [scored for half in halves for scored in self._of_batch(jobs, join(jobs, half))]
+        return [made for half in halves for made in self._of_batch(jobs, join(jobs, half), head)]
 
-    def _blame(self, job: Job) -> NoReturn:
-        """Say where NaN comes from.
+    def _blame(self, *jobs: Job) -> NoReturn:
+        """Say where NaN comes from, the first of some jobs that show it.
 
         Raises:
             ModelFileError: always.
         """
+        job = next((job for job in jobs if _first_layer_with_nan(self.split, job) != _OUTPUT), jobs[0])
         layer = _first_layer_with_nan(self.split, job)
         raise ModelFileError(
             f"{self._name}: gives NaN in segment {job.segment + 1}, first in its layer {layer}; the weights are damaged, or "
@@ -173,9 +257,15 @@ class TorchEngine:
         )
 
 
+def _at_most_certain(logprob: Tensor) -> NDArray[np.float64]:
+    """Return log-probabilities as NumPy's; the log-sum-exp of rounded terms may fall a little below its largest."""
+    values: NDArray[np.float64] = logprob.cpu().numpy()
+    return np.minimum(values, 0.0)
+
+
 @torch.inference_mode()
 def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
-    """Return the name of the first module whose output has a NaN; "(output)" if none has."""
+    """Return the name of the first module whose output has a NaN; that of the output layer if none has."""
     broken: list[str] = []
 
     def watch(name: str) -> Callable[..., None]:
@@ -192,7 +282,7 @@ def _first_layer_with_nan(network: SplitNetwork, job: Job) -> str:
     finally:
         for handle in handles:
             handle.remove()
-    return broken[0] if broken else "(output)"
+    return broken[0] if broken else _OUTPUT
 
 
 def _bytes_a_token(network: SplitNetwork) -> int:

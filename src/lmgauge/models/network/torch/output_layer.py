@@ -1,7 +1,8 @@
-"""Log-probabilities of given tokens from hidden states, without ever holding all logits.
+"""Log-probabilities of given tokens from hidden states, or of all tokens at a few states, never of all tokens at all.
 
-Logits are made in tiles of the vocabulary; of each tile only the sum of exponentials stays. Where those overflow, the
-largest logit is followed from tile to tile (Milakov & Gimelshein 2018, "Online normalizer calculation for softmax").
+Logits are made in tiles of the vocabulary. For given tokens only the sum of exponentials stays of each tile. Where those
+overflow, the largest logit is followed from tile to tile (Milakov & Gimelshein 2018, "Online normalizer calculation for
+softmax"). For whole distributions the tiles of some states are kept, and the rows of a few put together at a time.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from torch import Tensor
 _CPU_TILE = (2048, 2048)
 _NEEDS_NO_SHIFT = 30.0  # exp(30) and exp(-30) leave float32 room on both sides
 _GPU_TILE = (8192, 32768)
+# For whole distributions: states and columns of a product (as fast as the tiles above), and rows put together, which stay
+# in a core's cache while reductions go over them.
+_CPU_PIECES = (256, 1024, 8)
+_GPU_PIECES = (1024, 32768, 256)
 
 
 def unchanged(logits: Tensor) -> Tensor:
@@ -88,6 +93,37 @@ class OutputLayer:
             ]
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64, device=hidden.device)
 
+    def distributions(self, hidden: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield natural log-probabilities and probabilities of all tokens, for a few states at a time, in order.
+
+        Args:
+            hidden: [n, hidden].
+            rows: int64 [vocabulary], the row of the layer that predicts each token; -1 for what no row predicts.
+
+        Yields:
+            Two float32 [m, vocabulary]; rows sum to one, and what cannot come has -inf and 0.
+
+        Raises:
+            RuntimeError: torch has not enough memory.
+
+        Example:
+            >>> layer = OutputLayer(torch.zeros(2, 2))
+            >>> [p.tolist() for _, p in layer.distributions(torch.ones(1, 2), torch.tensor([-1, 1, 0]))]
+            [[[0.0, 0.5, 0.5]]]
+        """
+        states, columns, at_a_time = _CPU_PIECES if hidden.device.type == "cpu" else _GPU_PIECES
+        missing = (rows < 0).nonzero()[:, 0]
+        parts = [_as_slice(part.clamp(min=0)) for part in rows.split(columns)]
+        room = torch.empty(min(states, len(hidden)) * len(rows), dtype=torch.float32, device=hidden.device)
+        for some in hidden.split(states):
+            with _products_as_exact_as(self.weight.dtype):
+                rooms = room.split(columns * len(some))
+                tiles = [self._tile(some.to(self.weight.dtype), part, own) for part, own in zip(parts, rooms, strict=False)]
+            for begin in range(0, len(some), at_a_time):
+                logits = torch.cat([tile[begin : begin + at_a_time] for tile in tiles], 1)
+                logits[:, missing] = -torch.inf
+                yield normalized(logits)
+
     def _of_rows(self, hidden: Tensor, targets: Tensor, columns: int) -> Tensor:
         hidden = hidden.to(self.weight.dtype)
         largest, total = self._sums(hidden, columns)
@@ -138,15 +174,15 @@ class OutputLayer:
         size = len(hidden) * min(columns, len(self.weight))
         return torch.empty(size, dtype=torch.float32, device=hidden.device)
 
-    def _tile(self, hidden: Tensor, part: slice, room: Tensor) -> Tensor:
-        """Return float32 [n, columns], the logits of a part of the vocabulary, which may be written over."""
+    def _tile(self, hidden: Tensor, part: slice | Tensor, room: Tensor) -> Tensor:
+        """Return float32 [n, columns], the logits of a part of the layer's rows, which may be written over."""
         weight = self.weight[part]
         logits = room[: len(hidden) * len(weight)].view(len(hidden), len(weight))
         if hidden.device.type == "cuda" and weight.dtype in (torch.bfloat16, torch.float16):
             return self._adjusted(torch.mm(hidden, weight.T, out_dtype=torch.float32, out=logits), part)
         return self._adjusted(torch.mm(hidden.float(), weight.float().T, out=logits), part)
 
-    def _adjusted(self, product: Tensor, part: slice) -> Tensor:
+    def _adjusted(self, product: Tensor, part: slice | Tensor) -> Tensor:
         if self.bias is not None:
             product += self.bias[part]
         return self.adjust(product)
@@ -158,6 +194,28 @@ class OutputLayer:
             logits += self.bias[targets]
         # A column of its own: what adjusts logits takes [n, vocabulary].
         return self.adjust(logits[:, None])[:, 0]
+
+
+def normalized(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return natural log-probabilities and probabilities of all columns; the logits are written over.
+
+    Args:
+        logits: float32 [n, columns].
+
+    Example:
+        >>> [values.exp().tolist() for values in normalized(torch.tensor([[1.0, 1.0]]))[:1]]
+        [[[0.5, 0.5]]]
+    """
+    shift = logits.amax(1, keepdim=True)
+    p = torch.sub(logits, shift).exp_()
+    total = p.sum(1, keepdim=True)
+    return logits.sub_(shift + total.log()), p.div_(total)
+
+
+def _as_slice(rows: Tensor) -> slice | Tensor:
+    """Return consecutive rows as a slice, which copies nothing."""
+    first = int(rows[0])
+    return slice(first, first + len(rows)) if torch.equal(rows, torch.arange(first, first + len(rows)).to(rows)) else rows
 
 
 @contextmanager

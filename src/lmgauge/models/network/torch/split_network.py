@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmgauge.errors import ModelFileError
 from lmgauge.models.network.torch.checkpoint import positions_of
-from lmgauge.models.network.torch.output_layer import OutputLayer, unchanged
+from lmgauge.models.network.torch.output_layer import OutputLayer, normalized, unchanged
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -20,6 +20,7 @@ _PROBED_TOKENS = 8
 # Of the largest logit: rounding stays below, and any other function of the logits far above.
 _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 0.01, torch.float16: 0.002}
 _SCALES_TOLD_APART = 0.02
+_ROWS_OF_LOGITS = 8  # made into distributions at a time
 
 
 class SplitNetwork:
@@ -133,44 +134,70 @@ class SplitNetwork:
         states: Tensor = self._base(input_ids=ids, use_cache=False).last_hidden_state
         return states
 
-    def log_probabilities(self, ids: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
-        """Return natural log-probabilities of targets.
+    def last(self, ids: Tensor, rows: Tensor) -> Tensor:
+        """Return what the output layer takes at some positions; all logits where it is not known apart.
 
         Args:
             ids: int64 [batch, length].
-            rows: int64 [n], the position after which each target is predicted, in the flattened ids.
-            targets: int64 [n].
+            rows: int64 [n], positions in the flattened ids.
 
         Returns:
-            float64 [n].
+            [n, hidden], or [n, rows of the output layer].
 
         Raises:
             RuntimeError: torch has not enough memory.
         """
-        if self.output is not None:
-            states = self.states(ids)
-            return self.output.log_probabilities(states.reshape(-1, states.shape[-1])[rows], targets)
-        logits = self.network(input_ids=ids, use_cache=False).logits
-        return _of_logits(logits.reshape(-1, logits.shape[-1])[rows], targets)
+        states = self.states(ids) if self.output is not None else self.network(input_ids=ids, use_cache=False).logits
+        return states.reshape(-1, states.shape[-1])[rows]
 
-    def carried(self, ids: Tensor, targets: Tensor, state: Any) -> tuple[Tensor, Any]:
-        """Return log-probabilities of what follows each id of a recurrent network that continues from a state.
+    def carried(self, ids: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Return the same at each id of a recurrent network that continues from a state.
 
         Args:
             ids: int64 [n].
-            targets: int64 [n].
             state: what the latest call gave; None at the beginning.
 
         Returns:
-            float64 [n], nats, and the state after the last id.
+            As `last`, and the state after the last id.
 
         Raises:
             RuntimeError: torch has not enough memory.
         """
         output = (self._base if self.output is not None else self.network)(input_ids=ids[None], state=state)
+        return (output.last_hidden_state if self.output is not None else output.logits)[0], output.state
+
+    def log_probabilities(self, last: Tensor, targets: Tensor) -> Tensor:
+        """Return natural log-probabilities of targets, float64 [n].
+
+        Args:
+            last: what `last` gives, [n, ...].
+            targets: int64 [n].
+
+        Raises:
+            RuntimeError: torch has not enough memory.
+        """
+        return _of_logits(last, targets) if self.output is None else self.output.log_probabilities(last, targets)
+
+    def distributions(self, last: Tensor, rows: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield natural log-probabilities and probabilities of all tokens, for a few positions at a time.
+
+        Args:
+            last: what `last` gives, [n, ...].
+            rows: int64 [vocabulary], the row of the output layer that predicts each token; -1 for none.
+
+        Yields:
+            Two float32 [m, vocabulary].
+
+        Raises:
+            RuntimeError: torch has not enough memory.
+        """
         if self.output is not None:
-            return self.output.log_probabilities(output.last_hidden_state[0], targets), output.state
-        return _of_logits(output.logits[0], targets), output.state
+            yield from self.output.distributions(last, rows)
+            return
+        for logits in last.split(_ROWS_OF_LOGITS):
+            chosen = logits.float()[:, rows.clamp(min=0)]
+            chosen[:, rows < 0] = -torch.inf
+            yield normalized(chosen)
 
 
 def _of_logits(logits: Tensor, targets: Tensor) -> Tensor:
