@@ -407,3 +407,23 @@ def _columns(
         for name, values in part.items():
             columns.setdefault(name, []).append(values)
     return {name: np.concatenate(values) for name, values in columns.items()} or dict(work(nothing))
+
+
+def why_not_whole(model: LanguageModel) -> str:
+    """Return why a model gives no whole distributions; the empty string if it does.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> why_not_whole(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+        ''
+    """
+    if not policy_of(model).scores_first_tokens:
+        return "first tokens are unscored (--first-token)"
+    try:
+        model.log_distribution(np.array([BOS], np.uint32))
+    except UsageError:
+        return "the model tells the probabilities of what came only"
+    return ""
