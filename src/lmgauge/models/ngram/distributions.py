@@ -8,15 +8,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions
 from lmgauge.distributions.pairs import KullbackLeibler
-from lmgauge.distributions.reduce import TILE_ENTRIES, BlockDistributions, PairReduction
-from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, Reduction
+from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.models.ngram.whole import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
 
 
-class NgramBlock:
+class NgramBlock(BlockDistributions):
     """The distributions at some events of a block of text.
 
     Args:
@@ -29,6 +29,7 @@ class NgramBlock:
 
     def __init__(self, whole: WholeDistributions, batch: ScoreBatch, contexts: Contexts) -> None:
         self._whole, self._batch, self._contexts = whole, batch, contexts
+        self.vocabulary_size = whole.words
 
     def __len__(self) -> int:
         return len(self._batch)
