@@ -22,12 +22,12 @@ from lmgauge.cli.options import (
     threads_option,
     training_text,
 )
-from lmgauge.cli.say import Page, answer, showing_progress
+from lmgauge.cli.say import Page, answer, showing_progress, write_page
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.divergence.results import CandidateDivergences
+    from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class _Shown:
     """What is printed."""
 
     details: bool | None
+    llama_cpp: bool
     html: str | None
     as_json: bool
 
@@ -87,6 +88,9 @@ class _Shown:
         "--details/--no-details",
         default=None,
         help="Slices of the text and worst tokens; shown if not given where there is one candidate.",
+    ),
+    click.option(
+        "--llama-cpp", is_flag=True, help="Print the figures as llama-perplexity --kl-divergence does, under its names."
     ),
     html_option,
     json_option,
@@ -136,6 +140,11 @@ def divergence(
             output=output,
             scoring=scoring,
         )
+    if shown.llama_cpp and not shown.as_json:
+        click.echo("\n\n".join(_as_llama_cpp(item) for item in result))
+        if shown.html is not None:
+            write_page(shown.html, _page(result))
+        return
     answer(
         result,
         lambda: report.blocks(result, details=shown.details),
@@ -143,6 +152,12 @@ def divergence(
         html=shown.html,
         page=None if shown.html is None else _page(result),
     )
+
+
+def _as_llama_cpp(item: Divergence) -> str:
+    from lmgauge.readable import visible
+
+    return f"{visible(item.b)} (Q) compared with {visible(item.a)} (base), {item.events:,} tokens\n{item.to_llama_cpp()}"
 
 
 def _page(result: CandidateDivergences) -> Page:

@@ -317,7 +317,7 @@ class _Renderer:
         reasons = dict.fromkeys(_clean(reason) for passage in block.items for reason in passage.why)
         groups = dict.fromkeys(_clean(passage.group) for passage in block.items if passage.group)
         json_text = _script_json(data)
-        far = [i for i in range(len(block.names)) if any("kl" in passage.spans[i].columns for passage in block.items)]
+        far = sorted({i for passage in block.items for i, spans in enumerate(passage.spans) if "kl" in spans.columns})
         result: Html = self._macros.passages(items, data["names"], far, list(reasons), list(groups), shown, json_text)
         return result
 
