@@ -1,7 +1,8 @@
 """The figures of a divergence in the words of `llama-perplexity --kl-divergence`.
 
-Source: llama.cpp, tools/perplexity/perplexity.cpp, function kl_divergence. The base is what the program calls `base`, the candidate its Q. What stands behind ± is computed as there: standard errors of
-independent tokens, carried through exp and the square root to first order.
+Source: llama.cpp, tools/perplexity/perplexity.cpp, function kl_divergence. The base is what the program calls `base`, the
+candidate its Q. What stands behind ± is computed as there: standard errors of independent tokens, carried through exp and
+the square root to first order.
 """
 
 from __future__ import annotations
