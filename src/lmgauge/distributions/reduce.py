@@ -49,11 +49,11 @@ class BlockDistributions(Protocol):
         """Yield the tiles, in order; a tile is good until the next is asked for, unless `parallel`."""
         ...
 
-    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
         """Return the columns of a reduction without looking at all tokens; None where there is no such way.
 
         Args:
-            reduction: what to keep.
+            reduction: what to keep, of one model or of two; known by its type.
             other: for a reduction of two models, the same events of the other one.
         """
         ...
@@ -308,7 +308,7 @@ class _ByEvent:
         """Return the log-probabilities after the contexts of some rows, float64 [rows, vocabulary]."""
         return np.stack([self._model.log_distribution(self._contexts[row]) for row in rows.tolist()])
 
-    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
         return None
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:

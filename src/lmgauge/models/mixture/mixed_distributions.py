@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.distributions.reduce import BlockDistributions, together
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.tile import Tile, as_numpy, possible
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
@@ -72,7 +72,7 @@ class MixedDistributions:
             arrays = [possible(as_numpy(tile.logprob)) for tile in tiles]
             yield Tile(lambda arrays=arrays: mixed(arrays, self._log_weights), tiles[0].targets)  # type: ignore[misc]
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
         """Return None: what is known of the components alone does not give that of their mixture."""
         return None
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.distributions.reduce import BlockDistributions, distributions_of
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.models.protocol import LanguageModel, check_context
@@ -216,7 +216,7 @@ class _ReorderedDistributions:
         for tile in self._block.tiles():
             yield Tile(lambda tile=tile: tile.logprob[:, self._own_ids], self._common_ids[tile.targets])  # type: ignore[misc]
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
         # No column of ids, and no reduction that names ids, has a closed form.
         return self._block.closed_form(reduction) if other is None else None
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.distributions.reduce import BlockDistributions, rows_among, rows_of
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.tile import LOWEST, Tile, ready
 from lmgauge.errors import UsageError
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
@@ -312,7 +312,7 @@ class NetworkDistributions:
             at += 1
         return at
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
         """Return None: a network has no way but to look at all tokens."""
         return None
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.distributions.pairs import KullbackLeibler
-from lmgauge.distributions.reduce import TILE_ENTRIES, BlockDistributions, PairReduction
-from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, Reduction
+from lmgauge.distributions.reduce import TILE_ENTRIES, BlockDistributions
+from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments
 from lmgauge.distributions.tile import Tile
 from lmgauge.models.ngram.whole import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
@@ -41,13 +41,8 @@ class NgramBlock:
             end = begin + at_a_time
             yield _Rows(self._whole, self._contexts[begin:end], targets[begin:end])
 
-    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return the columns of a reduction that follows from the words seen after each context; else None.
-
-        For few events of a large model, tiles cost less than finding out which words those are.
-        """
-        if not self._whole.pays(len(self)):
-            return None
+    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
+        """Return the columns of a reduction that follows from the words seen after each context; else None."""
         if isinstance(other, NgramBlock):
             same = isinstance(reduction, KullbackLeibler) and self._whole.words == other._whole.words
             return {"kl_ab": self._whole.divergences(self._contexts, other._whole, other._contexts)} if same else None
