@@ -67,6 +67,12 @@ document_option = click.option(
     "text files.",
 )
 
+id_option = click.option(
+    "--id",
+    metavar="NAME",
+    help="Field or column with the id of a record, for files of rows; its file and line, if not given.",
+)
+
 
 def reading_settings(*more: Callable[[Any], Any]) -> Decorator:
     """Return the decorator for how texts are read; the command gets `reading`, a `ReadingOptions`.

@@ -6,10 +6,10 @@ by event. Two models are walked together, whatever sizes their tiles have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import tee
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Events = NDArray[np.int64]  # numbers of events of the text, from 0, ascending
 TILE_ENTRIES = 1 << 16  # of a tile in float64: half a megabyte stays in a core's cache
 LOGPROB = "logprob"
+_Seen = TypeVar("_Seen")
 
 
 class BlockDistributions(Protocol):
@@ -37,9 +38,11 @@ class BlockDistributions(Protocol):
 
     Attributes:
         parallel: whether its tiles may be computed in threads.
+        vocabulary_size: columns of its tiles.
     """
 
     parallel: bool
+    vocabulary_size: int
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -92,22 +95,27 @@ def reduce(
 
     Example:
         >>> import lmgauge
-        >>> from lmgauge.distributions.reductions import Entropy
+        >>> from lmgauge.distributions import Entropy
         >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
         >>> model = lmgauge.train("mle", text, order=1)  # a and </s> twice, b once
         >>> [batch.extra["entropy"].round(3).tolist() for batch in reduce(model, text, [Entropy()])]
         [[1.055, 1.055, 1.055, 1.055, 1.055]]
     """
-    yield from reduced(distributions_of(model, segments, events=events, spans=spans, threads=threads), reductions, threads)
+    blocks = distributions_of(model, segments, events=events, spans=spans, threads=threads)
+    yield from reduced(model, blocks, reductions, threads)
 
 
 def reduced(
-    blocks: Iterable[BlockDistributions], reductions: Sequence[Reduction], threads: int | None = None
+    model: LanguageModel,
+    blocks: Iterable[BlockDistributions],
+    reductions: Sequence[Reduction],
+    threads: int | None = None,
 ) -> Iterator[ScoreBatch]:
     """Yield a batch of the score table for each block, as `reduce` does.
 
     Args:
-        blocks: the distributions.
+        model: the model.
+        blocks: its distributions.
         reductions: what to keep.
         threads: how many to compute with.
     """
@@ -122,9 +130,8 @@ def reduced(
                 columns |= closed
         logprob = None
         if open_ones or not reductions:
-            work = _with_targets(open_ones)
-            parts = map_in_order(work, block.tiles(), thread_count(threads) if block.parallel else 1)
-            values = _joined(parts, lambda work=work: work(_no_events(model)))  # type: ignore[misc]
+            at_a_time = thread_count(threads) if block.parallel else 1
+            values = _columns(_with_targets(open_ones), block.tiles(), _no_events(block), at_a_time)
             logprob = values.pop(LOGPROB)
             columns |= values
         batch = block.finish(logprob)
@@ -133,10 +140,24 @@ def reduced(
 
 
 class PairReduction(Protocol):
-    """What is kept of two distributions over the same tokens after the same context."""
+    """What is kept of two distributions over the same tokens after the same context: any function of two tiles.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> def largest_change(a, b):
+        ...     return {"change": np.abs(a.p - b.p).max(axis=1)}
+        >>> tiles = [Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75])]
+        >>> largest_change(*tiles)["change"].tolist()
+        [0.25]
+    """
 
     def __call__(self, a: Tile, b: Tile) -> Columns:
-        """Return columns by name, each [n] or [n, k], of tiles of the same n events."""
+        """Return columns by name, each [n] or [n, k].
+
+        Args:
+            a, b: tiles of the same n events.
+        """
         ...
 
 
@@ -162,6 +183,15 @@ def reduce_pair(
 
     Raises:
         InputError: the models cut the text into different events, or it cannot be scored.
+
+    Example:
+        >>> import lmgauge
+        >>> from lmgauge.distributions import Divergences
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> small, large = (lmgauge.train("witten-bell", text, order=order) for order in (1, 2))
+        >>> for _, _, columns in reduce_pair(large, small, text, Divergences()):
+        ...     columns["kl_ab"][:4].round(3).tolist()  # after <s>, the, cat, sat
+        [0.617, 0.277, 0.355, 0.617]
     """
     own, other = tee(segments)
     blocks = [distributions_of(m, t, events=events, spans=spans, threads=threads) for m, t in ((a, own), (b, other))]
@@ -171,14 +201,14 @@ def reduce_pair(
             yield one.finish(None), two.finish(None), closed
             continue
         pairs = together(one.tiles(), two.tiles())
-        work = thread_count(threads) if one.parallel and two.parallel else 1
+        at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
 
         def look(pair: tuple[Tile, ...]) -> Columns:
             first, second = pair
             targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
             return targets | dict(reduction(first, second))
 
-        columns = _joined(map_in_order(look, pairs, work), lambda: look((_no_events(a), _no_events(b))))
+        columns = _columns(look, pairs, (_no_events(one), _no_events(two)), at_a_time)
         first, second = columns.pop("logprob_a"), columns.pop("logprob_b")
         yield one.finish(first), two.finish(second), columns
 
@@ -232,13 +262,14 @@ def distributions_of(
     yield from by_event(model, model.score(segments, spans=spans, threads=threads), events)
 
 
-def computes_many(model: LanguageModel) -> bool:
-    """Return True if a model has a method `distributions` that speaks for its `log_distribution`.
+def computes_many(model: object, method: str = "distributions") -> bool:
+    """Return True if a model has a method for many distributions that speaks for its `log_distribution`.
 
-    A class that changes `log_distribution` and inherits `distributions` has two answers: then the first one counts.
+    A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
 
     Args:
         model: any.
+        method: its name.
 
     Example:
         >>> class Fast:
@@ -249,14 +280,14 @@ def computes_many(model: LanguageModel) -> bool:
         >>> computes_many(Fast()), computes_many(Changed())
         (True, False)
     """
-    if not hasattr(model, "distributions"):
+    if not hasattr(model, method):
         return False
     places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
 
     def place(name: str) -> int:
         return next((i for i, names in enumerate(places) if name in names), len(places))
 
-    return place("distributions") <= place("log_distribution")
+    return place(method) <= place("log_distribution")
 
 
 def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
@@ -293,6 +324,7 @@ class _ByEvent:
         self._model, self._batch, self._contexts, self._rows = model, batch, contexts, rows
         # Only models that may score blocks at a time are asked from several threads.
         self.parallel = bool(getattr(model, "blocks_are_independent", False))
+        self.vocabulary_size = len(model.vocabulary)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -362,16 +394,36 @@ def _with_targets(reductions: Sequence[Reduction]) -> Callable[[Tile], Columns]:
     return lambda tile: {LOGPROB: tile.of_targets(), **columns_of(tile, reductions)}
 
 
-def _no_events(model: LanguageModel) -> Tile:
-    return Tile(lambda: np.zeros((0, len(model.vocabulary))), np.zeros(0, np.int64))
+def _no_events(block: BlockDistributions) -> Tile:
+    return Tile(lambda: np.zeros((0, block.vocabulary_size)), np.zeros(0, np.int64))
 
 
-def _joined(
-    parts: Iterable[Mapping[str, NDArray[Any]]], without: Callable[[], Mapping[str, NDArray[Any]]]
+def _columns(
+    work: Callable[[_Seen], Columns], items: Iterable[_Seen], nothing: _Seen, threads: int
 ) -> dict[str, NDArray[Any]]:
-    """Return columns that came in parts; those of no events where none came."""
+    """Return what `work` makes of all items, joined; of `nothing`, which has no events, where none comes."""
     columns: dict[str, list[NDArray[Any]]] = {}
-    for part in parts:
+    for part in map_in_order(work, items, threads):
         for name, values in part.items():
             columns.setdefault(name, []).append(values)
-    return {name: np.concatenate(values) for name, values in columns.items()} or dict(without())
+    return {name: np.concatenate(values) for name, values in columns.items()} or dict(work(nothing))
+
+
+def why_not_whole(model: LanguageModel) -> str:
+    """Return why a model gives no whole distributions; the empty string if it does.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> why_not_whole(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+        ''
+    """
+    if not policy_of(model).scores_first_tokens:
+        return "first tokens are unscored (--first-token)"
+    try:
+        model.log_distribution(np.array([BOS], np.uint32))
+    except UsageError:
+        return "the model tells the probabilities of what came only"
+    return ""

@@ -40,6 +40,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "CandidateDivergences": _by("candidates"),
     "Audit": _by("audit"),
     "Overlap": _by("overlap"),
+    "Membership": _by("membership"),
     "Systems": _by("tasks"),
     "BleuScore": _by("tasks", "score_blocks"),
     "ChrfScore": _by("tasks", "score_blocks"),

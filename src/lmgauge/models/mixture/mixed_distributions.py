@@ -58,6 +58,7 @@ class MixedDistributions:
     ) -> None:
         self._block, self._parts, self._log_weights, self._combine = block, parts, log_weights, combine
         self._own: list[list[Floats]] = [[] for _ in parts]
+        self.vocabulary_size = parts[0].vocabulary_size
         self.parallel = False  # the components' own log-probabilities are collected on the way
 
     def __len__(self) -> int:

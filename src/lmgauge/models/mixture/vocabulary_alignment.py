@@ -207,6 +207,7 @@ class _ReorderedDistributions:
         reordered: Callable[[ScoreBatch], ScoreBatch],
     ) -> None:
         self._block, self._reordered, self.parallel = block, reordered, block.parallel
+        self.vocabulary_size = len(own_ids)
         self._own_ids, self._common_ids = own_ids.astype(np.int64), common_ids.astype(np.int64)
 
     def __len__(self) -> int:
