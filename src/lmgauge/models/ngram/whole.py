@@ -91,7 +91,8 @@ class WholeDistributions:
         """
         slots = np.empty(self._tables.order - 1, np.uint32)
         _native.find_context(self._tables.arguments(), np.ascontiguousarray(context, np.uint32), slots)
-        return self.rows(slots[None], logarithms=False)[0]
+        probability: Floats = self.rows(slots[None], logarithms=False)[0]
+        return probability
 
     def rows(self, contexts: Contexts, *, logarithms: bool) -> Floats:
         """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
