@@ -16,8 +16,8 @@ May import `text`, `scores`, `numerics` and what every room may; models import i
 """
 
 from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.reduce import PairReduction, reduce, reduce_pair
-from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, Reduction, TopK
+from lmgauge.distributions.reduce import reduce, reduce_pair
+from lmgauge.distributions.reductions import Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.distributions.tile import Tile
 
 __all__ = [

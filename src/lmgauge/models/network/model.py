@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.reduce import BlockDistributions, rows_among, rows_of
-from lmgauge.distributions.reductions import Columns
+from lmgauge.distributions.blocks import BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import LOWEST, Tile, ready
 from lmgauge.errors import UsageError
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
@@ -285,7 +284,7 @@ class NetworkModel(ScoresStrings):
         return f"{type(self).__name__}({self.label}, {self.context_policy}, {len(self.vocabulary):,} tokens)"
 
 
-class NetworkDistributions:
+class NetworkDistributions(BlockDistributions):
     """The distributions of a network at events of one block.
 
     Args:
@@ -346,10 +345,6 @@ class NetworkDistributions:
             yield ready(row[None], None, targets[at : at + 1])
             at += 1
         return at
-
-    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
-        """Return None: a network has no way but to look at all tokens."""
-        return None
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         """Return the rows of the score table, with the log-probabilities of the tokens that came."""

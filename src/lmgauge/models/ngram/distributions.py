@@ -8,15 +8,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions
 from lmgauge.distributions.pairs import KullbackLeibler
-from lmgauge.distributions.reduce import TILE_ENTRIES, BlockDistributions
-from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments
+from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.models.ngram.whole import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
 
 
-class NgramBlock:
+class NgramBlock(BlockDistributions):
     """The distributions at some events of a block of text.
 
     Args:
@@ -42,7 +42,7 @@ class NgramBlock:
             end = begin + at_a_time
             yield _Rows(self._whole, self._contexts[begin:end], targets[begin:end])
 
-    def closed_form(self, reduction: object, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         """Return the columns of a reduction that follows from the words seen after each context; else None."""
         if isinstance(other, NgramBlock):
             same = isinstance(reduction, KullbackLeibler) and self.vocabulary_size == other.vocabulary_size

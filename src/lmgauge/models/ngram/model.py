@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.reduce import rows_among, rows_of
+from lmgauge.distributions.blocks import rows_among, rows_of
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.ngram.distributions import NgramBlock
 from lmgauge.models.ngram.hash_table import check_table

@@ -28,8 +28,8 @@ outside C = C(a) + C(b), what was seen after either, p_A = g_a q_A and p_B = g_b
 
 Where one of the two contexts is longer, only that one is shortened: the other's weight is then 1, and nothing of it changes.
 So pairs meet again in their suffixes, and each is computed once for a block of text. Words that B rules out are counted, not
-added (inf - inf is not a number): K is over the others, and infinite if any is left in the end. Both masses are carried along,
-and the divergence is K / M_A + ln(M_B / M_A), that of the distributions divided by their masses.
+added (inf - inf is not a number): K is over the others, and infinite if any is left in the end. Both masses are carried
+along, and the divergence is K / M_A + ln(M_B / M_A), that of the distributions divided by their masses.
 
 Only differences such as M(h') - sum_C q lose digits, and only a weight above one makes an error of the shorter context
 larger: its growth is followed, and where it could pass 256 roundings the whole distribution is added up. Equal models are
