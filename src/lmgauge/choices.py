@@ -65,6 +65,9 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
 
+DISTRIBUTION_COLUMNS = ("entropy", "rank", "topN", "moments", "mass")
+"""Columns of the score table that look at the whole distribution of each event."""
+
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")

@@ -20,6 +20,7 @@ from lmgauge.api.inputs import (
 )
 from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
+from lmgauge.distributions.columns import WithColumns
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
@@ -78,7 +79,7 @@ def evaluate(
         document: what is independent, behind the 95 % interval: see `Corpus.from_files`; a `Corpus` says so itself.
         threads: how many; no number depends on it.
         output: a folder for evaluation.json and scores.parquet, which `compare`, `diagnose` and `audit` read; or `Outputs`
-            for rows of segments and tokens, entropy and rank.
+            for rows of segments and tokens, and columns such as entropy, rank and the most probable tokens.
         scoring: how models named by a path score (context, device, reserved tokens ...).
 
     Returns:
@@ -104,7 +105,7 @@ def evaluate(
     models, names = named_models(model, scoring)
     with OutputFiles(outputs, models, names, corpus) as files:
         results = _evaluate(
-            models,
+            [WithColumns(model, outputs.columns) for model in models] if outputs.columns else models,
             corpus,
             names=names,
             by_group=by_group,

@@ -14,7 +14,6 @@ from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter, segment_rows, token_rows
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
 from lmgauge.evaluation.tally import Tally
-from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.scores import ScoreBatch
@@ -30,7 +29,6 @@ class OutputFiles:
     def __init__(self, outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus) -> None:
         self._outputs, self._models, self._names, self._corpus = outputs, models, names, corpus
         self._policies = [policy_of(model) for model in models]
-        self._columns = [DistributionColumns(model, outputs.columns) for model in models] if outputs.columns else []
         self._segments: RowWriter | None = None
         self._tokens: RowWriter | None = None
         self._runs: RunFolders | None = None
@@ -42,11 +40,12 @@ class OutputFiles:
             if outputs.per_segment is not None:
                 self._segments = stack.enter_context(RowWriter(os.fspath(outputs.per_segment), SEGMENT_COLUMNS))
             if outputs.per_token is not None:
-                columns = (*TOKEN_COLUMNS, *outputs.columns, ID_COLUMN)
+                columns = (*TOKEN_COLUMNS, *_column_names(outputs.columns), ID_COLUMN)
                 self._tokens = stack.enter_context(RowWriter(os.fspath(outputs.per_token), columns))
             if outputs.folder is not None:
                 self._runs = stack.enter_context(RunFolders(os.fspath(outputs.folder), self._names))
-                self._runs.keep_journal(self._models)
+                if not outputs.columns:  # a journal has log-probabilities only
+                    self._runs.keep_journal(self._models)
             self._stack = stack.pop_all()
         return self
 
@@ -64,8 +63,6 @@ class OutputFiles:
             batch: their rows of the score table.
             tally: sums of these rows.
         """
-        if self._columns:
-            batch = self._columns[index](batch)
         if self._segments is not None:
             groups = self._corpus.group_names  # a list of its own each pass
             sums = tally.per_segment()
@@ -90,3 +87,11 @@ class OutputFiles:
         self._runs.finish(results, settings)
         if self._runs.resumed:
             _LOG.warning("%s events had been scored before the last run was interrupted", f"{self._runs.resumed:,}")
+
+
+def _column_names(asked: Sequence[str]) -> list[str]:
+    """Return the names that the columns asked for have in rows."""
+    return [name for column in dict.fromkeys(asked) for name in _IN_ROWS.get(column.rstrip("0123456789"), (column,))]
+
+
+_IN_ROWS = {"top": ("top_tokens", "top_logprobs"), "moments": ("mean_logprob", "logprob_deviation")}

@@ -19,7 +19,9 @@ class Outputs:
     Attributes:
         folder: gets evaluation.json and scores.parquet (one folder for each model, if several), for `compare`, `diagnose`
             and `audit` to read.
-        columns: "entropy" (nats), "rank" or both: also fill them in scores.parquet and `per_token`; slow.
+        columns: what to keep of each whole distribution, in scores.parquet and `per_token`: "entropy" (nats), "rank" of the
+            token that came, "top10" (or another number: the most probable tokens and their log-probabilities), "moments"
+            (mean and deviation of log p under the distribution, nats), "mass" (what the probabilities sum to).
         per_segment: file for one row per segment, .tsv or .jsonl; "-" is standard output.
         per_token: file for one row per token, .tsv or .jsonl; "-" is standard output.
 
@@ -36,6 +38,10 @@ class Outputs:
     def __post_init__(self) -> None:
         if self.columns and self.folder is None and self.per_token is None:
             raise UsageError("columns fill rows: name where they go, a run folder (-o) or a file for rows (--per-token)")
+        if self.columns:
+            from lmgauge.distributions.columns import reductions_named
+
+            reductions_named(self.columns)
 
     @property
     def wanted(self) -> bool:

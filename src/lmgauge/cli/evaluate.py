@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.api.outputs import Outputs
+from lmgauge.choices import DISTRIBUTION_COLUMNS
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     document_option,
+    id_option,
     json_option,
     model_among,
     read_texts,
@@ -89,20 +91,12 @@ class _Choices:
         default="",
         show_default=False,
         metavar="NAMES",
-        type=CommaList(str, "entropy"),
-        help="Also fill entropy, rank or both (entropy,rank) in scores.parquet and --per-token; slow.",
+        type=CommaList(str, "entropy,top10"),
+        help=f"Also keep of each whole distribution, in scores.parquet and --per-token: {', '.join(DISTRIBUTION_COLUMNS)}.",
     ),
 )
 @under("Output", json_option)
-@reading_settings(
-    document_option,
-    click.option(
-        "--id",
-        metavar="NAME",
-        help="Field or column with the id of a record, for --per-segment, --per-token and scores.parquet; its file and "
-        "line, if not given.",
-    ),
-)
+@reading_settings(document_option, id_option)
 @scoring_settings(reserved_option)
 def evaluate(
     texts: tuple[str, ...],

@@ -6,10 +6,10 @@ by event. Two models are walked together, whatever sizes their tiles have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import tee
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 Events = NDArray[np.int64]  # numbers of events of the text, from 0, ascending
-_TILE_ENTRIES = 1 << 16  # of a tile in float64: half a megabyte stays in a core's cache
+TILE_ENTRIES = 1 << 16  # of a tile in float64: half a megabyte stays in a core's cache
 LOGPROB = "logprob"
+_Seen = TypeVar("_Seen")
 
 
 class BlockDistributions(Protocol):
@@ -37,9 +38,11 @@ class BlockDistributions(Protocol):
 
     Attributes:
         parallel: whether its tiles may be computed in threads.
+        vocabulary_size: columns of its tiles.
     """
 
     parallel: bool
+    vocabulary_size: int
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -49,7 +52,7 @@ class BlockDistributions(Protocol):
         """Yield the tiles, in order; a tile is good until the next is asked for, unless `parallel`."""
         ...
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         """Return the columns of a reduction without looking at all tokens; None where there is no such way.
 
         Args:
@@ -92,13 +95,31 @@ def reduce(
 
     Example:
         >>> import lmgauge
-        >>> from lmgauge.distributions.reductions import Entropy
+        >>> from lmgauge.distributions import Entropy
         >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
         >>> model = lmgauge.train("mle", text, order=1)  # a and </s> twice, b once
         >>> [batch.extra["entropy"].round(3).tolist() for batch in reduce(model, text, [Entropy()])]
         [[1.055, 1.055, 1.055, 1.055, 1.055]]
     """
-    for block in distributions_of(model, segments, events=events, spans=spans, threads=threads):
+    blocks = distributions_of(model, segments, events=events, spans=spans, threads=threads)
+    yield from reduced(model, blocks, reductions, threads)
+
+
+def reduced(
+    model: LanguageModel,
+    blocks: Iterable[BlockDistributions],
+    reductions: Sequence[Reduction],
+    threads: int | None = None,
+) -> Iterator[ScoreBatch]:
+    """Yield a batch of the score table for each block, as `reduce` does.
+
+    Args:
+        model: the model.
+        blocks: its distributions.
+        reductions: what to keep.
+        threads: how many to compute with.
+    """
+    for block in blocks:
         columns: dict[str, NDArray[Any]] = {}
         open_ones = []
         for reduction in reductions:
@@ -109,8 +130,9 @@ def reduce(
                 columns |= closed
         logprob = None
         if open_ones or not reductions:
-            values = _collected(block.tiles(), _with_targets(open_ones), thread_count(threads) if block.parallel else 1)
-            logprob = values.pop(LOGPROB, np.zeros(0))
+            at_a_time = thread_count(threads) if block.parallel else 1
+            values = _columns(_with_targets(open_ones), block.tiles(), _no_events(block), at_a_time)
+            logprob = values.pop(LOGPROB)
             columns |= values
         batch = block.finish(logprob)
         # In the order in which they were asked for, whatever way they came.
@@ -118,10 +140,24 @@ def reduce(
 
 
 class PairReduction(Protocol):
-    """What is kept of two distributions over the same tokens after the same context."""
+    """What is kept of two distributions over the same tokens after the same context: any function of two tiles.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> def largest_change(a, b):
+        ...     return {"change": np.abs(a.p - b.p).max(axis=1)}
+        >>> tiles = [Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75])]
+        >>> largest_change(*tiles)["change"].tolist()
+        [0.25]
+    """
 
     def __call__(self, a: Tile, b: Tile) -> Columns:
-        """Return columns by name, each [n] or [n, k], of tiles of the same n events."""
+        """Return columns by name, each [n] or [n, k].
+
+        Args:
+            a, b: tiles of the same n events.
+        """
         ...
 
 
@@ -132,6 +168,7 @@ def reduce_pair(
     reduction: PairReduction,
     *,
     events: Events | None = None,
+    spans: bool = False,
     threads: int | None = None,
 ) -> Iterator[tuple[ScoreBatch, ScoreBatch, Columns]]:
     """Yield for each block the rows of two models and the columns of a reduction over both; arguments as of `reduce`.
@@ -141,48 +178,61 @@ def reduce_pair(
         segments: blocks of text.
         reduction: what to keep.
         events: which events to look at, by number; all if None.
+        spans: whether to fill the column `ends`, in bytes.
         threads: how many.
 
     Raises:
         InputError: the models cut the text into different events, or it cannot be scored.
+
+    Example:
+        >>> import lmgauge
+        >>> from lmgauge.distributions import Divergences
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
+        >>> small, large = (lmgauge.train("witten-bell", text, order=order) for order in (1, 2))
+        >>> for _, _, columns in reduce_pair(large, small, text, Divergences()):
+        ...     columns["kl_ab"][:4].round(3).tolist()  # after <s>, the, cat, sat
+        [0.617, 0.277, 0.355, 0.617]
     """
     own, other = tee(segments)
-    blocks = [distributions_of(m, t, events=events, spans=False, threads=threads) for m, t in ((a, own), (b, other))]
+    blocks = [distributions_of(m, t, events=events, spans=spans, threads=threads) for m, t in ((a, own), (b, other))]
     for one, two in zip(*blocks, strict=True):
+        closed = one.closed_form(reduction, two)
+        if closed is not None:
+            yield one.finish(None), two.finish(None), closed
+            continue
         pairs = together(one.tiles(), two.tiles())
-        work = thread_count(threads) if one.parallel and two.parallel else 1
+        at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
 
-        def look(pair: tuple[Tile, Tile]) -> Columns:
+        def look(pair: tuple[Tile, ...]) -> Columns:
             first, second = pair
             targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
             return targets | dict(reduction(first, second))
 
-        columns = _joined(map_in_order(look, pairs, work))
-        first, second = (columns.pop(name, np.zeros(0)) for name in ("logprob_a", "logprob_b"))
+        columns = _columns(look, pairs, (_no_events(one), _no_events(two)), at_a_time)
+        first, second = columns.pop("logprob_a"), columns.pop("logprob_b")
         yield one.finish(first), two.finish(second), columns
 
 
-def together(a: Iterator[Tile], b: Iterator[Tile]) -> Iterator[tuple[Tile, Tile]]:
-    """Yield the tiles of two models cut at the same events.
+def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
+    """Yield the tiles of models cut at the same events.
 
     Args:
-        a, b: tiles of the same events.
+        parts: of each model, tiles of the same events.
 
     Example:
         >>> tiles = lambda *sizes: (Tile(lambda: np.zeros((9, 1)), np.zeros(size, np.int64)) for size in sizes)
         >>> [len(one) for one, two in together(tiles(4, 2), tiles(3, 3))]
         [3, 1, 2]
     """
-    left: Tile | None = None
-    right: Tile | None = None
+    waiting: list[Tile | None] = [None] * len(parts)
     while True:
-        left, right = left or next(a, None), right or next(b, None)
-        if left is None or right is None:
+        here = [tile or next(part, None) for tile, part in zip(waiting, parts, strict=True)]
+        tiles = [tile for tile in here if tile is not None]
+        if len(tiles) < len(parts):
             return
-        size = min(len(left), len(right))
-        yield left.part(0, size) if size < len(left) else left, right.part(0, size) if size < len(right) else right
-        left = left.part(size, len(left)) if size < len(left) else None
-        right = right.part(size, len(right)) if size < len(right) else None
+        size = min(map(len, tiles))
+        yield tuple(tile.part(0, size) if size < len(tile) else tile for tile in tiles)
+        waiting = [tile.part(size, len(tile)) if size < len(tile) else None for tile in tiles]
 
 
 def distributions_of(
@@ -205,11 +255,39 @@ def distributions_of(
     Raises:
         UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
     """
-    own: Callable[..., Iterator[BlockDistributions]] | None = getattr(model, "distributions", None)
-    if own is not None:
+    if computes_many(model):
+        own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
         yield from own(segments, events=events, spans=spans, threads=threads)
         return
     yield from by_event(model, model.score(segments, spans=spans, threads=threads), events)
+
+
+def computes_many(model: object, method: str = "distributions") -> bool:
+    """Return True if a model has a method for many distributions that speaks for its `log_distribution`.
+
+    A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
+
+    Args:
+        model: any.
+        method: its name.
+
+    Example:
+        >>> class Fast:
+        ...     def log_distribution(self, context): ...
+        ...     def distributions(self, segments): ...
+        >>> class Changed(Fast):
+        ...     def log_distribution(self, context): ...
+        >>> computes_many(Fast()), computes_many(Changed())
+        (True, False)
+    """
+    if not hasattr(model, method):
+        return False
+    places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
+
+    def place(name: str) -> int:
+        return next((i for i, names in enumerate(places) if name in names), len(places))
+
+    return place(method) <= place("log_distribution")
 
 
 def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
@@ -246,13 +324,14 @@ class _ByEvent:
         self._model, self._batch, self._contexts, self._rows = model, batch, contexts, rows
         # Only models that may score blocks at a time are asked from several threads.
         self.parallel = bool(getattr(model, "blocks_are_independent", False))
+        self.vocabulary_size = len(model.vocabulary)
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def tiles(self) -> Iterator[Tile]:
         targets = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, _TILE_ENTRIES // max(1, len(self._model.vocabulary)))
+        at_a_time = max(1, TILE_ENTRIES // max(1, len(self._model.vocabulary)))
         for begin in range(0, len(self._rows), at_a_time):
             rows = self._rows[begin : begin + at_a_time]
             yield Tile(lambda rows=rows: self._stacked(rows), targets[begin : begin + at_a_time])  # type: ignore[misc]
@@ -261,7 +340,7 @@ class _ByEvent:
         """Return the log-probabilities after the contexts of some rows, float64 [rows, vocabulary]."""
         return np.stack([self._model.log_distribution(self._contexts[row]) for row in rows.tolist()])
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         return None
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
@@ -315,13 +394,36 @@ def _with_targets(reductions: Sequence[Reduction]) -> Callable[[Tile], Columns]:
     return lambda tile: {LOGPROB: tile.of_targets(), **columns_of(tile, reductions)}
 
 
-def _collected(tiles: Iterator[Tile], work: Callable[[Tile], Columns], threads: int) -> dict[str, NDArray[Any]]:
-    return _joined(map_in_order(work, tiles, threads))
+def _no_events(block: BlockDistributions) -> Tile:
+    return Tile(lambda: np.zeros((0, block.vocabulary_size)), np.zeros(0, np.int64))
 
 
-def _joined(parts: Iterable[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+def _columns(
+    work: Callable[[_Seen], Columns], items: Iterable[_Seen], nothing: _Seen, threads: int
+) -> dict[str, NDArray[Any]]:
+    """Return what `work` makes of all items, joined; of `nothing`, which has no events, where none comes."""
     columns: dict[str, list[NDArray[Any]]] = {}
-    for part in parts:
+    for part in map_in_order(work, items, threads):
         for name, values in part.items():
             columns.setdefault(name, []).append(values)
-    return {name: np.concatenate(values) for name, values in columns.items()}
+    return {name: np.concatenate(values) for name, values in columns.items()} or dict(work(nothing))
+
+
+def why_not_whole(model: LanguageModel) -> str:
+    """Return why a model gives no whole distributions; the empty string if it does.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> why_not_whole(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+        ''
+    """
+    if not policy_of(model).scores_first_tokens:
+        return "first tokens are unscored (--first-token)"
+    try:
+        model.log_distribution(np.array([BOS], np.uint32))
+    except UsageError:
+        return "the model tells the probabilities of what came only"
+    return ""

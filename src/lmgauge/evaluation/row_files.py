@@ -74,6 +74,8 @@ class RowWriter:
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return _cell(json.dumps(plain(value), ensure_ascii=False))
     return value.translate(_ESCAPES) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
 
 
@@ -107,7 +109,16 @@ def token_rows(model: str, batch: ScoreBatch, block: Segments) -> dict[str, Sequ
         "kind": [KINDS[k] for k in batch.kind.tolist()],
         "context": [""] * count,
         ID_COLUMN: [ids[i] for i in (segments - block.first).tolist()],
-    } | {name: values.tolist() for name, values in batch.extra.items()}
+    } | dict(_more_columns(batch))
+
+
+def _more_columns(batch: ScoreBatch) -> Iterator[tuple[str, list[Any]]]:
+    tokens = batch.strings.tokens
+    for name, values in batch.extra.items():
+        if name == "top_ids":
+            yield "top_tokens", [[tokens[i] for i in row] for row in values.tolist()]
+        else:
+            yield name, values.tolist()
 
 
 def segment_rows(

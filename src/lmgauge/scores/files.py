@@ -304,7 +304,9 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
-_COLUMNS = frozenset((*_INTEGERS, "logprob", "token", "kind", "entropy", "document"))
+_FLOATS = ("entropy", "mean_logprob", "logprob_deviation", "mass")
+_LISTS = ("top_tokens", "top_logprobs")
+_COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
 
 
@@ -326,8 +328,12 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         token = pc.dictionary_encode(rows["token"].cast(pa.string())) if "token" in names else None
         integers = {name: rows[name].cast(pa.int64()).to_numpy(zero_copy_only=False) for name in _INTEGERS if name in names}
         extra = {name: integers[name] for name in ("context", "rank") if name in names}
-        if "entropy" in names:
-            extra["entropy"] = rows["entropy"].cast(pa.float64()).to_numpy(zero_copy_only=False)
+        for name in _FLOATS:
+            if name in names:
+                extra[name] = rows[name].cast(pa.float64()).to_numpy(zero_copy_only=False)
+        for name, kind_of in zip(_LISTS, (pa.string(), pa.float64()), strict=True):
+            if name in names:
+                extra[name] = _lists(rows[name], kind_of)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{path}: the score table holds a value of the wrong type: {str(error).splitlines()[0]}") from error
     row_segments, ends = integers["segment"], integers.get("end", np.zeros(0, np.int64))
@@ -359,6 +365,21 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
         apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
         batch = replace(batch, spans_apart=apart)
     return batch
+
+
+def _lists(column: pa.Array, kind: pa.DataType) -> NDArray[Any]:
+    """Return a column of lists as an array [n, k], where all have the same length.
+
+    Raises:
+        ValueError: they do not, or are not lists.
+    """
+    import pyarrow.compute as pc
+
+    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
+    if len(lengths) and (lengths != lengths[0]).any():
+        raise ValueError("the lists of most probable tokens have different lengths")
+    values: NDArray[Any] = pc.list_flatten(column).cast(kind).to_numpy(zero_copy_only=False)
+    return values.reshape(len(lengths), int(lengths[0]) if len(lengths) else 0)
 
 
 def _numbered(column: pa.Array, known: dict[object, int], path: Path) -> NDArray[np.int64]:

@@ -49,7 +49,8 @@ class ScoreBatch:
         logprob: float64 [n], nats.
         kind: uint8 [n], index into `KINDS`.
         ends: int64 [n] or empty, where the span ends; it starts where the one before ended (0 for the first).
-        extra: optional columns by name, each [n].
+        extra: optional columns by name, each [n]; those of the most probable tokens [n, k]: `top_ids` (index into `strings`)
+            as they are computed, `top_tokens` (the strings) as they are read, and `top_logprobs`.
         lossy: bool [s] or empty, True where the tokens do not spell the segment exactly.
         spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
 
@@ -167,7 +168,14 @@ class ScoreBatch:
             "logprob": pa.array(self.logprob),
             "kind": pa.DictionaryArray.from_arrays(pa.array(self.kind.astype(np.int8)), pa.array(KINDS)),
         }
-        columns.update({name: pa.array(values) for name, values in self.extra.items()})
+        for name, values in self.extra.items():
+            if name == "top_ids":
+                chosen = pa.DictionaryArray.from_arrays(pa.array(values.ravel().astype(np.int32)), tokens)
+                columns["top_tokens"] = pa.FixedSizeListArray.from_arrays(chosen.cast(pa.string()), values.shape[1])
+            elif values.ndim == 2:
+                columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
+            else:
+                columns[name] = pa.array(values)
         return pa.RecordBatch.from_pydict(columns)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:

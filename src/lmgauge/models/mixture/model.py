@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -22,8 +23,10 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
 from lmgauge.contexts import last_sentence
+from lmgauge.distributions.reduce import BlockDistributions, distributions_of
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
+from lmgauge.models.mixture.mixed_distributions import MixedDistributions, mixed
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
@@ -181,24 +184,36 @@ class MixtureModel(Shown, ScoresStrings):
 
     def _combined(self, block: Segments, batches: list[ScoreBatch]) -> ScoreBatch:
         with_same_events(block, batches)
-        logprob = self._mixed([batch.logprob for batch in batches])
+        logprob = mixed([batch.logprob for batch in batches], self._log_weights)
         orders = [batch.extra["context"] for batch in batches if "context" in batch.extra]
         # The longest context that any component used; unknown if one does not tell.
         extra = {"context": np.maximum.reduce(orders)} if len(orders) == len(batches) else {}
         return replace(batches[0], logprob=logprob, extra=extra)
 
-    def _mixed(self, logprobs: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """ln sum_k weight_k p_k, float64 [n]; the largest term is taken out first, so that nothing underflows."""
-        terms = [logprob + weight for logprob, weight in zip(logprobs, self._log_weights, strict=True)]
-        shift = np.maximum.reduce(terms)
-        shift[shift == -np.inf] = 0.0
-        # One after another: np.sum may add in an order that depends on the length, and so on the batch.
-        total = np.zeros(len(shift))
-        for term in terms:
-            total += np.exp(term - shift)
-        with np.errstate(divide="ignore"):
-            mixed: NDArray[np.float64] = shift + np.log(total)
-        return np.minimum(mixed, 0.0)  # a certain event is not more than certain by rounding
+    def distributions(
+        self,
+        segments: Iterable[Segments],
+        *,
+        events: NDArray[np.int64] | None = None,
+        spans: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[BlockDistributions]:
+        """Yield the distributions at the events of each block; see `lmgauge.distributions.reduce`.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            events: numbers of the events to look at, ascending; all if None.
+            spans: whether the rows get byte spans.
+            threads: how many to compute with.
+
+        Raises:
+            InputError: a text that the components cannot score.
+        """
+        copies = tee(segments, len(self._aligned) + 1)
+        chosen = {"events": events, "spans": spans, "threads": threads}
+        parts = [distributions_of(c, t, **chosen) for c, t in zip(self._aligned, copies[1:], strict=True)]  # type: ignore[arg-type]
+        for block, *blocks in zip(copies[0], *parts, strict=True):
+            yield MixedDistributions(block, blocks, self._log_weights, self._combined)
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context.
@@ -214,7 +229,8 @@ class MixtureModel(Shown, ScoresStrings):
         """
         context = check_context(context_ids, len(self.vocabulary))
         sentence = last_sentence(context, BOS, EOS) if self.context_policy.runs_on else context
-        return self._mixed([c.log_distribution(context if policy_of(c).runs_on else sentence) for c in self._aligned])
+        parts = [c.log_distribution(context if policy_of(c).runs_on else sentence) for c in self._aligned]
+        return mixed(parts, self._log_weights)
 
     def with_reserved(self, reserved: ReservedPolicy) -> MixtureModel:
         """Return the same mixture with another meaning of reserved tokens in the text.

@@ -5,7 +5,7 @@ Toolkits number the same words differently. A model seen through `aligned` speak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.distributions.reduce import BlockDistributions, distributions_of
+from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.models.protocol import LanguageModel, check_context
 from lmgauge.scores import ScoreBatch
@@ -152,6 +155,28 @@ class _Reordered:
         """
         return self._reordered(self._model.score_block(block, spans=spans))
 
+    def distributions(
+        self,
+        segments: Iterable[Segments],
+        *,
+        events: NDArray[np.int64] | None = None,
+        spans: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[BlockDistributions]:
+        """Yield the distributions of the model, in the other ids; see `lmgauge.distributions.reduce`.
+
+        Args:
+            segments: blocks of text.
+            events: numbers of the events to look at; all if None.
+            spans: whether the rows get byte spans.
+            threads: how many to compute with.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
+        for block in distributions_of(self._model, segments, events=events, spans=spans, threads=threads):
+            yield _ReorderedDistributions(block, self._own_ids, self._common_ids, self._reordered)
+
     def _reordered(self, batch: ScoreBatch) -> ScoreBatch:
         return replace(batch, token_ids=self._common_ids[batch.token_ids], strings=self.vocabulary)
 
@@ -169,3 +194,32 @@ class _Reordered:
         """
         context = check_context(context_ids, len(self._own_ids))
         return self._model.log_distribution(self._own_ids[context])[self._own_ids]
+
+
+class _ReorderedDistributions:
+    """Distributions in another order of the tokens."""
+
+    def __init__(
+        self,
+        block: BlockDistributions,
+        own_ids: NDArray[np.uint32],
+        common_ids: NDArray[np.uint32],
+        reordered: Callable[[ScoreBatch], ScoreBatch],
+    ) -> None:
+        self._block, self._reordered, self.parallel = block, reordered, block.parallel
+        self.vocabulary_size = len(own_ids)
+        self._own_ids, self._common_ids = own_ids.astype(np.int64), common_ids.astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self._block)
+
+    def tiles(self) -> Iterator[Tile]:
+        for tile in self._block.tiles():
+            yield Tile(lambda tile=tile: tile.logprob[:, self._own_ids], self._common_ids[tile.targets])  # type: ignore[misc]
+
+    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+        # No column of ids, and no reduction that names ids, has a closed form.
+        return self._block.closed_form(reduction) if other is None else None
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        return self._reordered(self._block.finish(logprob))

@@ -1,0 +1,81 @@
+"""Columns of the score table that need whole distributions, by the names people ask for them with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.choices import DISTRIBUTION_COLUMNS
+from lmgauge.distributions.reduce import reduce
+from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, Reduction, TopK
+from lmgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.scores import ScoreBatch
+    from lmgauge.text.segments import Segments
+
+_NAMED: dict[str, Reduction] = {"entropy": Entropy(), "rank": Rank(), "moments": Moments(), "mass": Mass()}
+_MOST = 1000
+
+
+def reductions_named(names: Sequence[str]) -> list[Reduction]:
+    """Return the reductions that fill columns.
+
+    Args:
+        names: `entropy`, `rank`, `moments`, `mass`, and `topN` with a number in place of N, such as `top10`.
+
+    Raises:
+        UsageError: a name is not known.
+
+    Example:
+        >>> reductions_named(["entropy", "top5"])
+        [Entropy(), TopK(k=5)]
+    """
+    return [_named(name) for name in dict.fromkeys(names)]
+
+
+def _named(name: str) -> Reduction:
+    if name in _NAMED:
+        return _NAMED[name]
+    top = re.fullmatch(r"top([1-9][0-9]{0,3})", name)
+    if top is None or int(top[1]) > _MOST:
+        raise UsageError(
+            f"column {name!r} is not known; choose from {', '.join(DISTRIBUTION_COLUMNS)} (N: 1 to {_MOST:,}, as in top10)"
+        )
+    return TopK(int(top[1]))
+
+
+class WithColumns:
+    """A model whose score tables have more columns; in all else it is the model.
+
+    Args:
+        model: the model.
+        names: of the columns, as `reductions_named` knows them.
+
+    Raises:
+        UsageError: a name is not known.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> model = WithColumns(lmgauge.train("mle", text, order=1), ["rank"])
+        >>> [batch.extra["rank"].tolist() for batch in model.score(text)]  # a and </s> twice, b once
+        [[1, 3, 1, 1, 1]]
+    """
+
+    def __init__(self, model: LanguageModel, names: Sequence[str]) -> None:
+        self._model, self._reductions = model, reductions_named(names)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the model has under a name."""
+        return getattr(self._model, name)
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield the batches of the model with the columns; arguments as of its own `score`."""
+        return reduce(self._model, segments, self._reductions, spans=spans, threads=threads)
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block with the columns; arguments as of the model's own `score_block`."""
+        return next(reduce(self._model, [block], self._reductions, spans=spans, threads=1))
