@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.distributions.stored import normalized, random_logprob, tile
 
 from lmgauge.distributions.stored_rows import StoredRows, StoringSettings, stored_rows
 from lmgauge.distributions.tile import Tile
+from tests.distributions.stored import normalized, random_logprob, tile
 
 
 def test_top_and_mass_of_the_rest_are_those_of_the_distribution():

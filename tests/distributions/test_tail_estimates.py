@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from tests.distributions.stored import near_by, normalized, random_logprob, tile
 
 from lmgauge.distributions.pairs import Divergences
 from lmgauge.distributions.stored_rows import StoredRows, StoringSettings, stored_rows
 from lmgauge.distributions.tail_estimates import FIGURES, StoredDivergences
 from lmgauge.distributions.tile import Tile
+from tests.distributions.stored import near_by, normalized, random_logprob, tile
 
 LOGITS = st.floats(-6, 6, width=32)
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from lmgauge.distributions.reductions import largest
 from lmgauge.distributions.stored_rows import StoredRows, with_values
-from lmgauge.distributions.tile import LOWEST, Tile, as_numpy
+from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, possible
 from lmgauge.numerics.units import LN_2
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ class StoredDivergences:
     top_k: tuple[int, ...] = (1, 5, 10)
     ruled_out: tuple[int, ...] = ()
 
-    def __call__(self, rows: StoredRows, tile: Tile) -> dict[str, Floats]:
+    def __call__(self, rows: StoredRows, tile: Tile) -> dict[str, NDArray[Any]]:
         """Return the columns of the same events.
 
         Args:
@@ -85,10 +85,14 @@ class StoredDivergences:
         masses = {"mass_a": rows.mass, "mass_b": seen.mass, "tail_mass": rows.tail_mass}
         return columns | masses | dict(self._overlaps(rows, tile))
 
-    def _overlaps(self, rows: StoredRows, tile: Tile) -> Iterator[tuple[str, Floats]]:
+    def _overlaps(self, rows: StoredRows, tile: Tile) -> Iterator[tuple[str, NDArray[Any]]]:
         if not self.top_k:
             return
-        theirs = largest(tile.logprob, self.top_k[-1])[0]
+        theirs, values = largest(tile.logprob, self.top_k[-1])
+        yield "top_a", rows.top_ids[:, 0].astype(np.int64)
+        yield "top_a_logprob", rows.top_logprobs[:, 0]
+        yield "top_b", theirs[:, 0]
+        yield "top_b_logprob", possible(values[:, 0])
         for k in self.top_k:
             counted = rows.top_logprobs[:, :k] > -np.inf
             same = (rows.top_ids[:, :k, None] == theirs[:, None, :k]).any(axis=2) & counted

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.stored_rows import StoredRows
+from lmgauge.distributions.stored_rows import StoredRows, StoringSettings, stored_rows
 from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, ready
 from lmgauge.scores.table import KINDS, TOKEN
 
@@ -90,6 +90,22 @@ class WholeRows:
 
 
 Rows = Any  # StoredRows or WholeRows: no union, as all of them are alike in `joined`, `part` and `len`
+
+
+def no_rows(kept: Kept) -> Rows:
+    """Return no rows, of a kind.
+
+    Args:
+        kept: what rows hold.
+
+    Example:
+        >>> len(no_rows(Kept("top", 10, 2, 4)))
+        0
+    """
+    if kept.stored != "top":
+        return whole_rows(Tile(lambda: np.zeros((0, kept.vocabulary)), np.zeros(0, np.int64)))
+    settings = StoringSettings(kept.top, kept.samples)
+    return stored_rows(Tile(lambda: np.zeros((0, kept.vocabulary)), np.zeros(0, np.int64)), 0, settings)
 
 
 def whole_rows(tile: Tile) -> WholeRows:

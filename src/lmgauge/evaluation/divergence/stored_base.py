@@ -10,13 +10,13 @@ import numpy as np
 
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.reduce import Events, distributions_of
+from lmgauge.distributions.reduce import Events, distributions_of, joined, no_events
 from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.stored_rows import StoringSettings, possible_tokens, stored_rows
 from lmgauge.distributions.tail_estimates import StoredDivergences
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError, UsageError
-from lmgauge.evaluation.divergence.base_columns import Kept, Rows, WholeRows, whole_rows
+from lmgauge.evaluation.divergence.base_columns import Kept, Rows, WholeRows, no_rows, whole_rows
 from lmgauge.evaluation.divergence.base_file import MOST_RULED_OUT, BaseFile, BaseHeader, BaseWriter
 from lmgauge.scores import ScoreBatch
 from lmgauge.threads import map_in_order, thread_count
@@ -186,13 +186,12 @@ def reduce_stored(
             return own | dict(Divergences(top_k)(stored.tile(), tile)) | {"mass_a": stored.mass}
         return own | StoredDivergences(top_k, header.ruled_out)(stored, tile)
 
+    nothing = no_rows(header.kept)
     for block in distributions_of(model, segments, events=events, threads=threads):
         pairs = ((rows.take(tile), tile) for tile in block.tiles())
-        parts = list(map_in_order(look, pairs, thread_count(threads) if block.parallel else 1))
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else {}
-        batch = block.finish(columns.pop("logprob_b", None))
-        if not parts:
-            continue
+        at_a_time = thread_count(threads) if block.parallel else 1
+        columns = joined(look, pairs, (nothing, no_events(block)), at_a_time)
+        batch = block.finish(columns.pop("logprob_b"))
         if not np.array_equal(columns.pop("kind"), batch.kind):
             raise rows.other_events()
         yield replace(batch, logprob=columns.pop("logprob_a"), extra={}), batch, columns
