@@ -4,6 +4,7 @@ from lmgauge import information as information
 from lmgauge import tasks as tasks
 from lmgauge.api.audit import audit as audit
 from lmgauge.api.audit import audit_run as audit_run
+from lmgauge.api.cache import cache as cache
 from lmgauge.api.calc import calc as calc
 from lmgauge.api.compare import compare as compare
 from lmgauge.api.compare import compare_recipes as compare_recipes

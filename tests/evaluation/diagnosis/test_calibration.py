@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lmgauge.models.distribution_columns import DistributionColumns
 
 from lmgauge.api.train import train
 from lmgauge.errors import InputError
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run, open_run
-from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.sampling import sample_ids
 from lmgauge.scores import KINDS, ScoreBatch, ScoreWriter

@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import lmgauge
-from lmgauge import Corpus, InputError, NgramModel, UsageError
-from lmgauge import Divergence
+from lmgauge import Corpus, Divergence, InputError, NgramModel, UsageError
 from lmgauge.evaluation.divergence.divergence import DivergenceSettings, divergence
 from lmgauge.information import jensen_shannon_divergence, kl_divergence
 from lmgauge.json_text import to_json
