@@ -10,6 +10,7 @@ from lmgauge.api.compare import compare as compare
 from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
+from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
 from lmgauge.api.info import Info as Info

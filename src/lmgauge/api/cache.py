@@ -52,7 +52,7 @@ def cache(
         output: a folder to save the model to.
         scoring: how a model named by its path scores.
         options: `order` (1: which words went by; 2, the default: also which word came after which), `window` (how many of
-            the last events count; 500), `decay` in place of it (an event i events ago counts decay ** i).
+            the last events count; 500), `decay` in place of it (an event that i others came after counts decay ** i).
 
     Returns:
         A mixture of two, the model and the cache: a model like any other.

@@ -47,7 +47,7 @@ class _Choices:
     ),
     whole_number("--order", default=2, help="1: which words went by; 2: also which came after which."),
     whole_number("--window", help="How many of the last events count; 500 if not given."),
-    click.option("--decay", type=float, metavar="D", help="In place of a window: an event i events ago counts D to the i."),
+    click.option("--decay", type=float, metavar="D", help="In place of a window: an event that i others came after counts D to the i."),
 )
 @threads_option
 @under("Output", json_option)
@@ -65,8 +65,8 @@ def cache(
 ) -> None:
     """Mix a model with a cache of the words that went by.
 
-    MODEL is a model folder or an ARPA file. TEXTS are held-out text, in the order in which it was written: the cache gets the
-    weight that makes it most probable. Each event is scored before it is counted.
+    MODEL is a model folder or an ARPA file. TEXTS are held-out text, in the order in which it was written: the cache gets
+    the weight that makes it most probable. Each event is scored before it is counted.
 
     \b
     lmgauge cache kn5/ valid.txt -o kn5-cache/

@@ -3,7 +3,7 @@
     p_1(w)     = c(w) / c                                    uniform over all that can be predicted while nothing went by
     p_k(w | h) = (c(h w) + p_{k-1}(w | h')) / (c(h) + 1)     h: the k - 1 events before, h' without the first of them
 
-Each sums to one. With a window, c counts the last events; with a decay d, an event i events ago counts d^i.
+Each sums to one. With a window, c counts the last events; with a decay d, an event that i others came after counts d^i.
 
 Sources: Kuhn, R. & De Mori, R. (1990), "A cache-based natural language model for speech recognition", IEEE PAMI 12;
 Clarkson, P. & Robinson, A. (1997), "Language model adaptation using mixtures and an exponentially decaying cache", ICASSP;
@@ -90,10 +90,10 @@ class CacheCounts:
         for context in self._contexts():
             total = self._totals.get(context, 0.0)
             count = self._counts[context].get(token, 0.0) if total else 0.0
-            if not context:
-                p = count / total if total else p
-            else:
+            if context:
                 p = (count / self._step + p) / (total / self._step + 1.0)
+            elif total:
+                p = count / total
         return p
 
     def distribution(self) -> NDArray[np.float64]:
@@ -105,10 +105,10 @@ class CacheCounts:
             counts = self._counts[context] if total else {}
             values = np.zeros(self.size)
             values[list(counts)] = list(counts.values())
-            if not context:
-                p = values / total if total else p
-            else:
+            if context:
                 p = (values / self._step + p) / (total / self._step + 1.0)
+            elif total:
+                p = values / total
         return p
 
     def add(self, token: int) -> None:

@@ -84,8 +84,8 @@ class CacheModel(ScoresStrings):
         policy = policy_of(model)
         if policy.line_ends != "event" or not policy.scores_first_tokens:
             raise UsageError(
-                f"{model.label}: a cache needs a model that scores each event of a text, the end of a line as </s> (--end eos, "
-                "--first-token bos)"
+                f"{model.label}: a cache needs a model that scores each event of a text, the end of a line as </s> "
+                "(--end eos, --first-token bos)"
             )
         return cls(_Language(model.vocabulary, model.tokenizer, reserved_policy(model) or "refuse"), settings)
 
