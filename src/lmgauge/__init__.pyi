@@ -1,5 +1,6 @@
 """The public names of lmgauge and their homes: read by type checkers, and by `__init__.py` at run time."""
 
+from lmgauge import distributions as distributions
 from lmgauge import information as information
 from lmgauge import tasks as tasks
 from lmgauge.api.audit import audit as audit

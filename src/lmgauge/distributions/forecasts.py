@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.distributions.reductions import Columns
-from lmgauge.distributions.tile import LOWEST, Tile, as_numpy
+from lmgauge.distributions.tile import LOWEST, Tile, as_numpy, dot
 
 DECADES = 9  # the lowest: above 0, up to 1e-8
 TENTHS = 10
@@ -51,8 +51,8 @@ class Forecasts:
             "impossible": impossible.astype(np.int64),
             "confidence": np.exp(highest),
             "right": (as_numpy(xp.argmax(logprob, axis=1)) == tile.targets) & (came > -math.inf),
-            "brier": as_numpy(xp.vecdot(p, p)) - 2 * np.exp(came) + 1,
-            "entropy": -as_numpy(xp.vecdot(p, logprob)),
+            "brier": as_numpy(dot(p, p)) - 2 * np.exp(came) + 1,
+            "entropy": -as_numpy(dot(p, logprob)),
             "came": came,
         }
 

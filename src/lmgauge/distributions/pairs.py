@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.distributions.reductions import Columns, largest
-from lmgauge.distributions.tile import Tile, as_numpy, possible, ready
+from lmgauge.distributions.tile import Tile, as_numpy, dot, possible, ready
 from lmgauge.numerics.units import LN_2
 
 Floats = NDArray[np.float64]
@@ -37,6 +37,8 @@ class Divergences:
         top_k: for which K, ascending.
 
     Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
         >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75]))
         >>> found = Divergences(())(a, b)
         >>> {name: round(float(values[0]), 4) for name, values in found.items()}
@@ -77,6 +79,23 @@ class Divergences:
 _ROUNDED_MASS = 1e-4  # of float32 arrays; KL divergences feel a mass only through its square
 
 
+@dataclass(frozen=True)
+class KullbackLeibler:
+    """The Kullback-Leibler divergence KL(A || B) alone, nats: column `kl_ab`, float64 [n] (Kullback & Leibler 1951).
+
+    As `Divergences` has it; two n-gram models give it without looking at all tokens.
+
+    Example:
+        >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75]))
+        >>> KullbackLeibler()(a, b)["kl_ab"].round(4).tolist()
+        [0.1438]
+    """
+
+    def __call__(self, a: Tile, b: Tile) -> Columns:
+        """Return the column of two tiles of the same events."""
+        return {"kl_ab": Divergences(())(a, b)["kl_ab"]}
+
+
 def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
     """Return both as arrays of one library."""
     if type(a.logprob) is type(b.logprob):
@@ -97,10 +116,10 @@ def _close_form(a: Tile, b: Tile) -> Floats:
     x = xp.expm1(-d)
     near = d + x
     product = x * d
-    kl_ab, crossed = xp.vecdot(a.p, near), xp.vecdot(a.p, product)
+    kl_ab, crossed = dot(a.p, near), dot(a.p, product)
     js = -(2 + x) * xp.log1p(0.5 * x) - d - product
-    tv = xp.vecdot(a.p, xp.abs(x))
-    columns = [as_numpy(column) for column in (kl_ab, -kl_ab - crossed, 0.5 * xp.vecdot(a.p, js), 0.5 * tv)]
+    tv = dot(a.p, xp.abs(x))
+    columns = [as_numpy(column) for column in (kl_ab, -kl_ab - crossed, 0.5 * dot(a.p, js), 0.5 * tv)]
     kl_ab, kl_ba, js, tv = columns
     return np.stack([np.maximum(kl_ab, 0), np.maximum(kl_ba, 0), np.clip(js, 0, LN_2), np.minimum(tv, 1)])
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from lmgauge.models.distribution_columns import DistributionColumns
 
 from lmgauge.api.train import train
+from lmgauge.distributions.reduce import reduce
+from lmgauge.distributions.reductions import Entropy, Rank
 from lmgauge.errors import InputError
 from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins
 from lmgauge.evaluation.origin import Origin
@@ -113,8 +115,7 @@ def test_every_forecast_is_in_one_bin_of_each_kind(model: NgramModel, tmp_path: 
 
 def test_means_are_those_of_the_columns_of_the_table(model: NgramModel, tmp_path: Path) -> None:
     corpus = Corpus.from_strings(["the cat ran", "", "a dog unheard of sat on"])
-    (batch,) = model.score(corpus)
-    batch = DistributionColumns(model, ["entropy", "rank"])(batch)
+    (batch,) = reduce(model, corpus, [Entropy(), Rank()])
     with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": Origin.of_model(model).fingerprints}) as writer:
         writer.write(batch)
     found = calibrate(open_run(tmp_path / "t.parquet"), model, len(batch), contexts=None)

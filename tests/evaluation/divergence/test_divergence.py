@@ -234,16 +234,10 @@ def test_sampled_events_are_those_of_the_whole(context: str) -> None:
     result = compare(a, b, lines, events=40, seed=3)
     assert result.worst_tokens
     ends = np.cumsum([len(line.split()) + 1 for line in lines])
-    event = (
-        int(ends[result.worst_tokens[0].segment])
-        - len(lines[result.worst_tokens[0].segment].split())
-        - 1
-        + result.worst_tokens[0].position
-    )
-    assert expected[event] == pytest.approx(result.worst_tokens[0].kl_nats, rel=1e-7)
-    assert result.worst_tokens[0].context == " ".join(
-        lines[result.worst_tokens[0].segment].split()[: result.worst_tokens[0].position]
-    )
+    worst = result.worst_tokens[0]
+    event = int(ends[worst.segment]) - len(lines[worst.segment].split()) - 1 + worst.position
+    assert expected[event] == pytest.approx(worst.kl_nats, rel=1e-7)
+    assert worst.context == " ".join(lines[worst.segment].split()[: worst.position])
     # Segments are drawn with equal chance: the mean over seeds is near that of the text.
     means = [compare(a, b, lines, events=40, seed=s).kl_ab_nats.value for s in range(30)]
     assert np.mean(np.array(means, np.float64)) == pytest.approx(np.mean(expected), rel=0.1)

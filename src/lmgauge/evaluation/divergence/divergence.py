@@ -268,9 +268,7 @@ class Measured:
         figures = figures_of(events, settings.top_k)
         interval = figures["kl_ab_nats"].interval or figures["perplexity_a"].interval
         fallen = events.p[0] - events.p[1]
-        worst, lost = (
-            worst_tokens(events, values, settings.examples, b.vocabulary, b.tokenizer) for values in (events.kl, fallen)
-        )
+        worst, lost = (worst_tokens(events, values, settings.examples, b) for values in (events.kl, fallen))
         signature = {
             "a": f"{a.label}@{a.fingerprint[:6]}",
             "b": f"{facts.label}@{facts.fingerprint[:6]}",

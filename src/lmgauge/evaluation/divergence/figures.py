@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,9 @@ from lmgauge.evaluation.divergence.events import PairEvents
 from lmgauge.evaluation.divergence.results import Figure, TokenErrors, WorstToken
 from lmgauge.numerics.intervals import ratio_interval
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
-from lmgauge.text.tokens import Tokenizer
-from lmgauge.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
 
 Floats = NDArray[np.float64]
 
@@ -109,15 +110,15 @@ def quantiles(values: Floats) -> dict[str, float]:
         1.5
     """
     ordered = np.sort(values[~np.isnan(values)])
-    found: dict[str, float] = {}
+    by_percent: dict[str, float] = {}
     for percent in QUANTILES if len(ordered) else ():
         place = percent / 100 * (len(ordered) - 1)
         low, share = ordered[int(place)], place % 1
         # Not low + share * (high - low) as it is: between infinities there is no way.
-        found[f"{percent:g}"] = float(
+        by_percent[f"{percent:g}"] = float(
             low if not share else low + share * (ordered[int(place) + 1] - low) if low < np.inf else low
         )
-    return found
+    return by_percent
 
 
 def token_errors(events: PairEvents) -> TokenErrors | None:
@@ -176,33 +177,36 @@ def _missing(mass: Floats) -> float:
     return float(np.mean(1.0 - some)) if len(some) else 0.0
 
 
-def worst_tokens(
-    events: PairEvents, values: Floats, most: int, vocabulary: Vocabulary, tokenizer: Tokenizer
-) -> tuple[WorstToken, ...]:
-    """Return the events with the largest values above 0, largest first; of equal ones the first in the text.
+def worst_tokens(events: PairEvents, values: Floats, most: int, model: LanguageModel) -> tuple[WorstToken, ...]:
+    """Return the events with the largest values above 0, largest first, each token in the same context once.
 
     Args:
         events: what was compared.
         values: float64 [n], by which events stand out; NaN is left out.
         most: how many events.
-        vocabulary, tokenizer: of the models.
+        model: whose tokens they are.
     """
     ranked = np.where(np.isnan(values), 0.0, values)
-    chosen = np.argsort(-ranked, kind="stable")[:most]
-    return tuple(_worst(events, row, vocabulary, tokenizer) for row in chosen[ranked[chosen] > 0].tolist())
+    tokens: dict[tuple[str, str], WorstToken] = {}
+    for row in np.argsort(-ranked, kind="stable").tolist():
+        if len(tokens) == most or not ranked[row] > 0:
+            break
+        token = _worst(events, row, model)
+        tokens.setdefault((token.context, token.token), token)
+    return tuple(tokens.values())
 
 
-def _worst(events: PairEvents, row: int, vocabulary: Vocabulary, tokenizer: Tokenizer) -> WorstToken:
-    place = int(events.owner[row])
+def _worst(events: PairEvents, row: int, model: LanguageModel) -> WorstToken:
+    vocabulary, tokenizer, place = model.vocabulary, model.tokenizer, int(events.owner[row])
     position = row - int(events.sizes[:place].sum())
     around = events.token_ids[row - min(position, _SHOWN_CONTEXT) : row + 1].tolist()
     tokens = [vocabulary.token(i) for i in around]
     context, whole = tokenizer.detokenize(tokens[:-1]), tokenizer.detokenize(tokens)
     tops: list[str | float | None] = []
-    for model in "ab":
-        known = f"top_{model}" in events.columns
-        tops.append(vocabulary.token(int(events.columns[f"top_{model}"][row])) if known else None)
-        tops.append(float(np.exp(events.columns[f"top_{model}_logprob"][row])) if known else None)
+    for which in "ab":
+        known = f"top_{which}" in events.columns
+        tops.append(vocabulary.token(int(events.columns[f"top_{which}"][row])) if known else None)
+        tops.append(float(np.exp(events.columns[f"top_{which}_logprob"][row])) if known else None)
     return WorstToken(
         int(events.numbers[place]),
         position,

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
+from lmgauge.distributions.event_counts import event_counts
 from lmgauge.errors import InputError
-from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
-from lmgauge.text.vocabulary import EOS
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
@@ -108,28 +107,6 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
         return Sample(text, numbers, None, *totals)
     of_text = np.array([held.index for held in chosen], np.int64)
     return Sample(list(_joined(chosen)), None, of_text, *totals)
-
-
-def event_counts(model: LanguageModel, block: Segments) -> Ints:
-    """Return how many events a model makes of each segment, by its tokenizer alone.
-
-    Args:
-        model: the model; nothing is scored.
-        block: the segments.
-
-    Returns:
-        int64 [segments].
-
-    Example:
-        >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
-        >>> event_counts(lmgauge.train("mle", text, order=1), next(iter(text))).tolist()  # each with its </s>
-        [3, 2]
-    """
-    # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
-    ids = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape").ids
-    counts = np.diff(np.flatnonzero(ids == EOS), prepend=-1)
-    return counts if policy_of(model).end == "eos" else counts - 1
 
 
 def _alone(block: Segments, i: int) -> Segments:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.reduce import why_not_whole
+from lmgauge.distributions.blocks import why_not_whole
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
 from lmgauge.evaluation.membership.text_scores import (
