@@ -1,5 +1,6 @@
 """The public names of lmgauge and their homes: read by type checkers, and by `__init__.py` at run time."""
 
+from lmgauge import distributions as distributions
 from lmgauge import information as information
 from lmgauge import tasks as tasks
 from lmgauge.api.audit import audit as audit
@@ -13,6 +14,7 @@ from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
 from lmgauge.api.info import Info as Info
 from lmgauge.api.info import info as info
+from lmgauge.api.membership import membership as membership
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
@@ -37,7 +39,9 @@ from lmgauge.evaluation.audit.results import Audit as Audit
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
-from lmgauge.evaluation.divergence.divergence import Divergence as Divergence
+from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
+from lmgauge.evaluation.divergence.results import Divergence as Divergence
+from lmgauge.evaluation.membership.results import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.explore.door import explore as explore

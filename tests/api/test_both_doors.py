@@ -119,6 +119,12 @@ PRINTED: dict[str, tuple[Callable[[Path], list[object]], Callable[[Path], Any]]]
             f / KN, f / LAPLACE, f / "one.txt", events=None, top_k=2, scoring=ScoringOptions(reserved="unk")
         ).to_dict(),
     ),
+    "membership": (
+        lambda f: ["membership", f / KN, f / "one.txt", "--control", f / "two.jsonl", "--field", "line", "--k", 0.3],
+        lambda f: lmgauge.membership(
+            f / KN, f / "one.txt", Corpus.from_files(f / "two.jsonl", field="line"), k=0.3
+        ).to_dict(),
+    ),
     "scores": (
         lambda f: ["eval", "--scores", f / f"run-{KN}" / SCORES_FILE, f / "one.txt"],
         lambda f: [lmgauge.evaluate_scores(f / f"run-{KN}" / SCORES_FILE, f / "one.txt").to_dict()],

@@ -18,7 +18,7 @@ import lmgauge
 from lmgauge.cli.main import COMMANDS
 
 API = BOOK / "reference" / "api"
-NAMESPACES = ("lmgauge", "lmgauge.tasks", "lmgauge.information", "lmgauge.integrations")
+NAMESPACES = ("lmgauge", "lmgauge.tasks", "lmgauge.information", "lmgauge.distributions", "lmgauge.integrations")
 WITHOUT_EXAMPLE = {"__version__", "Correction", "InformationUnit"}
 """A string, and types that are lists of words."""
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "compare": ("compare", "run-kn", "run-wb", "--train", "train.txt", "--examples", "2"),
     "divergence": ("divergence", "kn", "wb", "test.txt"),
     "overlap": ("overlap", "train.txt", "test.txt", "--ngram", "3"),
+    "membership": ("membership", "kn", "train.txt", "--control", "test.txt"),
     "correlate": ("correlate", "systems.tsv"),
 }
 

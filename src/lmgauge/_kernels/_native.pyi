@@ -23,6 +23,9 @@ _Options = tuple[int, int, bool, bool]  # mode, reserved policy, <s>, </s>
 _Discounts = tuple[_F64, _U64, int]  # taken from each count, given away for it, added to the total per type
 _Suffixes = tuple[_U32, _I32, _I32, _I32, _I32]  # ids, suffixes, ranks, common, minima
 _Windows = tuple[int, _U64, _U64]  # n, slots, filter
+_Model = tuple[_F32, list[_Table], list[int], tuple[bool, float]]  # unigrams, tables, longest, mode
+# a model, children of each context (offsets, children), unigrams (values, the value of each word), whether </s> comes
+_Source = tuple[_Model, list[tuple[_U32, _U64]], tuple[_F64, _U32], bool]
 
 # Text
 def intern_segments(
@@ -106,20 +109,20 @@ def score_ids(
     mode: tuple[bool, float],
     ids: _U32,
     skip: int,
-    rows: tuple[_F64, _U8, _U32, _U8],  # logprob, matched order, ids, kind
+    rows: tuple[_F64, _U8, _U32, _U8, _U32],  # logprob, matched order, ids, kind, contexts
 ) -> int: ...
-def distribution(
-    unigrams: _F32,
-    tables: list[_Table],
-    longest: list[int],
-    mode: tuple[bool, float],
-    context: _U32,
-    followers: _U32,
-    probability: _F64,
-) -> None: ...
 def find_entries(table: _Table, longest: int, keys: _U64, slots: _U32) -> None: ...
 def link_suffixes(table: _Table, lower: list[_Table], longest: int, lower_suffixes: _U32, suffixes: _U32) -> None: ...
 def check_table(table: _Table, begin: int, end: int, parents: int, words: int) -> tuple[int, int, int, int]: ...
+
+# Whole distributions: contexts [n, order - 1]; sums [n, 4]
+def index_children(table: _Table, offsets: _U32, children: _U64) -> None: ...
+def find_context(model: _Model, context: _U32, slots: _U32) -> None: ...
+def fill_distributions(source: _Source, contexts: _U32, logarithms: bool, rows: _F64) -> float: ...
+def sum_distributions(
+    source: _Source, contexts: _U32, memo: tuple[list[_U32], _F64], used: int, rows: _F64
+) -> tuple[int, int, float]: ...  # rows done, memo used, largest probability looked at
+def divergences(a: _Source, contexts_a: _U32, b: _Source, contexts_b: _U32, divergence: _F64) -> None: ...
 
 # Sums: for each kind (high, low, events, zeros); rows by context; first bad row or -1
 def sum_events(

@@ -65,18 +65,8 @@ int run_encode(const SegmentArrays& segments, const TokenArrays& tokens, const V
     return static_cast<int>(status);
 }
 
-using Rows = std::tuple<MutableArray<double>, MutableArray<std::uint8_t>, MutableArray<std::uint32_t>, MutableArray<std::uint8_t>>;
-
-ModelView model_view(const Array<float>& unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                     bool full_context, float unseen) {
-    require(tables.size() == longest.size() && tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0, "model");
-    ModelView model{view(unigrams), {}, full_context, unseen};
-    for (std::size_t k = 0; k < tables.size(); ++k) {
-        const auto entries = view(tables[k]);
-        model.tables.push_back(TableView{entries.data(), entries.size() / kLine, longest[k]});
-    }
-    return model;
-}
+using Rows = std::tuple<MutableArray<double>, MutableArray<std::uint8_t>, MutableArray<std::uint32_t>, MutableArray<std::uint8_t>,
+                        MutableArray<std::uint32_t>>;
 
 Lower lower_view(const Array<float>& unigram, const std::vector<Table>& table) {
     return Lower{view(unigram), table.empty() ? View<Entry>{} : view(table[0])};
@@ -259,22 +249,14 @@ NB_MODULE(_native, m) {
     m.def("score_ids", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
                           std::tuple<bool, float> mode, Array<std::uint32_t> ids, std::size_t skip, const Rows& out) {
         const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
-        const EventRows rows{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out))};
+        const EventRows rows{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out)),
+                             view(std::get<4>(out))};
         require(rows.logprob.size() >= ids.size() && rows.matched.size() >= ids.size() && rows.ids.size() >= ids.size() &&
-                    rows.kind.size() >= ids.size(), "output");
+                    rows.kind.size() >= ids.size() &&
+                    (rows.contexts.empty() || rows.contexts.size() >= ids.size() * tables.size()), "output");
         nb::gil_scoped_release release;
         for (const std::uint32_t id : view(ids)) require(id < model.words(), "a token id outside the vocabulary");
         return score_ids(model, view(ids), skip, rows);
-    });
-    m.def("distribution", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                             std::tuple<bool, float> mode, Array<std::uint32_t> context, Array<std::uint32_t> followers,
-                             MutableArray<double> probability) {
-        const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
-        require(probability.size() == model.words(), "output");
-        for (const std::uint32_t id : view(context)) require(id < model.words(), "a token id outside the vocabulary");
-        for (const std::uint32_t id : view(followers)) require(id < model.words(), "a token id outside the vocabulary");
-        nb::gil_scoped_release release;
-        distribution(model, view(context), view(followers), view(probability));
     });
     m.def("find_entries", [](Table table, std::uint32_t longest, Array<std::uint64_t> keys, MutableArray<std::uint32_t> slots) {
         require(keys.size() == slots.size(), "shapes");
@@ -323,6 +305,7 @@ NB_MODULE(_native, m) {
         return nb::make_tuple(kinds, to_numpy(std::vector<std::int64_t>(r.contexts.begin(), r.contexts.end())), r.bad);
     });
 
+    bind_distributions(m);
     bind_resampling(m);
     bind_overlap(m);
     bind_bleu(m);

@@ -74,6 +74,18 @@ inline ReferencesView view(const TextsArrays& texts, const Array<std::int64_t>& 
     return {all, view(offsets)};
 }
 
+inline ModelView model_view(const Array<float>& unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
+                     bool full_context, float unseen) {
+    require(tables.size() == longest.size() && tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0, "model");
+    ModelView model{view(unigrams), {}, full_context, unseen};
+    for (std::size_t k = 0; k < tables.size(); ++k) {
+        const auto entries = view(tables[k]);
+        model.tables.push_back(TableView{entries.data(), entries.size() / kLine, longest[k]});
+    }
+    return model;
+}
+
+void bind_distributions(nb::module_& m);
 void bind_resampling(nb::module_& m);
 void bind_overlap(nb::module_& m);
 void bind_bleu(nb::module_& m);

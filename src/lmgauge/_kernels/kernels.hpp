@@ -166,19 +166,23 @@ struct ModelView {
     std::uint32_t words() const { return static_cast<std::uint32_t>(unigrams.size() / 2); }
 };
 
+constexpr std::uint32_t kUnseenContext = 0xFFFFFFFEu;
+
 // A row for every id but <s>, in order: the natural log-probability, the order of the longest n-gram found, the id, its kind
-// (0 token, 1 <unk>, 2 </s>).
+// (0 token, 1 <unk>, 2 </s>); and unless `contexts` is empty, the context, a slot for each order from 2: that of the last
+// word, of the last two, ... as far as the model has them, then kNone. In a model without back-off kUnseenContext comes first
+// where the model does not have the full context.
 struct EventRows {
     MutableView<double> logprob;
     MutableView<std::uint8_t> matched;
     MutableView<std::uint32_t> ids;
     MutableView<std::uint8_t> kind;
+    MutableView<std::uint32_t> contexts;
 };
 // `skip` leading ids serve as context only. Returns the number of rows.
 std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows);
-// `followers`: all words that the table of order 2 has after the context's last word, and any others besides.
-void distribution(const ModelView& model, View<std::uint32_t> context, View<std::uint32_t> followers,
-                  MutableView<double> probability);
+// The context of an event, from the ids before it, as EventRows has it.
+void find_context(const ModelView& model, View<std::uint32_t> context, MutableView<std::uint32_t> slots);
 void find_entries(const TableView& table, View<std::uint64_t> keys, MutableView<std::uint32_t> slots);
 void link_suffixes(View<Entry> table, const TableView* lower, View<std::uint32_t> lower_suffixes,
                    MutableView<std::uint32_t> suffixes);

@@ -39,9 +39,10 @@ struct Carry {
 template <bool kFull>
 class Scorer {
   public:
-    explicit Scorer(const ModelView& model) : model_(model), order_(model.tables.size() + 1) {
+    Scorer(const ModelView& model, bool contexts) : model_(model), order_(model.tables.size() + 1) {
         carry_.id.assign(order_ + 1, kNone);
         carry_.weight.assign(order_ + 1, 1.0f);
+        if (contexts) contexts_.resize((order_ - 1) * kBlock);
     }
 
     // Probabilities of block_ids, given what went before. After it, block.probability[i + 1] belongs to block_ids[i].
@@ -53,6 +54,13 @@ class Scorer {
             carry_.context = block_.context[n];
         }
         return block_;
+    }
+
+    // The context of token i of the block.
+    void write_context(std::size_t i, MutableView<std::uint32_t> slots) const {
+        for (std::size_t k = 0; k < slots.size(); ++k) slots[k] = contexts_[k * kBlock + i];
+        const std::size_t words = block_.context[i + 1] - std::size_t{1};
+        if (kFull && words > 0 && slots[words - 1] == kNone) slots[0] = kUnseenContext;
     }
 
   private:
@@ -88,6 +96,7 @@ class Scorer {
         weight[0] = carry_.weight[k];
         const TableView table = model_.tables[k - 2];  // a copy: the stores below cannot alias it
         const std::size_t n = ids.size();
+        if (!contexts_.empty()) std::copy_n(shorter.begin(), n, contexts_.begin() + static_cast<std::ptrdiff_t>((k - 2) * kBlock));
         // The probes of one group travel from memory while those of the group before are compared.
         std::size_t pending = 0, ready = 0, done = 0;
         for (std::size_t begin = 1; begin <= n || done < pending; begin += kGroup) {
@@ -150,11 +159,13 @@ class Scorer {
     std::size_t order_;
     Carry carry_;
     Block block_;
+    std::vector<std::uint32_t> contexts_;    // if asked for: the contexts of 1, 2, ... words of each token
 };
 
 template <bool kFull>
 std::size_t score_all(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows) {
-    Scorer<kFull> scorer(model);
+    const std::size_t width = rows.contexts.empty() ? 0 : model.tables.size();
+    Scorer<kFull> scorer(model, width > 0);
     std::size_t written = 0;
     for (std::size_t begin = 0; begin < ids.size(); begin += kBlock) {
         const View<std::uint32_t> block_ids = ids.subspan(begin, std::min(kBlock, ids.size() - begin));
@@ -167,6 +178,7 @@ std::size_t score_all(const ModelView& model, View<std::uint32_t> ids, std::size
             rows.matched[written] = block.matched[i + 1];
             rows.ids[written] = block_ids[i];
             rows.kind[written] = static_cast<std::uint8_t>((block_ids[i] == kUnk) + 2 * (block_ids[i] == kEos));
+            if (width > 0) scorer.write_context(i, rows.contexts.subspan(written * width, width));
             ++written;
         }
     }
@@ -179,58 +191,23 @@ std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size
     return model.full_context ? score_all<true>(model, ids, skip, rows) : score_all<false>(model, ids, skip, rows);
 }
 
-// The whole distribution after a context: the unigrams, then what each longer context changes. Only words that followed
-// the shorter context can follow the longer one, so later steps look at few words, and the first at few if told which.
-void distribution(const ModelView& model, View<std::uint32_t> context, View<std::uint32_t> followers,
-                  MutableView<double> probability) {
-    const std::size_t words = model.words();
-    const std::size_t longest = model.tables.size();
-    // A context does not reach back over <s>.
+void find_context(const ModelView& model, View<std::uint32_t> context, MutableView<std::uint32_t> slots) {
+    // It does not reach back over <s>.
     std::size_t first = context.size();
-    while (first > 0 && context.size() - first < longest) {
+    while (first > 0 && context.size() - first < slots.size()) {
         --first;
         if (context[first] == kBos) break;
     }
     const View<std::uint32_t> used = context.subspan(first);
-
-    // slots[k]: the n-gram of the last k words of the context.
-    std::vector<std::uint32_t> slots(used.size() + 1, kNone);
+    std::fill(slots.begin(), slots.end(), kNone);
     for (std::size_t k = 1; k <= used.size(); ++k) {
         const View<std::uint32_t> words_of = used.subspan(used.size() - k);
         std::uint32_t slot = words_of[0];
         for (std::size_t j = 1; j < k && slot != kNone; ++j) slot = model.tables[j - 1].find(make_key(slot, words_of[j]));
-        slots[k] = slot;
+        if (slot == kNone) break;
+        slots[k - 1] = slot;
     }
-    for (std::size_t w = 0; w < words; ++w) probability[w] = model.unigrams[2 * w];
-    if (model.full_context && !used.empty()) std::fill(probability.begin(), probability.end(), model.unseen);
-
-    std::vector<std::uint32_t> candidates(followers.begin(), followers.end());
-    for (std::size_t k = 1; k <= used.size(); ++k) {
-        if (slots[k] == kNone) break;
-        const float weight = k == 1 ? model.unigrams[2 * slots[1] + 1] : as_float(model.tables[k - 2].entries[slots[k]].second);
-        if (!model.full_context) {
-            for (std::size_t w = 0; w < words; ++w) probability[w] *= weight;
-        } else if (k == used.size()) {
-            std::fill(probability.begin(), probability.end(), static_cast<double>(weight));
-        }
-        const TableView& table = model.tables[k - 1];
-        constexpr std::size_t kAhead = 16;
-        std::size_t kept = 0;
-        for (std::size_t j = 0; j < candidates.size(); ++j) {
-            if (j + kAhead < candidates.size()) {
-                prefetch(&table.entries[table.home(make_key(slots[k], candidates[j + kAhead]))]);
-            }
-            const std::uint32_t slot = table.find(make_key(slots[k], candidates[j]));
-            if (slot == kNone) continue;
-            if (!model.full_context || k == used.size()) {
-                probability[candidates[j]] = std::fabs(as_float(table.entries[slot].first));
-            }
-            candidates[kept++] = candidates[j];
-        }
-        candidates.resize(kept);
-    }
-    probability[kBos] = 0;
-    if (model.unigrams[2 * kUnk] == 0) probability[kUnk] = 0;
+    if (model.full_context && !used.empty() && slots[used.size() - 1] == kNone) slots[0] = kUnseenContext;
 }
 
 // `keys` are parent << 32 | word; kNone where there is no such entry.

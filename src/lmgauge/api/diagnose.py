@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from lmgauge.api.inputs import Model, PathLike, Text, corpus_of, loaded, opened, text_of
@@ -16,6 +16,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.sampling import sample_ids
 from lmgauge.progress import say_progress
 from lmgauge.text.documents import Corpus
+from lmgauge.text.segments import Segments
 from lmgauge.text.training_coverage import find_training_coverage
 
 
@@ -88,7 +89,7 @@ def diagnose(
     )
 
 
-def training_words(train: Corpus, threads: int | None, scored: Corpus) -> TrainingWords:
+def training_words(train: Corpus, threads: int | None, scored: Iterable[Segments]) -> TrainingWords:
     """Return what of the words of a text was seen in a training text, for slices.
 
     Args:

@@ -1,50 +1,86 @@
-"""`lmgauge.divergence`: how far the predictions of two models are apart."""
+"""`lmgauge.divergence`: how far the predictions of models are from those of a base."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TypedDict, Unpack, overload
 
-from lmgauge.api.inputs import PATHS, Model, Text, corpus_of, load_models
+from lmgauge.api.diagnose import training_words
+from lmgauge.api.inputs import PATHS, Model, Models, Text, corpus_of, listed, load_models, refuse_twice
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DEFAULT_TOP_K, Divergence, DivergenceSettings
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.divergence.divergence import (
+    DEFAULT_EVENTS,
+    DEFAULT_EXAMPLES,
+    DEFAULT_TOP_K,
+    DivergenceSettings,
+)
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
+from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names
 from lmgauge.progress import say_progress
 
 
+class _Options(TypedDict, total=False):
+    """What every form of `divergence` takes besides models and a text."""
+
+    events: int | None
+    top_k: int | Sequence[int]
+    train: Text | None
+    examples: int
+    seed: int
+    threads: int | None
+    scoring: ScoringOptions | None
+
+
+@overload
+def divergence(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
+    base: Model, candidate: Model, text: Text, **options: Unpack[_Options]
+) -> Divergence: ...
+@overload
 def divergence(
-    a: Model,
-    b: Model,
+    base: Model, candidate: Sequence[Model] | Mapping[str, Model], text: Text, **options: Unpack[_Options]
+) -> CandidateDivergences: ...
+def divergence(
+    base: Model,
+    candidate: Models,
     text: Text,
     *,
     events: int | None = DEFAULT_EVENTS,
     top_k: int | Sequence[int] = DEFAULT_TOP_K,
+    train: Text | None = None,
+    examples: int = DEFAULT_EXAMPLES,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
     scoring: ScoringOptions | None = None,
-) -> Divergence:
-    """Measure how far the predictions of two models are apart in the contexts of a text: `lmgauge divergence`.
+) -> Divergence | CandidateDivergences:
+    """Measure how far the predictions of models are from those of a base in the contexts of a text: `lmgauge divergence`.
 
     Args:
-        a: the model to stay close to, for example before pruning or quantization.
-        b: the other one, over the same tokens.
+        base: the model to stay close to, for example before pruning or quantization.
+        candidate: the model that is compared with it, over the same tokens; or a list of them, or a dict that names them.
         text: a path, several, or a `Corpus`.
         events: how many events to look at, about, in whole segments drawn at random; None for all.
         top_k: for how many most probable tokens to count the agreement; one number or several, each 1 or more.
-        seed: of the draw and of the bootstrap.
+        train: training text, for slices by how often words occur in it.
+        examples: how many tokens to keep of each kind: those that suffer most.
+        seed: of the draw, and of the tests of several candidates.
         threads: how many; no number depends on it.
         scoring: how models named by a path score.
 
     Returns:
-        The divergences (nats and bits per event) with their intervals.
+        The divergence of one candidate (nats and bits per event) with its intervals; of several a list of them, with tests
+        of which is worse.
 
     Raises:
         InputError: the vocabularies or tokenizers differ, or the text is empty.
         ModelFileError: a model cannot be loaded.
-        UsageError: the same path twice, or numbers out of range.
+        UsageError: the same path twice, no candidate, or numbers out of range.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -55,18 +91,39 @@ def divergence(
         (0.633, 0.25)
     """
     ranks = [top_k] if isinstance(top_k, int) else top_k
-    settings = DivergenceSettings(events=events, top_k=ranks, seed=seed, threads=threads)
+    settings = DivergenceSettings(events=events, top_k=ranks, examples=examples, seed=seed, threads=threads)
+    candidates = listed(candidate)
+    if not candidates:
+        raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
+    models = [base, *candidates]
+    refuse_twice(models)
     corpus = corpus_of(text)
-    first, second = load_models([a, b], scoring)
-    own = [os.fspath(model) if isinstance(model, PATHS) else "" for model in (b, a)]
-    second = aligned(second, first, names=(own[0], own[1])) if all(own) else aligned(second, first)
-    names = model_names((a, b), (first, second))
-    say_progress("scoring")
-    return _divergence(
+    first, *others = load_models(models, scoring)
+    names = model_names(models, [first, *others])
+    if isinstance(candidate, Mapping):
+        names[1:] = [str(name) for name in candidate]
+    say_progress("comparing")
+    result = _divergence(
         first,
-        second,
+        _aligned(models, first, others),
         corpus,
         settings,
-        names=(names[0], names[1]),
-        progress=lambda done, total: say_progress(f"compared {done:,} of {total:,} events"),
+        names=names,
+        training=None if train is None else partial(training_words, corpus_of(train), threads),
+        progress=_say,
     )
+    several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
+    return result if several else result[0]
+
+
+def _aligned(named: Sequence[Model], base: LanguageModel, others: Sequence[LanguageModel]) -> list[LanguageModel]:
+    """Return models with the ids of the base; messages name their paths, where all have one."""
+    paths = [os.fspath(model) if isinstance(model, PATHS) else "" for model in named]
+    return [
+        aligned(model, base, names=(path, paths[0]) if path and paths[0] else None)
+        for model, path in zip(others, paths[1:], strict=True)
+    ]
+
+
+def _say(done: int, total: int | None) -> None:
+    say_progress(f"compared {done:,} events" if total is None else f"compared {done:,} of {total:,} events")

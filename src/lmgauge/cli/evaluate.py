@@ -12,6 +12,7 @@ from lmgauge.choices import DISTRIBUTION_COLUMNS
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     document_option,
+    id_option,
     json_option,
     model_among,
     read_texts,
@@ -95,15 +96,7 @@ class _Choices:
     ),
 )
 @under("Output", json_option)
-@reading_settings(
-    document_option,
-    click.option(
-        "--id",
-        metavar="NAME",
-        help="Field or column with the id of a record, for --per-segment, --per-token and scores.parquet; its file and "
-        "line, if not given.",
-    ),
-)
+@reading_settings(document_option, id_option)
 @scoring_settings(reserved_option)
 def evaluate(
     texts: tuple[str, ...],

@@ -34,6 +34,7 @@ SECTIONS = {
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+        "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
     "Compare": {
         "compare": (
@@ -80,6 +81,7 @@ GUESSES = {
     "explore": ("browse", "serve", "server", "ui", "viewer", "watch"),
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
+    "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),
     "compare": ("bootstrap", "diff", "paired", "significance"),
     "divergence": ("js", "jsd", "kl", "kl-divergence", "kld"),
     "correlate": ("correlation", "pearson", "spearman"),

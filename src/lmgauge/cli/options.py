@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.choices import (
+    ARPA_ENDINGS,
     DEFAULT_SEED,
     ERROR_POLICIES,
     FIRST_TOKENS,
@@ -66,6 +67,12 @@ document_option = click.option(
     "text files.",
 )
 
+id_option = click.option(
+    "--id",
+    metavar="NAME",
+    help="Field or column with the id of a record, for files of rows; its file and line, if not given.",
+)
+
 
 def reading_settings(*more: Callable[[Any], Any]) -> Decorator:
     """Return the decorator for how texts are read; the command gets `reading`, a `ReadingOptions`.
@@ -97,8 +104,24 @@ def read_texts(texts: Sequence[str], reading: ReadingOptions, *, alone: bool = T
 
 
 def model_among(texts: Sequence[str]) -> str | None:
-    """Return the first path that is the folder of a model where texts are named; None if there is none."""
-    return next((text for text in texts if Path(text, "config.json").is_file()), None)
+    """Return the first path that is a model where texts are named; None if there is none."""
+    return next((text for text in texts if _is_model(text)), None)
+
+
+def models_and_texts(paths: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the paths before the first that is not a model, and those from there on.
+
+    Args:
+        paths: models, then texts, as the user wrote them.
+    """
+    first = next((i for i, path in enumerate(paths) if not _is_model(path)), len(paths))
+    return list(paths[:first]), list(paths[first:])
+
+
+def _is_model(path: str) -> bool:
+    """Return True for a model's folder, a file called as GGUF and ARPA files are, and the address of a server."""
+    named = path.endswith((".gguf", *ARPA_ENDINGS)) or path.startswith(("http://", "https://"))
+    return named or Path(path, "config.json").is_file()
 
 
 def refuse_field(*corpora: Corpus | None) -> None:

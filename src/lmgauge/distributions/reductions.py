@@ -13,16 +13,51 @@ import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.tile import Array, Tile, as_numpy, possible
+from lmgauge.distributions.tile import Array, Tile, as_numpy, dot, possible
 
 Columns = Mapping[str, NDArray[Any]]
 
 
 class Reduction(Protocol):
-    """What is kept of each distribution. Frozen dataclasses: a model with a closed form knows them by their type."""
+    """What is kept of each distribution: any function of a tile. A model with a closed form knows ours by their type.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> def most_probable(tile):  # a reduction of one's own, for NumPy and torch alike
+        ...     return {"most": np.asarray(tile.xp.max(tile.p, axis=1))}
+        >>> most_probable(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([1])))["most"].tolist()
+        [0.5]
+    """
 
     def __call__(self, tile: Tile) -> Columns:
-        """Return columns by name, each [n] or [n, k], of a tile of n events."""
+        """Return columns by name, each [n] or [n, k], of a tile.
+
+        Args:
+            tile: n events.
+        """
+        ...
+
+
+class PairReduction(Protocol):
+    """What is kept of two distributions over the same tokens after the same context: any function of two tiles.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> def largest_change(a, b):
+        ...     return {"change": np.abs(a.p - b.p).max(axis=1)}
+        >>> tiles = [Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75])]
+        >>> largest_change(*tiles)["change"].tolist()
+        [0.25]
+    """
+
+    def __call__(self, a: Tile, b: Tile) -> Columns:
+        """Return columns by name, each [n] or [n, k].
+
+        Args:
+            a, b: tiles of the same n events.
+        """
         ...
 
 
@@ -31,13 +66,15 @@ class Entropy:
     """The entropy of the distribution, nats: column `entropy`, float64 [n] (Shannon 1948).
 
     Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
         >>> Entropy()(Tile(lambda: np.log([[0.5, 0.5]]), np.array([0])))["entropy"].round(4).tolist()
         [0.6931]
     """
 
     def __call__(self, tile: Tile) -> Columns:
         """Return the column of a tile."""
-        return {"entropy": -as_numpy(tile.xp.vecdot(tile.p, tile.logprob))}
+        return {"entropy": -as_numpy(dot(tile.p, tile.logprob))}
 
 
 @dataclass(frozen=True)
@@ -45,6 +82,8 @@ class Rank:
     """How many tokens are more probable than the one that came, and one: column `rank`, int64 [n].
 
     Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
         >>> Rank()(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([2])))["rank"].tolist()
         [2]
     """
@@ -66,6 +105,8 @@ class TopK:
         k: how many; at most the vocabulary.
 
     Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
         >>> top = TopK(2)(Tile(lambda: np.log([[0.2, 0.5, 0.3]]), np.array([0])))
         >>> top["top_ids"].tolist(), np.exp(top["top_logprobs"]).round(2).tolist()
         ([[1, 2]], [[0.5, 0.3]])
@@ -86,6 +127,8 @@ class Moments:
     The mean is minus the entropy.
 
     Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
         >>> found = Moments()(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([0])))
         >>> [column.round(4).tolist() for column in found.values()]
         [[-1.0397], [0.3466]]
@@ -94,10 +137,9 @@ class Moments:
     def __call__(self, tile: Tile) -> Columns:
         """Return the columns of a tile."""
         xp = tile.xp
-        weighted = tile.p * tile.logprob
-        mean = xp.sum(weighted, axis=1)
+        mean = dot(tile.p, tile.logprob)
         # Around the mean, as the difference of the squares would lose the digits of a narrow distribution.
-        variance = as_numpy(xp.vecdot(tile.p, xp.where(tile.p > 0, tile.logprob - mean[:, None], 0.0) ** 2))
+        variance = as_numpy(dot(tile.p, xp.where(tile.p > 0, tile.logprob - mean[:, None], 0.0) ** 2))
         return {"mean_logprob": as_numpy(mean), "logprob_deviation": np.sqrt(variance)}
 
 
@@ -110,6 +152,8 @@ class Mass:
         name: of the column.
 
     Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
         >>> Mass((0, 2))(Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([0])))["mass"].tolist()
         [0.75]
     """

@@ -29,6 +29,7 @@ class Tile:
         targets: int64 [n], the token that came.
 
     Example:
+        >>> import numpy as np
         >>> tile = Tile(lambda: np.log([[0.5, 0.25, 0.25]]), np.array([1]))
         >>> len(tile), tile.p.tolist(), np.exp(tile.of_targets()).tolist()
         (1, [[0.5, 0.25, 0.25]], [0.25])
@@ -110,6 +111,19 @@ def as_numpy(values: Array) -> NDArray[Any]:
     """
     moved = np.asarray(array_api_compat.to_device(values, "cpu"))
     return moved.astype(np.float64, copy=False) if np.issubdtype(moved.dtype, np.floating) else moved
+
+
+def dot(a: Array, b: Array) -> Array:
+    """Return the sums of products of each row, [n]; not by a library of linear algebra, whose threads would wait for others.
+
+    Args:
+        a, b: [n, m] of one library.
+
+    Example:
+        >>> dot(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])).tolist()
+        [11.0]
+    """
+    return array_api_compat.array_namespace(a).sum(a * b, axis=1)
 
 
 def possible(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,44 +1,60 @@
-"""The distance between two models."""
+"""How far a candidate is from its base: the answer, the figures, where it suffers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from lmgauge.evaluation.divergence.divergence import Divergence, Figure
+from lmgauge.evaluation.divergence.results import Divergence, Figure, WorstToken
+from lmgauge.evaluation.slicing.sums import Slices
+from lmgauge.numerics.units import bits_to_nats
 from lmgauge.report import blocks as doc
 from lmgauge.report.comparison import change_cells
 from lmgauge.report.formats import in_words, number, percent
+from lmgauge.report.slices import slice_kind
 
 Row = tuple[str, doc.Number, doc.Cell]
+_AROUND = 40  # characters of context to show
 
 
-def blocks(divergence: Divergence) -> doc.Document:
-    """Return the figures, the context where the models are furthest apart, what a reader must know, and the signature.
+def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
+    """Return the verdict, the figures, where the candidate suffers, what a reader must know, and the signature.
 
     Args:
         divergence: of two models on one text.
+        details: also slices of the text and the tokens that suffer most.
     """
     names, values, intervals = zip(*_rows(divergence), strict=True)
-    events = f"{_of(divergence.events, divergence.total_events)} events"
-    segments = f"{_of(divergence.segments, divergence.total_segments)} segments"
     return (
         doc.Heading(f"A = {divergence.a}, B = {divergence.b}"),
         *_verdict(divergence),
-        doc.Text(f"{events}, {segments}"),
+        doc.Text(looked_at(divergence)),
         doc.Table((doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))),
         *_quantiles(divergence),
-        *_worst(divergence),
+        *(details_of(divergence) if details else ()),
         *doc.notes([f"95 % intervals: {divergence.independence}."] if divergence.independence else []),
         *doc.notes(divergence.notes),
         doc.Signature(divergence.signature),
     )
 
 
+def looked_at(result: Divergence) -> str:
+    """Return how many of the events and segments of the text were compared.
+
+    Args:
+        result: of two models.
+    """
+    return f"{_of(result.events, result.total_events)} events, {_of(result.segments, result.total_segments)} segments"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"all {whole:,}" if part == whole > 1 else f"{part:,} of {whole:,}"
+
+
 def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
-    """Say whether B predicts the text better or worse than A, and how often both agree."""
-    ratio, agreement = result.perplexity_ratio, result.top_1_agreement.value
-    if ratio.value is None or not math.isfinite(ratio.value):
+    """Say how far B is from A, whether it predicts the text better or worse, and how often both agree."""
+    ratio, agreement, kl = result.perplexity_ratio, result.top_1_agreement.value, result.kl_ab_nats.value
+    if ratio.value is None or not math.isfinite(ratio.value) or kl is None:
         return
     gap, ends = change_cells(ratio.value, ratio.interval, perplexity=True)
     between = "" if ratio.interval is None else f" (95 % interval {in_words(ends)})"
@@ -49,7 +65,8 @@ def _verdict(result: Divergence) -> Iterator[doc.Verdict]:
     elif ratio.interval.low > 1 or ratio.interval.high < 1:
         level, what = ("bad", "is higher than that of A") if ratio.interval.low > 1 else ("good", "is lower than that of A")
     alike = "" if agreement is None else f" Both expect the same token in {percent(agreement)} of the events."
-    yield doc.Verdict(level, f"The perplexity of B {what}: {in_words(gap)}{between}.{alike}")
+    far = f"B is {number(kl)} nats a token from A (mean KL divergence)."
+    yield doc.Verdict(level, f"{far} The perplexity of B {what}: {in_words(gap)}{between}.{alike}")
 
 
 def _rows(result: Divergence) -> Iterator[Row]:
@@ -57,8 +74,6 @@ def _rows(result: Divergence) -> Iterator[Row]:
     yield _row("KL(A || B), bits", result.kl_ab_bits)
     if result.infinite_kl_ab:
         yield "  where finite, nats", doc.Number(result.kl_ab_without_infinite_nats, 6), ""
-    for percentile, value in result.kl_ab_quantiles_nats.items():
-        yield f"  {_percentile(percentile)}, nats", doc.Number(value, 6), ""
     yield _row("KL(B || A), nats", result.kl_ba_nats)
     yield _row("KL(B || A), bits", result.kl_ba_bits)
     yield _row("Jensen-Shannon, bits", result.jensen_shannon_bits)
@@ -68,33 +83,11 @@ def _rows(result: Divergence) -> Iterator[Row]:
         if k > 1:
             yield _row(f"top-{k} overlap, %", figure, 2, 100)
     yield _row("true token: change of ln p", result.log_probability_change_nats)
+    yield _row("true token: change of p, %", result.probability_change, 4, 100)
     yield _row("true token: RMS change of p, %", result.probability_change_rms, 4, 100)
     yield _row("perplexity of A", result.perplexity_a, 3)
     yield _row("perplexity of B", result.perplexity_b, 3)
     yield _row("perplexity of B / A", result.perplexity_ratio, 5)
-
-
-def _percentile(percent: str) -> str:
-    return {"50": "median", "100": "maximum"}.get(percent, f"{percent} %")
-
-
-def _quantiles(result: Divergence) -> Iterator[doc.ChartData]:
-    """Yield how far apart the models are at how many of the events."""
-    quantiles = result.kl_ab_quantiles_nats
-    if not any(quantiles.values()):
-        return
-    yield doc.ChartData(
-        "divergence",
-        "How far apart the models are: KL(A || B) over events",
-        "share of events that are no further apart",
-        "KL(A || B)",
-        "nats",
-        (doc.series("KL(A || B)", [_percentile(percent) for percent in quantiles], list(quantiles.values())),),
-        better="lower",
-        rule=result.kl_ab_nats.value,
-        rule_name="mean",
-        log_y=all(value > 0 for value in quantiles.values()),
-    )
 
 
 def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:
@@ -102,19 +95,134 @@ def _row(name: str, figure: Figure, digits: int = 6, scale: float = 1.0) -> Row:
     return name, doc.Number(value, digits), doc.between(figure.interval, digits, scale=scale)
 
 
-def _of(part: int, whole: int) -> str:
-    return f"all {whole:,}" if part == whole > 1 else f"{part:,} of {whole:,}"
+def percentile(percent: str) -> str:
+    """Return what a quantile is called: 50 is the median, 0 and 100 the ends.
+
+    Args:
+        percent: as in `kl_ab_quantiles_nats`.
+
+    Example:
+        >>> percentile("99.9"), percentile("100")
+        ('99.9 %', 'maximum')
+    """
+    return {"0": "minimum", "50": "median", "100": "maximum"}.get(percent, f"{percent} %")
 
 
-def _worst(result: Divergence) -> Iterator[doc.Block]:
-    worst = result.worst
-    if worst is None or worst.kl_nats == 0:
+def _quantiles(result: Divergence) -> Iterator[doc.Block]:
+    """Yield how far apart the models are at how many of the events."""
+    quantiles = result.kl_ab_quantiles_nats
+    if not any(quantiles.values()):
         return
-    where = f"segment {worst.segment + 1:,}, event {worst.position + 1:,}"
-    yield doc.Text(f"furthest apart at {where}: KL(A || B) {number(worst.kl_nats)} nats")
-    most = [
-        (f"{name}'s most probable", f"{token!r}, p = {number(p)}")
-        for name, token, p in (("A", worst.top_a, worst.top_a_probability), ("B", worst.top_b, worst.top_b_probability))
+    names = [percentile(percent) for percent in quantiles]
+    changes = [100 * result.probability_change_quantiles[percent] for percent in quantiles]
+    columns = (
+        doc.labels("events up to", names),
+        doc.numbers("KL(A || B), nats", list(quantiles.values()), 6),
+        doc.numbers("change of p, %", changes, 3, "signed"),
+    )
+    yield doc.Table(columns, "quantiles over events; p is that of the true token")
+    yield doc.ChartData(
+        "divergence",
+        "How far apart the models are: KL(A || B) over events",
+        "share of events that are no further apart",
+        "KL(A || B)",
+        "nats",
+        (doc.series("KL(A || B)", names, list(quantiles.values())),),
+        better="lower",
+        rule=result.kl_ab_nats.value,
+        rule_name="mean",
+        log_y=all(value > 0 for value in quantiles.values()),
+    )
+
+
+# --- where the candidate suffers --------------------------------------------------------------------------------------
+
+
+def details_of(result: Divergence) -> Iterator[doc.Block]:
+    """Yield slices of the text, and the tokens that suffer most.
+
+    Args:
+        result: of two models.
+    """
+    if not any(result.kl_ab_quantiles_nats.values()):
+        return
+    for slices in result.slices:
+        if len(slices.rows) > 1:
+            yield from _slice(slices, result.kl_ab_nats.value)
+    if result.costly_tokens:
+        yield _costly(result)
+    yield from _worst("events that are furthest apart", result.worst_tokens)
+    yield from _worst("events whose true token lost most probability", result.lost_tokens)
+
+
+def _slice(slices: Slices, whole: float | None) -> Iterator[doc.Block]:
+    rows = slices.rows
+    means = [_nats(row.bits_per_unit[0]) for row in rows]
+    ends = [row.interval and (bits_to_nats(row.interval[0]), bits_to_nats(row.interval[1])) for row in rows]
+    columns = (
+        doc.labels("", [row.label for row in rows]),
+        doc.numbers("events", [row.ranges for row in rows], form="count", drop=1),
+        doc.numbers("KL(A || B), nats", means, 6),
+        doc.Column("95 % interval", [doc.between(end, 6) for end in ends], 2),
+    )
+    yield doc.Table(columns, f"by {slices.name}")
+    name = f"divergence-{slices.name.split(' (')[0].replace(' ', '-')}"
+    finite = [i for i, value in enumerate(means) if value is not None and math.isfinite(value)][: doc.MOST_CHART_ROWS]
+    yield doc.ChartData(
+        name,
+        f"KL(A || B) by {slices.name}",
+        slices.name,
+        "KL(A || B)",
+        "nats",
+        (doc.series("KL(A || B)", [rows[i].label for i in finite], [means[i] for i in finite], [ends[i] for i in finite]),),
+        kind=slice_kind(slices),
+        better="lower",
+        rule=whole if whole is not None and math.isfinite(whole) else None,
+        rule_name="the whole text",
+    )
+
+
+def _nats(bits: float | None) -> float | None:
+    return None if bits is None else float(bits_to_nats(bits))
+
+
+def _costly(result: Divergence) -> doc.Table:
+    costs = result.costly_tokens
+    mean = result.kl_ab_without_infinite_nats or 0.0
+    whole = mean * (result.events - result.infinite_kl_ab - result.undefined_events)
+    nats = [_nats(cost.bits) or 0.0 for cost in costs]
+    columns = [
+        doc.labels("", [cost.token if cost.token.strip() else repr(cost.token) for cost in costs]),
+        doc.numbers("events", [cost.events for cost in costs], form="count", drop=1),
+        doc.numbers("share of all KL", [value / whole if whole else None for value in nats], 2, "percent"),
+        doc.numbers("KL each, nats", [_nats(cost.mean_bits) for cost in costs], 6),
     ]
-    before = repr(worst.context) if worst.context else "nothing: the beginning"
-    yield doc.Lines((("after", before), ("came", repr(worst.token)), *most))
+    if any(cost.zeros for cost in costs):
+        columns.append(doc.numbers("KL infinite", [cost.zeros for cost in costs], form="count"))
+    return doc.Table(tuple(columns), "tokens with most KL(A || B) in all: where they came")
+
+
+def _worst(title: str, tokens: Sequence[WorstToken]) -> Iterator[doc.Block]:
+    """Yield a table of events: where, how far apart, the token in its context, and what each model expected."""
+    if not tokens:
+        return
+    columns = [
+        doc.Column("segment", [f"{token.segment + 1:,}" for token in tokens], 3),
+        doc.numbers("KL, nats", [token.kl_nats for token in tokens], 4),
+        doc.numbers("p in A", [token.p_a for token in tokens], 3, "probability"),
+        doc.numbers("p in B", [token.p_b for token in tokens], 3, "probability"),
+    ]
+    if all(token.top_a is not None for token in tokens):
+        columns.append(
+            doc.labels("A expects", [_expected(token.top_a, token.top_a_probability) for token in tokens], drop=2)
+        )
+        columns.append(
+            doc.labels("B expects", [_expected(token.top_b, token.top_b_probability) for token in tokens], drop=1)
+        )
+    shown = [doc.Tokens((token.context[-_AROUND:], token.text), meant=1) for token in tokens]
+    columns.append(doc.Column("the token in its text", shown, align="left"))
+    yield doc.Table(tuple(columns), title, anchors=tuple(token.segment for token in tokens))
+
+
+def _expected(token: str | None, p: float | None) -> str:
+    return f"{token!r} {number(p, 2)}"

@@ -74,7 +74,7 @@ def _of_two(slices: Slices, names: Sequence[str]) -> list[doc.Column]:
 def _charts(slices: Slices, names: Sequence[str], whole: float | None) -> Iterator[doc.ChartData]:
     """Yield the charts of slices; those of many slices have the ones with most bits."""
     rows, note = _most(slices)
-    bits, kind = f"bits per {slices.unit}", _kind(slices)
+    bits, kind = f"bits per {slices.unit}", slice_kind(slices)
     name = re.split(r" (?:in|of|seen|used|\()", slices.name)[0].replace(" ", "-")
 
     def chart(
@@ -105,7 +105,12 @@ def _charts(slices: Slices, names: Sequence[str], whole: float | None) -> Iterat
         yield chart("-share", "Share of all bits", [of_share], "bars", "share of all bits", unit="%")
 
 
-def _kind(slices: Slices) -> doc.ChartKind:
+def slice_kind(slices: Slices) -> doc.ChartKind:
+    """Return how slices are drawn: as a line where their order says something.
+
+    Args:
+        slices: of one way to cut the text.
+    """
     return "line" if slices.name.startswith(_ORDERED) else "intervals"
 
 
@@ -113,7 +118,7 @@ def _most(slices: Slices) -> tuple[Sequence[Slice], str]:
     """Return the slices to draw, and a note if some are left out."""
     rows: Sequence[Slice] = slices.rows
     note = ""
-    if len(rows) > doc.MOST_CHART_ROWS and _kind(slices) != "line":
+    if len(rows) > doc.MOST_CHART_ROWS and slice_kind(slices) != "line":
         largest = sorted(rows, key=lambda row: -max(row.finite_bits, default=0.0))[: doc.MOST_CHART_ROWS]
         labels = {row.label for row in largest}
         note = f"the {doc.MOST_CHART_ROWS} of {len(rows):,} with most bits; the table has all"

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import InputError, UsageError
 from lmgauge.progress import say_progress
-from lmgauge.text.documents import Corpus, Segments
+from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
+from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import WhitespaceTokenizer
 from lmgauge.text.vocabulary import EOS, VocabularyBuilder
 from lmgauge.threads import map_in_order, thread_count
@@ -67,7 +69,7 @@ class TrainingCoverage:
 
 
 def find_training_coverage(
-    train: Corpus, test: Corpus, *, max_order: int = 5, threads: int | None = None
+    train: Corpus, test: Iterable[Segments], *, max_order: int = 5, threads: int | None = None
 ) -> TrainingCoverage:
     """Read a test text into memory and a training text block by block, and find the one in the other.
 

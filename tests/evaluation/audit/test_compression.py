@@ -17,7 +17,8 @@ from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import Sound, SoundWithoutEnds
 
 from lmgauge.errors import MissingExtraError
-from lmgauge.evaluation.audit.compression import EventCoder, NoCodeError, check_compression, decode_segments, encode_segments
+from lmgauge.evaluation.audit.compression import check_compression, decode_segments, encode_segments
+from lmgauge.evaluation.audit.event_coder import EventCoder, NoCodeError
 from lmgauge.evaluation.audit.results import FAIL, NOT_CHECKED, PASS
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.models.custom import CustomModel
@@ -133,6 +134,56 @@ def test_events_beyond_the_precision_of_the_coder_are_no_fault_of_the_model() ->
     assert length.details["code_bits"] >= length.details["least_bits"] - length.details["allowed_difference_bits"]
     dearer = [dataclasses.replace(part, logprob=part.logprob - 0.5) for part in rows]
     assert check_compression(subject, dearer)[0].verdict == FAIL
+
+
+class Counted(Sound):
+    """Sound; it notes how many contexts it is asked about together."""
+
+    contexts_at_a_time = 3
+    asked: list[int]
+
+    def log_distributions(self, contexts: NDArray[np.uint32]) -> NDArray[np.float64]:
+        self.asked.append(len(contexts))
+        return np.stack([self.log_distribution(context) for context in contexts])
+
+
+class CountedWithoutEnds(Counted, SoundWithoutEnds): ...
+
+
+@pytest.mark.parametrize("kind", [Counted, CountedWithoutEnds])
+def test_segments_are_coded_side_by_side(kind: type[Counted]) -> None:
+    """Of each step's contexts those that ended stay until they are half, and the code is as long as one by one."""
+    model = kind(LINES)
+    model.asked = []
+    lines = [*LINES, "", *LINES[:1]]
+    subject, rows = scored(model, lines)
+    code = encode_segments(subject, rows)
+    asked = list(model.asked)
+    # The first three sentences have 7, 5 and 3 events with their ends: 3 steps of three; then one of them has ended.
+    ends = kind is Counted
+    assert asked[:3] == [3, 3, 3] if ends else [3, 3]
+    assert {lane.side_by_side for lane in code} == {3}
+    assert decode_segments(subject, code) == [part.token_ids.tolist() for part in rows]
+    assert model.asked[len(asked) :] == asked
+    one_by_one = encode_segments(Subject((Sound if ends else SoundWithoutEnds)(LINES)), rows)
+    assert {lane.side_by_side for lane in one_by_one} == {1}
+    assert abs(sum(len(lane.words) for lane in one_by_one) - sum(len(lane.words) for lane in code)) <= 1
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mamba"])
+def test_networks_are_coded_side_by_side(kind: str) -> None:
+    pytest.importorskip("transformers")
+    from tests.models.network.conftest import TOKENIZERS, network
+
+    from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.model import NeuralModel
+
+    tokenizer = TOKENIZERS["byte-level"]()
+    model = NeuralModel.wrap(network(kind, len(tokenizer)), tokenizer, ScoringOptions(context=16, stride=8))
+    subject, rows = Subject(model), rows_beside(model, [*LINES, "to be or not to be or to be " * 3])  # type: ignore[arg-type]
+    assert subject.contexts_at_a_time > 1
+    length, decoding = check_compression(subject, rows)
+    assert length.verdict == decoding.verdict == PASS, (length, decoding)
 
 
 def test_another_model_cannot_read_it() -> None:

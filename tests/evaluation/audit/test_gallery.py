@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.evaluation.audit.auditing import audit
 from tests.evaluation.audit.gallery import (
@@ -11,6 +12,9 @@ from tests.evaluation.audit.gallery import (
     UNPROVABLE,
     CheatsLate,
     FitsItselfOnFirstScore,
+    Floats,
+    HashedCache,
+    Ids,
     MemorizesPrefixes,
     NotANumber,
     Sound,
@@ -30,13 +34,31 @@ def lines(data: Path) -> list[str]:
     return [line for line in text.splitlines() if line][:400]
 
 
-@pytest.fixture(scope="module")
-def audited(lines: list[str]) -> dict[type[Sound], Audit]:
+def asked_together(kind: type[Sound]) -> type[Sound]:
+    """The same model, which can also be asked about many contexts at a time."""
+
+    class Many(kind):  # type: ignore[misc, valid-type]
+        contexts_at_a_time = 8
+
+        def log_distributions(self, contexts: Ids) -> Floats:
+            assert len({len(context) for context in contexts}) == 1
+            return np.stack([self.log_distribution(context) for context in contexts])
+
+        log_distribution = kind.log_distribution
+
+    return Many
+
+
+@pytest.fixture(scope="module", params=["one context at a time", "many"])
+def audited(lines: list[str], request: pytest.FixtureRequest) -> dict[type[Sound], Audit]:
+    many = request.param == "many"
     found: dict[type[Sound], Audit] = {}
     test = [*lines[200:260], "an unheardofword here", "  two  spaces ", "", "the last line"]
     for kind in {*(kind for kind, _, _ in GALLERY), *UNPROVABLE, Sound, SoundStream, SoundWithoutEnds, SoundFloat32}:
         corpus = Corpus.from_strings(test, block_bytes=900)
-        found[kind] = audit(kind(lines[:250]), corpus, contexts=200, compression_bytes=10_000)
+        found[kind] = audit(
+            (asked_together(kind) if many else kind)(lines[:250]), corpus, contexts=200, compression_bytes=10_000
+        )
     return found
 
 
@@ -95,3 +117,37 @@ def test_not_a_number_has_words_of_its_own(audited: dict[type[Sound], Audit]) ->
     assert sums.evidence.startswith("log_distribution gives NaN after “")
     assert "tolerance" not in " ".join(check.evidence for check in found.failures if check.level == "causality")
     assert "perplexity nan" in str(found)
+
+
+class HonestAlone(Sound):
+    """Probabilities that sum to one only where a single context is asked about."""
+
+    contexts_at_a_time = 8
+
+    def log_distributions(self, contexts: Ids) -> Floats:
+        return np.stack([self.log_distribution(context) + 0.01 for context in contexts])
+
+
+class HonestTogether(HashedCache):
+    """Probabilities that sum to one only where many contexts are asked about."""
+
+    contexts_at_a_time = 8
+
+    def log_distributions(self, contexts: Ids) -> Floats:
+        return np.stack([np.log(self.table[context[-1]] / self.table[context[-1]].sum()) for context in contexts])
+
+
+@pytest.mark.parametrize("kind", [HonestAlone, HonestTogether])
+def test_both_ways_of_asking_are_looked_at(lines: list[str], kind: type[Sound]) -> None:
+    found = audit(kind(lines[:250]), Corpus.from_strings(lines[200:260]), levels=["normalization"], contexts=200)
+    assert "sums" in [check.name for check in found.failures], str(found)
+
+
+def test_a_class_that_changes_its_predictions_is_not_asked_by_what_it_inherits(lines: list[str]) -> None:
+    class Changed(asked_together(Sound)):  # type: ignore[misc]
+        def log_distribution(self, context_ids: Ids) -> Floats:
+            return super().log_distribution(context_ids) + 0.01
+
+    found = audit(Changed(lines[:250]), Corpus.from_strings(lines[200:260]), levels=["normalization"], contexts=200)
+    sums = next(check for check in found.checks if check.name == "sums")
+    assert sums.details["off"] == sums.details["contexts"] == 200

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmgauge.api.train import train
+from lmgauge.distributions.reduce import reduce
+from lmgauge.distributions.reductions import Entropy, Rank
 from lmgauge.errors import InputError
-from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins, forecast_sums
+from lmgauge.evaluation.diagnosis.calibration import Calibration, calibrate, confidence_bins
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.runs import Run, open_run
-from lmgauge.models.distribution_columns import DistributionColumns
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.sampling import sample_ids
 from lmgauge.scores import KINDS, ScoreBatch, ScoreWriter
@@ -25,7 +27,6 @@ from lmgauge.text.documents import Corpus
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "saw", "the", "dog", "run", "to", "the", "tree"]
-SLACK = 1 + 1e-9
 
 
 @pytest.fixture(scope="module")
@@ -113,8 +114,7 @@ def test_every_forecast_is_in_one_bin_of_each_kind(model: NgramModel, tmp_path: 
 
 def test_means_are_those_of_the_columns_of_the_table(model: NgramModel, tmp_path: Path) -> None:
     corpus = Corpus.from_strings(["the cat ran", "", "a dog unheard of sat on"])
-    (batch,) = model.score(corpus)
-    batch = DistributionColumns(model, ["entropy", "rank"])(batch)
+    (batch,) = reduce(model, corpus, [Entropy(), Rank()])
     with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": Origin.of_model(model).fingerprints}) as writer:
         writer.write(batch)
     found = calibrate(open_run(tmp_path / "t.parquet"), model, len(batch), contexts=None)
@@ -170,42 +170,7 @@ def test_other_probabilities_are_refused(model: NgramModel, tmp_path: Path) -> N
         calibrate(run, sure, 10, contexts=None)
 
 
-# --- one distribution, and bins -----------------------------------------------------------------------------------------
-
-
-@given(
-    st.lists(st.sampled_from([0.0, 1e-300, 1e-12, 3e-8, 0.01, 0.1, 0.15, 0.2, 0.5, 1.0]), min_size=1, max_size=12), st.data()
-)
-def test_a_distribution_against_its_twin(weights: list[float], data: st.DataObject) -> None:
-    p = np.array(weights)
-    if not p.sum():
-        p[0] = 1.0
-    p = p / p.sum()
-    token = data.draw(st.integers(0, len(p) - 1))
-    with np.errstate(divide="ignore"):
-        sums = forecast_sums(np.log(p), token)
-    came = [float(i == token) for i in range(len(p))]
-    assert sums.brier == pytest.approx(sum((a - b) ** 2 for a, b in zip(p.tolist(), came, strict=True)))
-    assert sums.entropy == pytest.approx(-sum(v * math.log(v) for v in p.tolist() if v), abs=1e-12)
-    assert sums.confidence == pytest.approx(max(p))
-    assert sums.impossible == (int((p == 0).sum()), int(p[token] == 0))
-    assert sums.decades[:, 2].sum() == sums.tenths[:, 2].sum() == float(p[token] > 0)
-    for code in range(10):
-        inside = [v for v in p.tolist() if v and sum(v > k / 10 * SLACK for k in range(1, 10)) == code]
-        assert sums.tenths[code, 0] == len(inside)
-        assert sums.tenths[code, 1] == pytest.approx(sum(inside), abs=1e-12)
-    for code in range(9):
-        inside = [v for v in p.tolist() if v and sum(v <= 10.0**-k * SLACK for k in range(1, 9)) == code]
-        assert sums.decades[code, 1] == pytest.approx(sum(inside), rel=1e-9, abs=1e-300)
-
-
-def test_large_vocabularies_are_looked_at_in_parts() -> None:
-    p = np.random.default_rng(2).exponential(1, 50_000)
-    logprob = np.log(p / p.sum())
-    sums = forecast_sums(logprob, 40_000)
-    assert sums.entropy == pytest.approx(-float(np.sum(np.exp(logprob) * logprob)))
-    assert sums.decades[:, 0].sum() == sums.tenths[:, 0].sum() == 50_000
-    assert not sums.right
+# --- bins -------------------------------------------------------------------------------------------------------------
 
 
 def test_expected_calibration_error_by_hand() -> None:
@@ -222,3 +187,33 @@ def test_calibration_error_is_at_most_one_and_at_least_the_gap(rows: list[tuple[
     assert abs(confidence.mean() - right.mean()) - 1e-9 <= error <= 1 + 1e-9
     assert sum(b.contexts for b in bins) == len(rows)
     assert all(b.low - 1e-12 <= b.mean_confidence <= b.high + 1e-12 for b in bins)
+
+
+@pytest.mark.parametrize("options", [{}, {"stream": True, "context": 16, "stride": 8}, {"context": 8, "stride": 3}])
+def test_with_its_text_a_network_says_the_same_as_one_context_at_a_time(options: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    from tests.models.network.conftest import TOKENIZERS, network
+
+    from lmgauge.models.network.options import ScoringOptions
+    from lmgauge.models.network.torch.model import NeuralModel
+
+    tokenizer = TOKENIZERS["byte-level"]()
+    neural = NeuralModel.wrap(network("gpt2", len(tokenizer)), tokenizer, ScoringOptions(**options))
+    text = Corpus.from_strings(["the cat sat", "", "a dog unheard of sat on the mat"] * 5, block_bytes=40)
+    with ScoreWriter(tmp_path / "t.parquet", {"fingerprints": Origin.of_model(neural).fingerprints}) as writer:
+        events = 0
+        for batch in neural.score(text):
+            writer.write(batch)
+            events += len(batch)
+    run = open_run(tmp_path / "t.parquet")
+    slow = calibrate(run, neural, events, contexts=50)
+    done: list[int] = []
+    fast = calibrate(run, neural, events, contexts=50, text=text, progress=done.append)
+    assert done[-1] == 50
+    assert done == sorted(done)
+    for name in ("brier_score", "mean_entropy_bits", "mean_surprisal_bits", "accuracy", "mean_confidence"):
+        assert getattr(fast, name) == pytest.approx(getattr(slow, name), rel=1e-4), name
+    assert [b.forecasts for b in fast.decades] == [b.forecasts for b in slow.decades]
+    assert fast.overconfidence_interval == pytest.approx(slow.overconfidence_interval, abs=1e-3)
+    with pytest.raises(InputError, match=r"cuts the text into other tokens|but the run says"):
+        calibrate(run, neural, events, contexts=50, text=Corpus.from_strings(["another text"] * 40))

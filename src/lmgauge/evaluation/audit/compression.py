@@ -4,6 +4,11 @@ A range coder (Martin 1979) spends -log2 p bits on an event of probability p. It
 was coded before, which the decoder has too: a model that looks ahead cannot be followed by it, and one whose
 probabilities sum to more than one needs more bits than it claims.
 
+What may be batched: the decoder has to make exactly the distributions of the encoder, to the last bit, and it goes token by
+token. So the encoder may not show a model a whole segment at once, as `score` does: its distributions would be rounded in
+other places (and a model that looks ahead would see the text). But both may ask about the contexts of several segments at a
+time, each at the same event: the questions are then the same for both, and none holds what another has to predict.
+
 A code is made of lanes, so that independent segments can be coded side by side. Ending a lane costs up to 33 bits. The
 length of the text (segments, events, and events of each segment where no `</s>` ends it) is stated beside the code and is
 not part of the code length. The coder knows no probability below 2^-24, so rarer events take fewer bits than they claim: a
@@ -19,13 +24,14 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.contexts import GrowingContext
-from lmgauge.errors import MissingExtraError, needing
+from lmgauge.errors import MissingExtraError
+from lmgauge.evaluation.audit.event_coder import EventCoder, NoCodeError, constriction
 from lmgauge.evaluation.audit.results import Check, counted, judge
 from lmgauge.evaluation.audit.rows import Rows, Subject
 from lmgauge.evaluation.audit.sample import Extent, sampled
@@ -39,101 +45,15 @@ LEVEL, LENGTH, DECODING = "compression", "code length", "decoding"
 RELATIVE_TOLERANCE = 0.001
 ABSOLUTE_TOLERANCE_BITS = 64
 _COARSEST = 2**-23  # what the coder may add to the probability of an event: it gives each of two steps 2^-24 at least
-_HEADER_WORDS = 4  # of a lane: its length, segments, events, and whether the events of each segment are stated
+# Of a lane: its length, segments, events, segments side by side, and whether the events of each segment are stated.
+_HEADER_WORDS = 5
+_TOKENS_SIDE_BY_SIDE = 1 << 12  # of which a model may keep what it computed
 _SHOWN_EVERY = 64
 _BITS_PER_LANE = 33_000  # what ending it costs then stays below the relative tolerance
 _MOST_LANES = 16
 
 _Lane = TypeVar("_Lane")
 _Result = TypeVar("_Result")
-
-
-class NoCodeError(Exception):
-    """An event cannot be coded, or a code cannot be read; the message says why."""
-
-
-class EventCoder:
-    """Codes one event of a large vocabulary in two steps, bucket and token in it.
-
-    The coder rounds probabilities to multiples of 2^-24 and gives every symbol one at least. Over a vocabulary of 300,000
-    that would cost 2 % of the mass; over buckets of the square root of it, next to nothing.
-
-    Args:
-        size: tokens in the vocabulary.
-    """
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._width = 1 << max(1, math.ceil(math.log2(max(2, size)) / 2))
-        self._buckets = -(-size // self._width)
-        self._probability = np.zeros(self._buckets * self._width, np.float64)
-        self._constriction = constriction()
-
-    def _prepare(self, logprob: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Fill in the probabilities and return those of the buckets."""
-        np.exp(logprob, out=self._probability[: self._size])
-        buckets: NDArray[np.float64] = self._probability.reshape(self._buckets, self._width).sum(axis=1)
-        total = float(buckets.sum())
-        if not math.isfinite(total):
-            value = "NaN" if math.isnan(total) else "infinite probabilities"
-            raise NoCodeError(f"log_distribution gives {value}")
-        if not total > 0:
-            raise NoCodeError(f"the probabilities after a context sum to {total}, so that nothing can follow")
-        return buckets
-
-    def _model(self, weights: NDArray[np.float64]) -> Any:
-        return self._constriction.stream.model.Categorical(weights, perfect=False)
-
-    def _inside(self, bucket: int) -> NDArray[np.float64]:
-        return self._probability[bucket * self._width : (bucket + 1) * self._width]
-
-    def encode(self, encoder: Any, token: int, logprob: NDArray[np.float64]) -> None:
-        """Add a token to a code.
-
-        Args:
-            encoder: of the library.
-            token: id.
-            logprob: float64 [vocabulary], nats.
-
-        Raises:
-            NoCodeError: the distribution gives it no probability.
-        """
-        buckets = self._prepare(logprob)
-        bucket, place = divmod(token, self._width)
-        if not self._probability[token] > 0:
-            raise NoCodeError("log_distribution gives probability zero to an event that score gives more")
-        if self._buckets > 1:
-            encoder.encode(bucket, self._model(buckets))
-        encoder.encode(place, self._model(self._inside(bucket)))
-
-    def decode(self, decoder: Any, logprob: NDArray[np.float64]) -> int:
-        """Return the next token of a code.
-
-        Args:
-            decoder: of the library.
-            logprob: float64 [vocabulary], nats.
-
-        Raises:
-            NoCodeError: the code leads to an event of probability zero.
-        """
-        buckets = self._prepare(logprob)
-        bucket = decoder.decode(self._model(buckets)) if self._buckets > 1 else 0
-        inside = self._inside(bucket)
-        if not inside.sum() > 0:
-            raise NoCodeError("the code leads to an event of probability zero")
-        token: int = bucket * self._width + decoder.decode(self._model(inside))
-        return token
-
-
-def constriction() -> Any:
-    """Return the library of entropy coders.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    with needing("constriction", extra="audit"):
-        import constriction as library
-    return library
 
 
 class _Work:
@@ -185,12 +105,14 @@ class Lane:
     Attributes:
         segments: number of segments.
         events: events of all segments.
+        side_by_side: number of segments that are coded at a time, event by event.
         lengths: events of each segment; empty where each ends with its only `</s>`.
         words: uint32 [n], the code.
     """
 
     segments: int
     events: int
+    side_by_side: int
     lengths: list[int]
     words: NDArray[np.uint32]
 
@@ -222,16 +144,61 @@ def _divided(segments: Sequence[Rows], running: bool) -> list[list[Rows]]:
 def _encode_lane(work: _Work, segments: Sequence[Rows]) -> Lane:
     subject = work.subject
     coder, encoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeEncoder()
-    context = GrowingContext(subject.bos, runs_on=subject.running)
-    for rows in segments:
-        for token in rows.token_ids.tolist():
-            work.step()
-            coder.encode(encoder, token, subject.distribution(context.ids()))
-            context.add(token)
-        context.end_segment()
     lengths = [len(rows) for rows in segments]
+    at_a_time = max(1, min(subject.contexts_at_a_time, _TOKENS_SIDE_BY_SIDE // max(1, *lengths)))
+
+    def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
+        token = int(segments[segment].token_ids[event])
+        coder.encode(encoder, token, logprob)
+        return token
+
+    _walk(work, len(segments), at_a_time, code, lambda segment, tokens: len(tokens) == lengths[segment])
     closed = all(np.flatnonzero(rows.token_ids == subject.eos).tolist() == [len(rows) - 1] for rows in segments)
-    return Lane(len(segments), sum(lengths), [] if closed else lengths, encoder.get_compressed())
+    return Lane(len(segments), sum(lengths), at_a_time, [] if closed else lengths, encoder.get_compressed())
+
+
+def _walk(
+    work: _Work,
+    segments: int,
+    at_a_time: int,
+    code: Callable[[int, int, NDArray[np.float64]], int],
+    ended: Callable[[int, list[int]], bool],
+) -> list[list[int]]:
+    """Go over the events of a lane in the order of its code: the first of some segments, the second of these, and so on.
+
+    Args:
+        work: what is to be done.
+        segments: of the lane.
+        at_a_time: how many segments go side by side.
+        code: codes or decodes an event, by segment and place in it, with its distribution; returns its token.
+        ended: whether these are all tokens of a segment.
+
+    Returns:
+        The tokens of each segment.
+    """
+    subject = work.subject
+    slots = [GrowingContext(subject.bos, runs_on=subject.running) for _ in range(min(at_a_time, segments))]
+    walked: list[list[int]] = [[] for _ in range(segments)]
+    for first in range(0, segments, at_a_time):
+        shown = [slot for slot in range(min(at_a_time, segments - first)) if not ended(first + slot, [])]
+        going_on = set(shown)
+        while going_on:
+            for slot, logprob in zip(shown, subject.distributions([slots[i].ids() for i in shown]), strict=True):
+                tokens = walked[first + slot]
+                if slot not in going_on:
+                    slots[slot].add(subject.eos)  # of no meaning: contexts that are asked about together have one length
+                    continue
+                work.step()
+                tokens.append(code(first + slot, len(tokens), logprob))
+                slots[slot].add(tokens[-1])
+                if ended(first + slot, tokens):
+                    going_on.remove(slot)
+            # Not at once: a model may have to compute all again where contexts are left out.
+            if 2 * len(going_on) <= len(shown):
+                shown = [slot for slot in shown if slot in going_on]
+        for context in slots:
+            context.end_segment()
+    return walked
 
 
 def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[list[int]]:
@@ -252,25 +219,20 @@ def decode_segments(subject: Subject, code: Sequence[Lane]) -> list[list[int]]:
 def _decode_lane(work: _Work, lane: Lane) -> list[list[int]]:
     subject = work.subject
     coder, decoder = EventCoder(len(subject.vocabulary)), constriction().stream.queue.RangeDecoder(lane.words)
-    context = GrowingContext(subject.bos, runs_on=subject.running)
-    segments: list[list[int]] = []
-    left = lane.events
-    for i in range(lane.segments):
-        tokens: list[int] = []
-        while len(tokens) < lane.lengths[i] if lane.lengths else tokens[-1:] != [subject.eos]:
-            if not left:
-                raise NoCodeError("the decoder runs on after the last event")
-            work.step()
-            try:
-                token = coder.decode(decoder, subject.distribution(context.ids()))
-            except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
-                raise NoCodeError("it does not fit the distributions that the decoder is given") from error
-            context.add(token)
-            tokens.append(token)
-            left -= 1
-        context.end_segment()
-        segments.append(tokens)
-    return segments
+    left = iter(range(lane.events))
+
+    def code(segment: int, event: int, logprob: NDArray[np.float64]) -> int:
+        if next(left, None) is None:
+            raise NoCodeError("the decoder runs on after the last event")
+        try:
+            return coder.decode(decoder, logprob)
+        except (AssertionError, ValueError) as error:  # the library's words for a code that fits no distribution
+            raise NoCodeError("it does not fit the distributions that the decoder is given") from error
+
+    def ended(segment: int, tokens: list[int]) -> bool:
+        return len(tokens) >= lane.lengths[segment] if lane.lengths else tokens[-1:] == [subject.eos]
+
+    return _walk(work, lane.segments, max(1, lane.side_by_side), code, ended)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ LEVEL, SUMS, AGREEMENT = "normalization", "sums", "agreement"
 _ROUNDED = 1e-5
 _LARGEST_EXPONENT = 700  # of e, well inside float64
 _SHOWN_EVERY = 256
+_FEWEST_TOGETHER = 4
 
 
 def log_sum_exp(logprob: NDArray[np.float64]) -> float:
@@ -130,15 +132,44 @@ def check_normalization(subject: Subject, contexts: Contexts, *, wanted: int | N
     sums, agreement = _Sums(subject), _Agreement(subject)
     impossible = [np.flatnonzero(rows.logprob == -np.inf)[:1] for rows in contexts.rows]
     count = min(len(contexts), len(contexts) if wanted is None else wanted)
-    for done, (index, position) in enumerate(contexts.drawn(wanted, seed)):
-        if done % _SHOWN_EVERY == 0:
+    done = 0
+    for places in _together(subject, contexts, wanted, seed):
+        if done % _SHOWN_EVERY < len(places):
             say_progress(f"summing distributions, {done:,} of {count:,}")
-        context = contexts.of(index, position)
-        logprob = subject.distribution(context)
-        if subject.running:  # behind an event of probability zero the model never comes
-            reachable = contexts.impossible is None or contexts.impossible >= contexts.rows[index].offset + position
-        else:
-            reachable = not (impossible[index] < position).any()
-        sums.add(context, logprob, reachable=reachable)
-        agreement.add(contexts, index, position, logprob)
+        done += len(places)
+        asked = [contexts.of(index, position) for index, position in places]
+        # The first of each group is asked about alone: what is audited is `log_distribution`.
+        groups = [asked[:1], asked[1:]] if len(asked) > 1 else [asked]
+        rows = (logprob for group in groups for logprob in subject.distributions(group))
+        for (index, position), context, logprob in zip(places, asked, rows, strict=True):
+            if subject.running:  # behind an event of probability zero the model never comes
+                reachable = contexts.impossible is None or contexts.impossible >= contexts.rows[index].offset + position
+            else:
+                reachable = not (impossible[index] < position).any()
+            sums.add(context, logprob, reachable=reachable)
+            agreement.add(contexts, index, position, logprob)
     return [sums.check(contexts.whole.events), agreement.check(contexts.whole.events)]
+
+
+def _together(subject: Subject, contexts: Contexts, wanted: int | None, seed: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield the events drawn in groups that are asked about together.
+
+    Contexts of one length are of different segments: none holds what comes after another, so that the model cannot know
+    what it is to predict. Where few have the same length, as in long documents, they are asked about one by one, in their
+    order: then each costs only what is new in it.
+    """
+    drawn = contexts.drawn(wanted, seed)
+    at_a_time = subject.contexts_at_a_time
+    if at_a_time == 1:
+        yield from ([place] for place in drawn)
+        return
+    by_length: dict[int, list[tuple[int, int]]] = {}
+    for place in drawn:
+        by_length.setdefault(place[1], []).append(place)
+    alone = []
+    for _, places in sorted(by_length.items()):
+        if len(places) < _FEWEST_TOGETHER:
+            alone += places
+            continue
+        yield from (places[begin : begin + at_a_time] for begin in range(0, len(places), at_a_time))
+    yield from ([place] for place in sorted(alone))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
+from lmgauge.distributions.blocks import computes_many
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.audit.results import DEFAULT_SUM_TOLERANCE
 from lmgauge.scores import ScoreBatch, SegmentRows, iter_segments
@@ -90,6 +91,9 @@ class Subject:
         self.tolerance = min(self.stated_tolerance, LARGEST_TOLERANCE)
         if not self.tolerance >= 0:
             raise UsageError(f"{self.label}: a tolerance is a difference in nats, 0 or more, not {self.stated_tolerance}")
+        # Contexts alone: a model that is asked about many at a time sees no more of the text than one that is asked singly.
+        many = computes_many(model, "log_distributions") and not self.running
+        self.contexts_at_a_time = int(getattr(model, "contexts_at_a_time", 1)) if many else 1
         self.unk, self.bos, self.eos = (self.vocabulary.id(token) for token in ("<unk>", "<s>", "</s>"))
         parameters = inspect.signature(model.score).parameters.values()
         any_name = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
@@ -136,10 +140,31 @@ class Subject:
             ProbabilityError: the model gives a probability above one.
         """
         logprob = np.asarray(self.model.log_distribution(context), np.float64)
-        if logprob.shape != (len(self.vocabulary),):
+        return self._whole(logprob, "log_distribution", (len(self.vocabulary),))
+
+    def distributions(self, contexts: Sequence[NDArray[np.uint32]]) -> NDArray[np.float64]:
+        """Return the log-probabilities of all tokens after contexts of one length, float64 [k, vocabulary], nats.
+
+        A single one is asked about by `log_distribution`, several by the model's method for that: see `contexts_at_a_time`.
+
+        Args:
+            contexts: of each the token ids before the event, `<s>` first, uint32 [n].
+
+        Raises:
+            UsageError: the model gives something of another shape.
+            ProbabilityError: the model gives a probability above one.
+        """
+        if len(contexts) == 1:
+            return self.distribution(contexts[0])[None]
+        asked: Any = self.model
+        logprob = np.asarray(asked.log_distributions(np.stack(contexts)), np.float64)
+        return self._whole(logprob, "log_distributions", (len(contexts), len(self.vocabulary)))
+
+    def _whole(self, logprob: NDArray[np.float64], method: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        if logprob.shape != shape:
             raise UsageError(
-                f"{self.label}: log_distribution returns an array of shape {logprob.shape}, not ({len(self.vocabulary)},): "
-                "a value for each token of the vocabulary"
+                f"{self.label}: {method} returns an array of shape {logprob.shape}, not {shape}: a value for each token of "
+                "the vocabulary"
             )
         return logprob
 

@@ -13,39 +13,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
-from lmgauge.context_policy import policy_of
-from lmgauge.contexts import EventContexts
+from lmgauge.distributions.blocks import by_event, computes_many, distributions_of, rows_among
+from lmgauge.distributions.forecasts import DECADES, TENTHS, Forecasts, bins_of
+from lmgauge.distributions.reduce import reduced
+from lmgauge.distributions.reductions import Columns
+from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.evaluation.runs import Run, lockstep
 from lmgauge.numerics.intervals import spread, sums_by
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
-from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.segments import Segments
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DEFAULT_CONTEXTS = 2000
 CONFIDENCE_BINS = 15
-TENTHS = 10
-DECADES = 9  # the lowest: above 0, up to 1e-8
-_LN_10 = math.log(10.0)
-# Entries looked at together: 8,192 of them stay in the cache of a core.
-_AT_A_TIME = 1 << 13
-_LOWEST = -1e300
-# A context of more tokens is not kept: no model of today looks back as far.
-_LONGEST_CONTEXT = 1 << 20
 # Tables may hold float32; a probability that differs by more is another model's.
 _TOLERANCE = 1e-4
+_OF_CONTEXTS = ("confidence", "right", "brier", "entropy", "came", "segments", "documents")
 
 
 @dataclass(frozen=True)
@@ -145,6 +141,7 @@ def calibrate(
     events: int,
     *,
     tables: Iterable[ScoreBatch] | None = None,
+    text: Iterable[Segments] | None = None,
     contexts: int | None = DEFAULT_CONTEXTS,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
@@ -157,13 +154,15 @@ def calibrate(
         model: the model.
         events: rows of the run's table.
         tables: the rows, whole segments at a time; read from the run if None.
+        text: what was scored. A model that computes many distributions at a time needs it for that.
         contexts: how many to draw, without replacement; all if None.
         seed: of the draw.
-        threads: distributions computed at a time, where the model is made for that; no number depends on it.
+        threads: how many to compute with; no number depends on it but for rounding.
         progress: called with the number of contexts that are done.
 
     Raises:
         InputError: the run is not of this model, or has no events.
+        UsageError: the model gives no distributions.
     """
     made_by = run.origin.fingerprints.get("model", "")
     if made_by and made_by != model.fingerprint:
@@ -174,48 +173,93 @@ def calibrate(
     chosen = None
     if contexts is not None and contexts < events:
         chosen = np.sort(np.random.default_rng(seed).choice(events, contexts, replace=False, shuffle=False))
+    rows = _ChosenRows(run, model, chosen)
+    if tables is None:
+        tables = (batch for _, (batch,) in lockstep([run.batches()], None, [run.name]))
+    batches = rows.read(tables)
+    if text is not None and computes_many(model):
+        for _ in batches:  # the model reads the text itself, and what it says is compared with these rows
+            pass
+        blocks = distributions_of(model, text, events=chosen, spans=False, threads=threads)
+    else:
+        blocks = by_event(model, batches, chosen)
     collected = _Collector()
-
-    def work(event: _Event) -> tuple[_Event, ForecastSums]:
-        return event, _look(model, event, run)
-
-    # Only models that may score blocks at a time are asked from several threads.
-    at_a_time = thread_count(threads) if model.blocks_are_independent else 1
-    for event, sums in map_in_order(work, _events(run, model, tables, chosen), at_a_time):
-        collected.add(sums, event.segment, event.document)
+    for batch in reduced(model, blocks, [_Watched(progress)], threads):
+        collected.add(batch.extra, *rows.of(batch))
         progress(collected.contexts)
     if not collected.contexts:
         raise InputError(f"{run.path}: the score table has no events to look at")
     return collected.finish(events, len(model.vocabulary), None if chosen is None else seed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    context: NDArray[np.uint32]
-    token: int
-    logprob: float
-    segment: int
-    document: int | None
+class _Watched:
+    """The reduction `Forecasts`, which says after each tile how many contexts are done."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress, self._done = progress, 0
+
+    def __call__(self, tile: Tile) -> Columns:
+        columns = Forecasts()(tile)
+        self._done += len(tile)
+        self._progress(self._done)
+        return columns
 
 
-def _events(run: Run, model: LanguageModel, tables: Iterable[ScoreBatch] | None, chosen: Ints | None) -> Iterator[_Event]:
-    """Return the events drawn, each with the ids before it."""
-    bos, runs_on = model.vocabulary.id("<s>"), policy_of(model).runs_on
-    before = np.array([bos], np.uint32)
-    seen = 0
-    if tables is None:
-        tables = (batch for _, (batch,) in lockstep([run.batches()], None, [run.name]))
-    for batch in tables:
-        ids = model_ids(batch, model, run)
-        rows = np.arange(len(batch)) if chosen is None else chosen[(chosen >= seen) & (chosen < seen + len(batch))] - seen
-        segment_of = batch.row_segments()
-        contexts = EventContexts(ids, batch.segment_events, bos=bos, runs_on=runs_on, before=before)
-        documents = batch.extra.get("document")
-        for row in rows.tolist():
-            document = None if documents is None else int(documents[row])
-            yield _Event(contexts[row], int(ids[row]), float(batch.logprob[row]), int(segment_of[row]), document)
-        seen += len(batch)
-        before = contexts.ids[-_LONGEST_CONTEXT:]
+class _ChosenRows:
+    """The rows of a run at the events drawn: what the distributions must agree with.
+
+    Args:
+        run: the run.
+        model: what made it.
+        chosen: int64, the events drawn, ascending; None for all.
+    """
+
+    def __init__(self, run: Run, model: LanguageModel, chosen: Ints | None) -> None:
+        self._run, self._model, self._chosen = run, model, chosen
+        self._tolerance = max(_TOLERANCE, float(getattr(model, "tolerance", 0.0)))
+        self._parts: list[tuple[NDArray[Any], ...]] = []  # ids, log-probabilities, segments, documents or -1
+
+    def read(self, tables: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
+        """Note the rows drawn, and yield the tables with the ids of the model."""
+        seen = 0
+        for table in tables:
+            batch = replace(table, token_ids=model_ids(table, self._model, self._run), strings=self._model.vocabulary)
+            rows = rows_among(self._chosen, seen, len(batch))
+            documents = batch.extra.get("document")
+            of_rows = np.full(len(rows), -1) if documents is None else documents[rows].astype(np.int64)
+            self._parts.append((batch.token_ids[rows], batch.logprob[rows], batch.row_segments()[rows], of_rows))
+            seen += len(batch)
+            yield batch
+
+    def of(self, batch: ScoreBatch) -> tuple[Ints, Ints]:
+        """Return segment and document, or -1, of the next rows of the model, after comparing them with those of the run.
+
+        Args:
+            batch: with the columns of `Forecasts`.
+
+        Raises:
+            InputError: they differ.
+        """
+        if len(self._parts) > 1:
+            self._parts = [tuple(map(np.concatenate, zip(*self._parts, strict=True)))]
+        rows = slice(len(batch))
+        ids, logprob, segments, documents = (column[rows] for column in self._parts[0])
+        self._parts = [tuple(column[len(batch) :] for column in self._parts[0])]
+        if not np.array_equal(ids, batch.token_ids):
+            raise InputError(
+                f"{self._run.path}: {self._model.label} cuts the text into other tokens than the run has; name the model "
+                "that made the run"
+            )
+        came = batch.extra["came"]
+        with np.errstate(invalid="ignore"):
+            apart = np.flatnonzero((came != logprob) & ~(np.abs(came - logprob) <= self._tolerance))
+        if len(apart):
+            i = int(apart[0])
+            raise InputError(
+                f"{self._run.path}: in segment {segments[i]} the model gives {self._model.vocabulary.token(int(ids[i]))!r} "
+                f"ln p = {came[i]:.6f}, but the run says {logprob[i]:.6f}; name the model that made the run"
+            )
+        return segments, documents
 
 
 def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.uint32]:
@@ -247,109 +291,6 @@ def model_ids(batch: ScoreBatch, model: LanguageModel, run: Run) -> NDArray[np.u
     return ids
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastSums:
-    """What one context adds to a `Calibration`; entropy and surprisal in nats.
-
-    Attributes:
-        decades, tenths: float64 [bins, 3]: forecasts, sum of p, happened; the first of the decades is the highest.
-        impossible: forecasts of 0, and how many happened.
-    """
-
-    decades: Floats
-    tenths: Floats
-    impossible: tuple[int, int]
-    confidence: float
-    right: bool
-    brier: float
-    entropy: float
-    surprisal: float
-
-
-def _look(model: LanguageModel, event: _Event, run: Run) -> ForecastSums:
-    logprob = np.asarray(model.log_distribution(event.context), np.float64)
-    came = float(logprob[event.token])
-    if came != event.logprob and not abs(came - event.logprob) <= _TOLERANCE:
-        raise InputError(
-            f"{run.path}: in segment {event.segment} the model gives {model.vocabulary.token(event.token)!r} "
-            f"ln p = {came:.6f}, but the run says {event.logprob:.6f}; name the model that made the run"
-        )
-    return forecast_sums(logprob, event.token)
-
-
-def forecast_sums(logprob: Floats, token: int) -> ForecastSums:
-    """Compare a distribution with the token that came.
-
-    Args:
-        logprob: float64 [vocabulary], nats.
-        token: id of the token.
-
-    Example:
-        >>> sums = forecast_sums(np.log([0.75, 0.25]), 0)
-        >>> sums.right, round(sums.brier, 6)
-        (True, 0.125)
-    """
-    decades, tenths = np.zeros((DECADES, 3)), np.zeros((TENTHS, 3))
-    impossible, entropy, squares = 0, 0.0, 0.0
-    for begin in range(0, len(logprob), _AT_A_TIME):
-        part = logprob[begin : begin + _AT_A_TIME]
-        p = np.exp(part)
-        powers = _powers(part)
-        codes = np.minimum(powers, DECADES - 1).astype(np.int64)
-        decades[:, 0] += np.bincount(codes, minlength=DECADES)
-        decades[:, 1] += np.bincount(codes, p, DECADES)
-        impossible += int(np.count_nonzero(powers == np.inf))
-        entropy -= float(np.dot(p, np.maximum(part, _LOWEST)))
-        squares += float(np.dot(p, p))
-    decades[DECADES - 1, 0] -= impossible
-    # All but a few forecasts are in the lowest tenth: only the few are looked at one by one.
-    high = np.exp(logprob[logprob > -_LN_10])
-    codes = tenth_of(high)
-    tenths[:, 0], tenths[:, 1] = np.bincount(codes, minlength=TENTHS), np.bincount(codes, high, TENTHS)
-    tenths[0, :2] += decades[:, :2].sum(axis=0) - (len(high), high.sum())
-    came = float(logprob[token])
-    if came > -math.inf:
-        decades[min(int(_powers(logprob[token : token + 1])[0]), DECADES - 1), 2] = 1
-        tenths[tenth_of(np.exp(logprob[token : token + 1]))[0], 2] = 1
-    best = int(np.argmax(logprob))
-    return ForecastSums(
-        decades=decades,
-        tenths=tenths,
-        impossible=(impossible, int(came == -math.inf)),
-        confidence=math.exp(logprob[best]),
-        right=best == token and came > -math.inf,
-        brier=squares - 2 * math.exp(came) + 1,
-        entropy=entropy,
-        surprisal=-came,
-    )
-
-
-# The logarithm of 0.1 and back is not 0.1 to the last digit, but 0.1 belongs to the bins that end there.
-_ROUNDING = 1e-9
-
-
-def _powers(logprob: Floats) -> Floats:
-    """Return float64 [n], minus the decimal logarithm of each probability."""
-    return logprob * (-1 / _LN_10) + _ROUNDING / _LN_10
-
-
-def tenth_of(p: Floats) -> Ints:
-    """Return which of ten equal bins, closed above, each probability is in.
-
-    Args:
-        p: float64 [n], 0 to 1.
-
-    Returns:
-        int64 [n], 0 to 9.
-
-    Example:
-        >>> tenth_of(np.array([0.1, 0.11, 1.0])).tolist()
-        [0, 1, 9]
-    """
-    tenths: Ints = (np.ceil(p * (TENTHS * (1 - _ROUNDING))).astype(np.int64) - 1).clip(0, TENTHS - 1)
-    return tenths
-
-
 class _Collector:
     """Adds up contexts, in their order."""
 
@@ -358,29 +299,36 @@ class _Collector:
         # Of each bin: forecasts, sum of p, happened, and the variance of what happens: one of a context's entries comes.
         self._decades, self._tenths = np.zeros((DECADES, 4)), np.zeros((TENTHS, 4))
         self._impossible = [0, 0]
-        self._columns: list[tuple[float, bool, float, float, float]] = []
-        self._segments: list[int] = []
-        self._documents: list[int] = []
+        self._columns: dict[str, list[NDArray[Any]]] = {name: [] for name in _OF_CONTEXTS}
 
-    def add(self, sums: ForecastSums, segment: int, document: int | None) -> None:
-        """Add one context."""
-        self.contexts += 1
-        for whole, part in ((self._decades, sums.decades), (self._tenths, sums.tenths)):
-            whole[:, :3] += part
-            whole[:, 3] += np.maximum(part[:, 1] * (1 - part[:, 1]), 0)
-        self._impossible[0] += sums.impossible[0]
-        self._impossible[1] += sums.impossible[1]
-        self._segments.append(segment)
-        if document is not None:
-            self._documents.append(document)
-        self._columns.append((sums.confidence, sums.right, sums.brier, sums.entropy, sums.surprisal))
+    def add(self, columns: Columns, segments: Ints, documents: Ints) -> None:
+        """Add some contexts.
+
+        Args:
+            columns: those of `Forecasts`, n values each.
+            segments: int64 [n].
+            documents: int64 [n], -1 where documents are not known.
+        """
+        came = columns["came"]
+        possible = came > -math.inf
+        self.contexts += len(came)
+        for whole, name, codes in zip((self._decades, self._tenths), ("decades", "tenths"), bins_of(came), strict=True):
+            parts = columns[name]
+            whole[:, :2] += parts.sum(axis=0)
+            whole[:, 2] += np.bincount(codes[possible], minlength=len(whole))
+            whole[:, 3] += np.maximum(parts[:, :, 1] * (1 - parts[:, :, 1]), 0).sum(axis=0)
+        self._impossible[0] += int(columns["impossible"].sum())
+        self._impossible[1] += int(np.count_nonzero(~possible))
+        for name, values in {**columns, "segments": segments, "documents": documents}.items():
+            if name in self._columns:
+                self._columns[name].append(values)
 
     def finish(self, events: int, vocabulary: int, seed: int | None) -> Calibration:
         """Return the calibration of all contexts that were added."""
-        columns = (np.array(column, np.float64) for column in zip(*self._columns, strict=True))
-        confidence, right, brier, entropy, surprisal = columns
-        bins, error = confidence_bins(confidence, right > 0)
-        over, interval = self._overconfidence(nats_to_bits(surprisal - entropy))
+        columns = [np.concatenate(self._columns[name]) for name in _OF_CONTEXTS]
+        confidence, right, brier, entropy, came, segments, documents = columns
+        bins, error = confidence_bins(confidence, right)
+        over, interval = _overconfidence(nats_to_bits(-came - entropy), segments, documents)
         decade_edges = [(0.0 if k == DECADES - 1 else 10.0 ** -(k + 1), 10.0**-k) for k in range(DECADES)]
         tenth_edges = [(k / TENTHS, (k + 1) / TENTHS) for k in range(TENTHS)]
         return Calibration(
@@ -397,21 +345,22 @@ class _Collector:
             mean_confidence=float(confidence.mean()),
             brier_score=float(brier.mean()),
             mean_entropy_bits=nats_to_bits(float(entropy.mean())),
-            mean_surprisal_bits=nats_to_bits(float(surprisal.mean())),
+            mean_surprisal_bits=nats_to_bits(-float(came.mean())) + 0.0,
             overconfidence_bits=over,
             overconfidence_interval=interval,
             seed=seed,
         )
 
-    def _overconfidence(self, excess: Floats) -> tuple[float | None, tuple[float, float] | None]:
-        """Return the mean of float64 [contexts] and its interval over documents or, where unknown, as `spread` does."""
-        if not np.isfinite(excess).all():
-            return None, None
-        _, first, segment = np.unique(np.array(self._segments), return_index=True, return_inverse=True)
-        documents = np.array(self._documents)[first] if self._documents else None
-        over = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), documents)
-        interval = None if over is None else over.interval()
-        return float(excess.mean()), None if interval is None else (interval.low, interval.high)
+
+def _overconfidence(excess: Floats, segments: Ints, documents: Ints) -> tuple[float | None, tuple[float, float] | None]:
+    """Return the mean of float64 [contexts] and its interval over documents or, where unknown, as `spread` does."""
+    if not np.isfinite(excess).all():
+        return None, None
+    _, first, segment = np.unique(segments, return_index=True, return_inverse=True)
+    known = documents[first] if (documents >= 0).all() else None
+    over = spread(sums_by(segment, excess), sums_by(segment, np.ones(len(excess))), known)
+    interval = None if over is None else over.interval()
+    return float(excess.mean()), None if interval is None else (interval.low, interval.high)
 
 
 def confidence_bins(confidence: Floats, right: NDArray[np.bool_]) -> tuple[tuple[Confidence, ...], float]:

@@ -130,6 +130,7 @@ def diagnose(
             model,
             evaluation.events,
             tables=tables,
+            text=text,
             contexts=settings.contexts,
             seed=settings.seed,
             threads=settings.threads,

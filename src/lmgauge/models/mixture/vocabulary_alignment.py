@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
-from lmgauge.distributions.reduce import BlockDistributions, distributions_of
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.blocks import BlockDistributions, distributions_of
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.models.protocol import LanguageModel, check_context
@@ -196,7 +196,7 @@ class _Reordered:
         return self._model.log_distribution(self._own_ids[context])[self._own_ids]
 
 
-class _ReorderedDistributions:
+class _ReorderedDistributions(BlockDistributions):
     """Distributions in another order of the tokens."""
 
     def __init__(
@@ -207,6 +207,7 @@ class _ReorderedDistributions:
         reordered: Callable[[ScoreBatch], ScoreBatch],
     ) -> None:
         self._block, self._reordered, self.parallel = block, reordered, block.parallel
+        self.vocabulary_size = len(own_ids)
         self._own_ids, self._common_ids = own_ids.astype(np.int64), common_ids.astype(np.int64)
 
     def __len__(self) -> int:
@@ -216,9 +217,9 @@ class _ReorderedDistributions:
         for tile in self._block.tiles():
             yield Tile(lambda tile=tile: tile.logprob[:, self._own_ids], self._common_ids[tile.targets])  # type: ignore[misc]
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         # No column of ids, and no reduction that names ids, has a closed form.
-        return self._block.closed_form(reduction) if other is None else None
+        return super().closed_form(reduction, other) if other is not None else self._block.closed_form(reduction)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         return self._reordered(self._block.finish(logprob))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.reduce import BlockDistributions, rows_among, rows_of
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.blocks import BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import LOWEST, Tile, ready
 from lmgauge.errors import UsageError
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
@@ -30,6 +29,8 @@ from lmgauge.threads import thread_count
 
 # Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
 _GROUP_TOKENS = 1 << 16
+# Contexts that are asked about together, and entries of their distributions: products of so many are quick, and they fit.
+_CONTEXTS, _ENTRIES = 32, 1 << 21
 
 
 class NetworkModel(ScoresStrings):
@@ -175,15 +176,47 @@ class NetworkModel(ScoresStrings):
             UsageError: an id is outside the vocabulary.
         """
         context = check_context(context_ids, len(self.vocabulary))
-        sequence = np.concatenate((self._begin(), self.tokens.network_ids[context[1:]]))
+        logprob: NDArray[np.float64] = self._after(context[None], lambda ids: self.engine.log_distribution(ids[0])[None])[0]
+        return logprob
+
+    @property
+    def contexts_at_a_time(self) -> int:
+        """How many contexts `log_distributions` is best asked about together: 1 where the engine has no way for that."""
+        if getattr(self.engine, "log_distributions", None) is None:
+            return 1
+        return max(1, min(_CONTEXTS, _ENTRIES // len(self.vocabulary)))
+
+    def log_distributions(self, contexts: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return natural log-probabilities of all tokens after some contexts of one length.
+
+        Args:
+            contexts: uint32 [k, n], of each the ids before the event, `<s>` first.
+
+        Returns:
+            float64 [k, vocabulary], nats; the same as k calls of `log_distribution`, but for rounding.
+
+        Raises:
+            ModelFileError: the network gives NaN.
+            UsageError: an id is outside the vocabulary.
+        """
+        checked = np.stack([check_context(context, len(self.vocabulary)) for context in contexts])
+        many = getattr(self.engine, "log_distributions", None)
+        return self._after(checked, many or (lambda shown: np.stack([self.engine.log_distribution(ids) for ids in shown])))
+
+    def _after(
+        self, contexts: NDArray[np.uint32], ask: Callable[[NDArray[np.int64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return log-probabilities, float64 [k, vocabulary], of what is asked about the ids shown, int64 [k, n]."""
+        begin = np.repeat(self._begin()[None], len(contexts), axis=0)
+        shown = np.concatenate((begin, self.tokens.network_ids[contexts[:, 1:]]), axis=1)
         predicted = self.tokens.predicted_ids
-        if not len(sequence):
-            return np.where(predicted == NO_ID, -np.inf, self._uniform())
+        if not shown.shape[1]:
+            return np.repeat(np.where(predicted == NO_ID, -np.inf, self._uniform())[None], len(contexts), axis=0)
         length, stride = self.context_policy.length, self.context_policy.stride
         if length is not None and stride is not None:
-            sequence = sequence[window_of(len(sequence), length, stride) * stride :]
-        logprob = self.engine.log_distribution(np.maximum(sequence, 0))[predicted]
-        logprob[predicted == NO_ID] = -np.inf
+            shown = shown[:, window_of(shown.shape[1], length, stride) * stride :]
+        logprob = ask(np.maximum(shown, 0))[:, predicted]
+        logprob[:, predicted == NO_ID] = -np.inf
         return logprob
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,7 +284,7 @@ class NetworkModel(ScoresStrings):
         return f"{type(self).__name__}({self.label}, {self.context_policy}, {len(self.vocabulary):,} tokens)"
 
 
-class NetworkDistributions:
+class NetworkDistributions(BlockDistributions):
     """The distributions of a network at events of one block.
 
     Args:
@@ -276,6 +309,7 @@ class NetworkDistributions:
     ) -> None:
         self._model, self._events, self._jobs, self._threads = model, events, jobs, threads
         self._firsts, self._rows = firsts, rows
+        self.vocabulary_size = len(model.vocabulary)
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -311,10 +345,6 @@ class NetworkDistributions:
             yield ready(row[None], None, targets[at : at + 1])
             at += 1
         return at
-
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return None: a network has no way but to look at all tokens."""
-        return None
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         """Return the rows of the score table, with the log-probabilities of the tokens that came."""

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.distributions.blocks import rows_among, rows_of
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.ngram.distributions import NgramBlock
 from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
@@ -123,9 +125,51 @@ class NgramModel(ScoresStrings):
         """
         if isinstance(segments, str):
             raise UsageError("score takes blocks of text, such as a Corpus; score_text takes a string")
+        return (batch for batch, _ in self._score_blocks(segments, spans=spans, threads=threads))
+
+    def distributions(
+        self,
+        segments: Iterable[Segments],
+        *,
+        events: NDArray[np.int64] | None = None,
+        spans: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[NgramBlock]:
+        """Yield the distributions at the events of each block, for the engine in `lmgauge.distributions`.
+
+        Args:
+            segments: blocks of text.
+            events: which events to look at, by number, ascending; all if None.
+            spans: whether the rows get byte spans.
+            threads: blocks scored at a time; no value depends on it.
+
+        Raises:
+            InputError: the text contains a reserved token that is refused.
+            ModelFileError: the model's file became shorter while in use.
+
+        Example:
+            >>> import lmgauge
+            >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+            >>> model = lmgauge.train("laplace", corpus, order=1)  # (c + 1) / (5 + 4): a and </s> 3/9, b 2/9, <unk> 1/9
+            >>> [tile.p[0].round(3).tolist() for block in model.distributions(corpus) for tile in block.tiles()]
+            [[0.111, 0.0, 0.333, 0.333, 0.222]]
+        """
+        whole, seen = self.tables.whole(eos=self.settings.eos), 0
+        for batch, contexts in self._score_blocks(segments, spans=spans, threads=threads, contexts=True):
+            rows = rows_among(events, seen, len(batch))
+            seen += len(batch)
+            yield NgramBlock(whole, rows_of(batch, rows), contexts[rows])
+
+    def _score_blocks(
+        self, segments: Iterable[Segments], *, spans: bool, threads: int | None, contexts: bool = False
+    ) -> Iterator[tuple[ScoreBatch, NDArray[np.uint32]]]:
+        """Yield the rows of each block, and if asked for, the slots of their contexts, uint32 [n, order - 1]."""
         if self.settings.context == "stream":
-            return self._score_stream(segments, spans)
-        return map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
+            return self._score_stream(segments, spans, contexts)
+        nothing = np.zeros(0, np.uint32)
+        return map_in_order(
+            lambda block: self._score_block(block, nothing, spans, contexts)[:2], segments, thread_count(threads)
+        )
 
     @property
     def blocks_are_independent(self) -> bool:
@@ -151,17 +195,23 @@ class NgramModel(ScoresStrings):
         """
         return self._score_block(block, np.zeros(0, np.uint32), spans)[0]
 
-    def _score_stream(self, segments: Iterable[Segments], spans: bool) -> Iterator[ScoreBatch]:
+    def _score_stream(
+        self, segments: Iterable[Segments], spans: bool, contexts: bool
+    ) -> Iterator[tuple[ScoreBatch, NDArray[np.uint32]]]:
         context = np.array([BOS], np.uint32)
         for block in segments:
-            batch, ids = self._score_block(block, context, spans)
-            yield batch
+            batch, slots, ids = self._score_block(block, context, spans, contexts)
+            yield batch, slots
             context = ids[-max(1, self.order - 1) :].copy()
 
     def _score_block(
-        self, block: Segments, context: NDArray[np.uint32], spans: bool
-    ) -> tuple[ScoreBatch, NDArray[np.uint32]]:
-        """Score a block after `context`, or where that is empty, each segment after `<s>`; return the ids that were seen."""
+        self, block: Segments, context: NDArray[np.uint32], spans: bool, contexts: bool = False
+    ) -> tuple[ScoreBatch, NDArray[np.uint32], NDArray[np.uint32]]:
+        """Score a block after `context`, or where that is empty, each segment after `<s>`.
+
+        Returns:
+            The rows, the slots of their contexts, if asked for, and the ids that were seen.
+        """
         self.tables.check_file()  # before the vocabulary is looked at: it is mapped, too
         bos = not len(context)
         encoded = encode(block, self.tokenizer, self.vocabulary, bos=bos, reserved=self.settings.reserved, spans=spans)
@@ -176,13 +226,14 @@ class NgramModel(ScoresStrings):
             ids = ids[ids != EOS]
         if len(context):
             ids = np.concatenate((context, ids))
-        events = self.tables.score(ids, skip=len(context))
+        events = self.tables.score(ids, skip=len(context), contexts=contexts)
         segments = np.arange(block.first, block.first + len(block), dtype=np.int64)
         return (
             ScoreBatch(
                 segments, segment_events, events.ids, self.vocabulary, events.logprob, events.kind, ends,
                 {"context": events.matched}, encoded.lossy,
             ),
+            events.contexts,
             ids,
         )  # fmt: skip
 
@@ -211,11 +262,11 @@ class NgramModel(ScoresStrings):
         # The last ids only: a running context may be long, and comes with every event.
         seen = context_ids[max(0, len(context_ids) - self.order + 1) :]
         window = context_window(check_context(seen, len(self.vocabulary)), self.order)
-        probability = self.tables.distribution(window)
-        if not self.settings.eos:
-            probability[EOS] = 0  # additive smoothing gives all words that were not seen the same
+        whole = self.tables.whole(eos=self.settings.eos)
+        probability = whole.rows(whole.find(window), logarithms=False)[0]
         with np.errstate(divide="ignore"):
-            return np.log(probability)
+            logprob: NDArray[np.float64] = np.log(probability)
+        return logprob
 
     def save(self, path: str | Path) -> None:
         """Write the model as a folder: config.json, model.safetensors and the tokenizer's files.

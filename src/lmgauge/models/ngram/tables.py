@@ -7,21 +7,18 @@ table of order 3 has it; otherwise the back-off weight of `the cat` times the pr
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import ModelFileError, ProbabilityError
-from lmgauge.models.ngram.hash_table import Table, columns, occupied_keys, parents_and_words
+from lmgauge.models.ngram.hash_table import Table, columns
+from lmgauge.models.ngram.whole import WholeDistributions, index_children
 from lmgauge.text.vocabulary import BOS
 
-# Sorting the bigrams by their first word pays after this many distributions.
-_FEW_DISTRIBUTIONS = 32
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
 
@@ -34,12 +31,15 @@ class Events:
         matched: uint8 [n], length of the longest n-gram of the model that ends at the event.
         ids: uint32 [n].
         kind: uint8 [n]: 0 token, 1 oov, 2 eos.
+        contexts: uint32 [n, order - 1], the slots of the contexts that the model has, shortest first, if asked for; else
+            [0, order - 1]. See `_kernels/distributions.hpp`.
     """
 
     logprob: NDArray[np.float64]
     matched: NDArray[np.uint8]
     ids: NDArray[np.uint32]
     kind: NDArray[np.uint8]
+    contexts: NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,17 @@ class NgramTables:
                 "write the new one beside it, and load again"
             )
 
-    def _arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
+    def arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
+        """Return the model as the kernels take it."""
         return self.unigrams.reshape(-1), self.tables, self.longest, (self.full_context, self.unseen)
 
-    def score(self, ids: NDArray[np.uint32], *, skip: int = 0) -> Events:
+    def score(self, ids: NDArray[np.uint32], *, skip: int = 0, contexts: bool = False) -> Events:
         """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`.
 
         Args:
             ids: uint32 [n].
             skip: this many leading ids are context only.
+            contexts: whether to say which contexts the model has for each event.
 
         Returns:
             The events, in nats; `<s>` has none.
@@ -100,32 +102,37 @@ class NgramTables:
             ModelFileError: a probability is above one.
         """
         size = len(ids)
-        rows = (np.empty(size, np.float64), np.empty(size, np.uint8), np.empty(size, np.uint32), np.empty(size, np.uint8))
-        written = _native.score_ids(*self._arguments(), ids, skip, rows)
-        logprob = rows[0][:written]
+        logprob, matched = np.empty(size, np.float64), np.empty(size, np.uint8)
+        events, kind = np.empty(size, np.uint32), np.empty(size, np.uint8)
+        slots = np.empty((size if contexts else 0, self.order - 1), np.uint32)
+        rows = logprob, matched, events, kind, slots.reshape(-1)
+        written = _native.score_ids(*self.arguments(), ids, skip, rows)
+        logprob = logprob[:written]
         if logprob.max(initial=-np.inf) > 0:
-            self._check_most(float(np.exp(logprob.max())))
+            self.check_most(float(np.exp(logprob.max())))
             np.minimum(logprob, 0, out=logprob)
-        return Events(*(column[:written] for column in rows))  # type: ignore[arg-type]
+        return Events(logprob, matched[:written], events[:written], kind[:written], slots[:written])
 
-    def distribution(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0.
+    def whole(self, *, eos: bool) -> WholeDistributions:
+        """Return what answers questions about whole distributions; what it finds out is held for the next one.
 
         Args:
-            context: uint32 [n], ids before the event.
-
-        Raises:
-            ModelFileError: a probability is above one.
+            eos: whether `</s>` is an event.
         """
-        probability = np.empty(len(self.unigrams), np.float64)
-        followers = self._after(int(context[-1])) if len(context) else self._all_words
-        _native.distribution(*self._arguments(), np.ascontiguousarray(context, np.uint32), followers, probability)
-        if probability.max() > 1:
-            self._check_most(float(probability.max()))
-            np.minimum(probability, 1, out=probability)
-        return probability
+        return self._whole.setdefault(eos, WholeDistributions(self, eos=eos))
 
-    def _check_most(self, most: float) -> None:
+    @cached_property
+    def _whole(self) -> dict[bool, WholeDistributions]:
+        return {}
+
+    @cached_property
+    def children(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
+        """For contexts of 1, 2, ... words, where the words seen after each begin, uint32 [slots + 1]; and word and
+        probability of each, packed, uint64 [n-grams]: 12 to 15 bytes an n-gram in all."""
+        sizes = [len(self.unigrams), *(len(table) for table in self.tables)]
+        return [index_children(table, size) for table, size in zip(self.tables, sizes, strict=False)]
+
+    def check_most(self, most: float) -> None:
         """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
 
         Back-off weights above one are common and correct, so only the products can be checked.
@@ -135,27 +142,6 @@ class NgramTables:
                 f"{self.source or 'the model'}: gives an event the probability {most:.4g}: its back-off weights do not "
                 "belong to its probabilities; convert or train the model again"
             )
-
-    def _after(self, word: int) -> NDArray[np.uint32]:
-        """Return the words that may follow a word; all words where finding them would not pay yet."""
-        if next(self._distributions) < _FEW_DISTRIBUTIONS or not self.tables:
-            return self._all_words
-        offsets, words = self._followers
-        return words[offsets[word] : offsets[word + 1]]
-
-    @cached_property
-    def _distributions(self) -> Iterator[int]:
-        return count()
-
-    @cached_property
-    def _all_words(self) -> NDArray[np.uint32]:
-        return np.arange(len(self.unigrams), dtype=np.uint32)
-
-    @cached_property
-    def _followers(self) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """The words that follow each word, uint32 [bigrams], and where those of each begin, int64 [vocabulary + 1]."""
-        parents, words = parents_and_words(np.sort(occupied_keys(self.tables[0])))
-        return np.searchsorted(parents, np.arange(len(self.unigrams) + 1)), words
 
     def types(self) -> list[int]:
         """Return the number of n-grams of each order; blanks, held only because longer ones contain them, do not count."""

@@ -68,6 +68,21 @@ def test_steps_are_as_from_scratch(kind: str) -> None:
         assert np.exp(found).sum() == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", [*LIBRARY, *OWN])
+def test_several_contexts_are_as_each_alone(kind: str) -> None:
+    """Longer ones, the same again, fewer of them, others, some twice: whatever is kept of them."""
+    model = made(kind)
+    step = Stepper(SplitNetwork(model))
+    ids = np.random.default_rng(4).integers(0, VOCABULARY, (5, 12))
+    ids[:, 0] = 1
+    asked = [ids[:1, :1], ids[:, :2], ids[:, :3], ids[:, :3], ids[[0, 2, 4], :5], ids[[2, 4], :6], ids[[0, 1], :7]]
+    asked += [ids[[1, 1, 0], :9], ids[:, :4], ids]
+    for contexts in asked:
+        found = step.many(contexts)
+        alone = [from_scratch(model, context) for context in contexts]
+        np.testing.assert_allclose(found, alone, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", OWN)
 def test_states_are_carried(kind: str) -> None:
     hidden = SplitNetwork(made(kind))
@@ -144,7 +159,9 @@ def test_distributions_are_the_scores(kind: str, options: dict[str, Any], checkp
             if segment != at and not model.context_policy.runs_on:
                 context = [1]
             at = segment
-            assert model.log_distribution(context)[token] == pytest.approx(logprob, abs=2e-5)
+            alone = model.log_distribution(context)
+            assert alone[token] == pytest.approx(logprob, abs=2e-5)
+            np.testing.assert_allclose(model.log_distributions(np.array([context] * 2)), [alone] * 2, atol=2e-5)
             context.append(token)
 
 

@@ -55,7 +55,8 @@ class TorchEngine:
         self.tolerance = _TOLERANCE.get(network.network.dtype, 1e-3)
         self.carries_state = network.recurrent and policy.runs_on and policy.length is None
         self._tokens = batch_tokens or tokens_at_a_time(_bytes_a_token(network), network.device)
-        self.log_distribution = Stepper(network)
+        self.log_distribution = stepper = Stepper(network)
+        self.log_distributions = stepper.many
         self.progress: Progress = lambda tokens: None
         self.journal: Journal | None = None
 

@@ -1,4 +1,4 @@
-"""Whole predictive distributions, one context after another, each as cheap as what is new in it."""
+"""Whole predictive distributions, context after context, each as cheap as what is new in it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from lmgauge.models.network.torch.split_network import SplitNetwork
 
 
 class Stepper:
-    """The log-probabilities of all rows of the output layer after some ids.
+    """The log-probabilities of all rows of the output layer after some ids, of one context or several of one length.
 
     What the network keeps of a context (keys and values, or a recurrent state) is kept for the next question, which most
-    often asks for the same context and one more id.
+    often asks for the same contexts and one more id each.
     """
 
     def __init__(self, network: SplitNetwork) -> None:
         self._network = network
-        self._ids = np.zeros(0, np.int64)
+        self._ids = np.zeros((0, 0), np.int64)
         self._memory: Any = None
         self._latest: NDArray[np.float64] | None = None
 
-    @torch.inference_mode()
     def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return natural log-probabilities of what follows.
 
@@ -35,23 +34,53 @@ class Stepper:
 
         Returns:
             float64 [rows of the output layer]; sums to one in float64, from float32 logits.
+
+        Raises:
+            ModelFileError: the network gives NaN.
         """
-        known = len(self._ids)
-        extends = self._memory is not None and len(ids) > known and np.array_equal(ids[:known], self._ids)
-        if self._latest is not None and len(ids) == known and np.array_equal(ids, self._ids):
+        logprob: NDArray[np.float64] = self.many(ids[None])[0]
+        return logprob
+
+    @torch.inference_mode()
+    def many(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return natural log-probabilities of what follows each of some contexts.
+
+        Args:
+            ids: int64 [k, n], n > 0: k contexts of n ids.
+
+        Returns:
+            float64 [k, rows of the output layer].
+
+        Raises:
+            ModelFileError: the network gives NaN.
+        """
+        if self._latest is not None and np.array_equal(ids, self._ids):
             return self._latest
-        new = torch.from_numpy(np.ascontiguousarray(ids[known:] if extends else ids))[None].to(self._network.device)
+        known = self._ids.shape[1]
         # Memory may be changed in place: if the computation stops half-way, none is left to reuse.
-        memory, self._memory, self._latest = self._memory if extends else None, None, None
+        memory, self._memory, self._latest = self._memory, None, None
+        memory = self._of(memory, ids) if memory is not None and ids.shape[1] > known else None
+        new = np.ascontiguousarray(ids if memory is None else ids[:, known:])
         with self._network.ready():
-            logits, memory = self._logits(new, memory)
-        logprob: NDArray[np.float64] = torch.log_softmax(logits.double(), 0).cpu().numpy()
+            logits, memory = self._logits(torch.from_numpy(new).to(self._network.device), memory)
+        logprob: NDArray[np.float64] = torch.log_softmax(logits.double(), 1).cpu().numpy()
         if np.isnan(logprob).any():
             raise ModelFileError(
                 "the network gives NaN after a context; the weights are damaged, or the dtype is too narrow"
             )
         self._ids, self._memory, self._latest = ids.copy(), memory, logprob
         return logprob
+
+    def _of(self, memory: Any, ids: NDArray[np.int64]) -> Any:
+        """Return the memory of the contexts that other contexts begin with, in their order; None if it is not known."""
+        known = self._ids
+        if ids.shape[0] == known.shape[0] and np.array_equal(ids[:, : known.shape[1]], known):
+            return memory
+        begins = (ids[:, None, : known.shape[1]] == known[None]).all(axis=2)  # [k, contexts known]
+        if self._network.recurrent or not begins.any(axis=1).all():
+            return None
+        memory.batch_select_indices(torch.from_numpy(begins.argmax(axis=1)).to(self._network.device))
+        return memory
 
     def _logits(self, new: Tensor, memory: Any) -> tuple[Tensor, Any]:
         network, output = self._network.network, self._network.output
@@ -65,5 +94,5 @@ class Stepper:
         else:
             result, memory = called(input_ids=new, use_cache=False), None
         if output is None:
-            return result.logits[0, -1].float(), memory
-        return output.logits(result.last_hidden_state[0, -1:])[0], memory
+            return result.logits[:, -1].float(), memory
+        return output.logits(result.last_hidden_state[:, -1]), memory

@@ -1,4 +1,4 @@
-"""`lmgauge mix` and `lmgauge divergence` as users and pipes meet them."""
+"""`lmgauge mix` as users and pipes meet it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.commands import TERMINAL, ok, refused, run
+from tests.cli.commands import ok, refused
 from tests.programs import running
 
 import lmgauge
@@ -191,86 +191,3 @@ def test_interrupted_while_it_reads(folder: Path, tmp_path: Path) -> None:
     assert process.returncode == 130, errors
     assert b"interrupted" in errors
     assert list(tmp_path.iterdir()) == []
-
-
-# -- divergence ---------------------------------------------------------------------------------------------------------
-
-
-def test_divergence_as_people_and_as_programs_read_it(folder: Path) -> None:
-    arguments = ["divergence", folder / "kn3", folder / "pruned", folder / "test.txt", "--events", 300]
-    shown = ok(*arguments).stdout
-    found = json.loads(ok(*arguments, "--json").stdout)
-    assert "A = kn3, B = pruned" in shown
-    assert f"{found['events']} of {found['total_events']:,} events" in shown
-    for name in ("KL(A || B), nats", "Jensen-Shannon, bits", "top-5 overlap, %", "perplexity of B / A", "99.9 %, nats"):
-        assert name in shown
-    assert f"{found['kl_ab_nats']['value']:.6f}" in shown
-    assert f"{100 * found['top_1_agreement']['value']:.2f}" in shown
-    assert found["signature"] in shown
-    narrow = run(*arguments, env=TERMINAL | {"COLUMNS": "80"}).stdout
-    assert max(map(len, narrow.splitlines()[:-1])) <= 80
-    assert narrow.splitlines()[-1] == found["signature"]
-    assert (
-        0 < found["kl_ab_nats"]["interval"]["low"] < found["kl_ab_nats"]["value"] < found["kl_ab_nats"]["interval"]["high"]
-    )
-    assert set(found["top_k_overlap"]) == {"1", "5", "10"}
-    assert json.loads(ok(*arguments, "--json", "--threads", 1).stdout) == found
-
-
-def test_divergence_of_everything(folder: Path) -> None:
-    arguments = ["divergence", folder / "kn3", folder / "stream", folder / "test.txt", "--exhaustive", "--top-k", "3,2"]
-    shown = ok(*arguments).stdout
-    found = json.loads(ok(*arguments, "--json").stdout)
-    one, other = evaluate("-m", folder / "kn3", "-m", folder / "stream", folder / "test.txt")
-    assert found["events"] == found["total_events"] == one["events"]
-    assert f"all {one['events']:,} events, all 200 segments" in shown
-    assert [found["perplexity_a"]["value"], found["perplexity_b"]["value"]] == [one["perplexity"], other["perplexity"]]
-    assert set(found["top_k_overlap"]) == {"2", "3"}
-    assert found["log_probability_change_nats"]["value"] == pytest.approx(one["cross_entropy"] - other["cross_entropy"])
-
-
-def test_divergence_from_itself_and_from_its_arpa_file(folder: Path, tmp_path: Path) -> None:
-    same = ok("divergence", folder / "kn3", folder / "kn3", folder / "test.txt", "--events", 100).stdout
-    assert "furthest apart" not in same
-    assert "100.00" in same
-    ok("convert", folder / "kn3", tmp_path / "kn3.arpa")
-    arguments = [folder / "kn3", tmp_path / "kn3.arpa", folder / "test.txt", "--events", 100, "--json"]
-    found = json.loads(ok("divergence", *arguments).stdout)
-    assert found["kl_ab_nats"]["value"] == pytest.approx(0, abs=1e-9)
-    assert found["top_1_agreement"]["value"] == 1.0
-    assert found["perplexity_ratio"]["value"] == pytest.approx(1, rel=1e-5)
-
-
-def test_divergence_shows_what_is_infinite_or_uncertain(folder: Path, tmp_path: Path) -> None:
-    ok("train", "mle", "--order", 2, folder / "train.txt", "-o", tmp_path / "mle")
-    shown = ok("divergence", folder / "kn3", tmp_path / "mle", folder / "test.txt", "--events", 100).stdout
-    assert "KL(A || B) is infinite at" in shown
-    assert "where finite, nats" in shown
-    assert "∞" in shown
-    assert "∞ – ∞" not in shown
-    (tmp_path / "line.txt").write_text("First Citizen:\n")
-    assert "one segment: no interval" in ok("divergence", folder / "kn3", folder / "pruned", tmp_path / "line.txt").stdout
-
-
-def test_divergence_refuses(folder: Path, tmp_path: Path) -> None:
-    kn3, text = folder / "kn3", folder / "test.txt"
-    assert "different vocabularies" in refused("divergence", kn3, folder / "other", text)
-    assert "no such model" in refused("divergence", kn3, folder / "nothing", text)
-    assert "0" in refused("divergence", kn3, folder / "pruned", text, "--events", 0)
-    assert "whole numbers" in refused("divergence", kn3, folder / "pruned", text, "--top-k", "1,x")
-    assert "whole numbers from 1" in refused("divergence", kn3, folder / "pruned", text, "--top-k", "0")
-    for order in ((text, kn3, folder / "pruned"), (kn3, text, folder / "pruned")):
-        assert f"{folder / 'pruned'} is a model, not a text: the two models come first" in refused("divergence", *order)
-    assert "not an ARPA or GGUF file" in refused("divergence", text, kn3)
-    (tmp_path / "empty.txt").touch()
-    assert "no event" in refused("divergence", kn3, folder / "pruned", tmp_path / "empty.txt")
-    assert "Missing argument" in refused("divergence", kn3)
-
-
-def test_divergence_in_python_takes_one_rank_or_several(folder: Path) -> None:
-    models = folder / "kn3", folder / "pruned"
-    for top_k in (2, (2,)):
-        found = lmgauge.divergence(*models, folder / "test.txt", events=50, top_k=top_k)  # type: ignore[arg-type]
-        assert found.top_k_overlap.keys() == {2}
-    with pytest.raises(lmgauge.UsageError, match="whole numbers from 1"):
-        lmgauge.divergence(*models, folder / "test.txt", top_k=0)

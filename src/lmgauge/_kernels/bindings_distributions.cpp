@@ -1,0 +1,99 @@
+// Python's face of distributions.hpp.
+#include "bindings.hpp"
+#include "distributions.hpp"
+
+namespace {
+
+using Model = std::tuple<Array<float>, std::vector<Table>, std::vector<std::uint32_t>, std::tuple<bool, float>>;
+using Children = std::tuple<Array<std::uint32_t>, Array<std::uint64_t>>;    // offsets, children
+using Unigrams = std::tuple<Array<double>, Array<std::uint32_t>>;           // values, the value of each word
+using Source = std::tuple<Model, std::vector<Children>, Unigrams, bool>;
+using MutableRows = nb::ndarray<double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+using Memo = std::tuple<std::vector<MutableArray<std::uint32_t>>, MutableRows>;      // numbers, sums
+using Contexts = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+ModelView view_of(const Model& m) {
+    return model_view(std::get<0>(m), std::get<1>(m), std::get<2>(m), std::get<0>(std::get<3>(m)), std::get<1>(std::get<3>(m)));
+}
+
+std::size_t contexts_of(const ModelView& model, std::size_t order) {    // slots for contexts of `order` words, from 1
+    return order == 1 ? model.words() : model.tables[order - 2].size();
+}
+
+DistributionSource view_of(const Source& s) {
+    const auto& [model, children, unigrams, eos] = s;
+    DistributionSource source{view_of(model), {}, view(std::get<0>(unigrams)), view(std::get<1>(unigrams)), eos};
+    require((children.empty() || children.size() == source.width()) && source.value_of.size() == source.model.words(), "a model and its children");
+    for (const std::uint32_t value : source.value_of) require(value < source.values.size(), "values of words");
+    for (std::size_t k = 0; k < children.size(); ++k) {
+        const auto offsets = view(std::get<0>(children[k]));
+        const auto& packed = std::get<1>(children[k]);
+        require(offsets.size() == contexts_of(source.model, k + 1) + 1 && offsets.back() == packed.size(), "children");
+        source.children.push_back({offsets, {reinterpret_cast<const Child*>(packed.data()), packed.size()}});
+    }
+    return source;
+}
+
+View<std::uint32_t> contexts_view(const Contexts& contexts, const DistributionSource& source, std::size_t rows) {
+    require(contexts.shape(0) == rows && contexts.shape(1) == source.width(), "contexts");
+    const View<std::uint32_t> slots{contexts.data(), rows * source.width()};
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        const std::size_t k = i % source.width();
+        require(slots[i] < contexts_of(source.model, k + 1) || slots[i] == kNone ||
+                    (slots[i] == kUnseenContext && k == 0 && source.model.full_context), "a context outside its table");
+    }
+    return slots;
+}
+
+MutableView<DistributionSums> sums_view(const MutableRows& rows) {
+    static_assert(sizeof(DistributionSums) == 4 * sizeof(double));
+    return {reinterpret_cast<DistributionSums*>(rows.data()), rows.shape(0)};
+}
+
+}  // namespace
+
+void bind_distributions(nb::module_& m) {
+    m.def("index_children", [](Table table, MutableArray<std::uint32_t> offsets, MutableArray<std::uint64_t> children) {
+        nb::gil_scoped_release release;
+        std::size_t entries = 0;
+        for (const Entry& entry : view(table)) {
+            require(entry.key == 0 || key_parent(entry.key) + std::size_t{1} < offsets.size(), "offsets");
+            entries += entry.key != 0;
+        }
+        require(entries == children.size(), "children");
+        index_children(view(table), view(offsets), {reinterpret_cast<Child*>(children.data()), children.size()});
+    });
+    m.def("find_context", [](const Model& model, Array<std::uint32_t> context, MutableArray<std::uint32_t> slots) {
+        const ModelView v = view_of(model);
+        require(slots.size() == v.tables.size(), "slots");
+        for (const std::uint32_t id : view(context)) require(id < v.words(), "a token id outside the vocabulary");
+        find_context(v, view(context), view(slots));
+    });
+    m.def("fill_distributions", [](const Source& source, Contexts contexts, bool logarithms, MutableArray<double> rows) {
+        const DistributionSource s = view_of(source);
+        require(rows.size() == contexts.shape(0) * s.model.words(), "output");
+        nb::gil_scoped_release release;
+        return fill_distributions(s, contexts_view(contexts, s, contexts.shape(0)), logarithms, view(rows));
+    });
+    m.def("sum_distributions", [](const Source& source, Contexts contexts, const Memo& memo, std::size_t used, MutableRows rows) {
+        const DistributionSource s = view_of(source);
+        const auto& [numbers, sums] = memo;
+        require(s.children.size() == s.width(), "children");
+        require(numbers.size() == s.width() + 1 && numbers[0].size() == 2, "memo");
+        SumsMemo known{{}, sums_view(sums), used};
+        for (std::size_t k = 0; k < numbers.size(); ++k) {
+            require(k == 0 || numbers[k].size() == contexts_of(s.model, k), "memo");
+            known.numbers.push_back(view(numbers[k]));
+        }
+        nb::gil_scoped_release release;
+        const SumsResult result = sum_distributions(s, contexts_view(contexts, s, rows.shape(0)), known, sums_view(rows));
+        return std::make_tuple(result.done, known.used, result.largest);
+    });
+    m.def("divergences", [](const Source& a, Contexts contexts_a, const Source& b, Contexts contexts_b, MutableArray<double> out) {
+        const DistributionSource one = view_of(a), other = view_of(b);
+        require(one.model.words() == other.model.words(), "one vocabulary");
+        require(one.children.size() == one.width() && other.children.size() == other.width(), "children");
+        nb::gil_scoped_release release;
+        divergences(one, contexts_view(contexts_a, one, out.size()), other, contexts_view(contexts_b, other, out.size()), view(out));
+    });
+}

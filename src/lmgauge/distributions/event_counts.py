@@ -1,0 +1,38 @@
+"""How many events a model makes of a text, before it computes anything: what a draw of segments needs to know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import policy_of
+from lmgauge.text.encoding import encode
+from lmgauge.text.vocabulary import EOS
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.segments import Segments
+
+
+def event_counts(model: LanguageModel, block: Segments) -> NDArray[np.int64]:
+    """Return how many events a model makes of each segment, by its tokenizer alone.
+
+    Args:
+        model: the model; nothing is scored.
+        block: the segments.
+
+    Returns:
+        int64 [segments].
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> event_counts(lmgauge.train("mle", text, order=1), next(iter(text))).tolist()  # each with its </s>
+        [3, 2]
+    """
+    # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
+    ids = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape").ids
+    counts = np.diff(np.flatnonzero(ids == EOS), prepend=-1)
+    return counts if policy_of(model).end == "eos" else counts - 1

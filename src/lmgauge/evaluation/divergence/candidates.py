@@ -1,0 +1,98 @@
+"""Is one candidate worse than another? Both are paired segment by segment, as `compare` pairs runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.comparison.paired_segments import Paired
+from lmgauge.evaluation.divergence.events import PairEvents
+from lmgauge.evaluation.divergence.results import CandidateTest
+from lmgauge.numerics.resampling import DEFAULT_TRIALS
+from lmgauge.numerics.significance import holm
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+KL, LOG_LOSS = "kl", "log_loss"
+
+
+@dataclass(frozen=True)
+class CandidateSums:
+    """What a candidate adds up to in each segment.
+
+    Attributes:
+        name: of the candidate.
+        sums: by measure float64 [segments], nats, finite events only.
+        unusable: by measure int64 [segments], events whose value is infinite or undefined.
+        sizes: int64 [segments], events.
+        documents: int64 [segments], the document of each; None where documents are not known.
+    """
+
+    name: str
+    sums: dict[str, Floats]
+    unusable: dict[str, Ints]
+    sizes: Ints
+    documents: Ints | None
+
+    @classmethod
+    def of(cls, name: str, events: PairEvents) -> CandidateSums:
+        """Return the sums of a candidate's events.
+
+        Args:
+            name: of the candidate.
+            events: of base and candidate.
+        """
+        sums: dict[str, Floats] = {}
+        unusable: dict[str, Ints] = {}
+        for measure, values in ((KL, events.kl), (LOG_LOSS, -events.logprob[1])):
+            finite = np.isfinite(values)
+            sums[measure] = np.bincount(events.owner, np.where(finite, values, 0.0), len(events.sizes)).astype(np.float64)
+            unusable[measure] = np.bincount(events.owner[~finite], minlength=len(events.sizes))
+        return cls(name, sums, unusable, events.sizes, events.documents)
+
+
+def candidate_tests(candidates: Sequence[CandidateSums], seed: int, threads: int | None) -> list[CandidateTest]:
+    """Return a test of each pair of candidates, of their divergence and of their log loss; p-values adjusted by Holm.
+
+    Args:
+        candidates: on the same events, in the order of their names on the command line.
+        seed: of the signs that are flipped where documents are known.
+        threads: how many; no value depends on it.
+
+    Returns:
+        All tests of the divergence, then all of the log loss; the second of a pair is the later candidate.
+    """
+    tests = []
+    for measure in (KL, LOG_LOSS):
+        own = [_tested(one, other, measure, seed, threads) for one, other in combinations(candidates, 2)]
+        adjusted = holm([test.p_value for test in own])
+        tests += [replace(test, p_value_holm=p) for test, p in zip(own, adjusted, strict=True)]
+    return tests
+
+
+def _tested(first: CandidateSums, second: CandidateSums, measure: str, seed: int, threads: int | None) -> CandidateTest:
+    unusable = first.unusable[measure] + second.unusable[measure]
+    sizes = np.repeat(first.sizes[:, None].astype(np.float64), 4, axis=1)  # all there is here are events
+    paired = Paired((second.sums[measure], first.sums[measure]), unusable, sizes, first.documents)
+    used = paired.used
+    events = int(first.sizes[used].sum())
+    values = [float(one.sums[measure][used].sum()) / events if events else None for one in (first, second)]
+    spread = paired.spreads()[0]
+    return CandidateTest(
+        first=first.name,
+        second=second.name,
+        measure=measure,
+        first_value=values[0],
+        second_value=values[1],
+        difference=None if spread is None else spread.ratio,
+        interval=None if spread is None else spread.interval(),
+        p_value=None if spread is None else paired.p_value(spread, DEFAULT_TRIALS, seed, threads),
+        p_value_holm=None,
+        segments=int(np.count_nonzero(used)),
+        left_out=int(np.count_nonzero(unusable)),
+    )

@@ -1,0 +1,220 @@
+"""The figures of a divergence, as functions of the columns of its events: means over events, intervals over segments.
+
+Sources: Kullback & Leibler (1951), "On information and sufficiency"; Lin (1991), "Divergence measures based on the Shannon
+entropy". The change of the true token's probability, its quantiles and its root mean square are what llama.cpp prints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.evaluation.divergence.events import PairEvents
+from lmgauge.evaluation.divergence.results import Figure, TokenErrors, WorstToken
+from lmgauge.numerics.intervals import ratio_interval
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats, perplexity_ratio_from_nats
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+
+Floats = NDArray[np.float64]
+
+QUANTILES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 100.0)
+_SHOWN_CONTEXT = 12
+
+
+def figures_of(events: PairEvents, top_k: Sequence[int]) -> dict[str, Any]:
+    """Return the figures of a `Divergence` by the names of its attributes.
+
+    Args:
+        events: with the columns of `distributions.pairs.Divergences`, `overlap_1` and those of `top_k` among them.
+        top_k: the k whose overlap is wanted.
+    """
+    kl_ab, kl_ba = mean(events, events.kl), mean(events, events.columns["kl_ba"])
+    overlap = {k: np.where(np.isnan(events.kl), np.nan, events.columns[f"overlap_{k}"]) for k in {1, *top_k}}
+    finite = events.kl[np.isfinite(events.kl)]
+    perplexities = [perplexity(events, which) for which in (0, 1)]
+    change, ratio = _change(events, *perplexities)
+    p_change = events.p[1] - events.p[0]
+    return {
+        "kl_ab_nats": kl_ab,
+        "kl_ab_bits": kl_ab.mapped(nats_to_bits),
+        "kl_ba_nats": kl_ba,
+        "kl_ba_bits": kl_ba.mapped(nats_to_bits),
+        "kl_ab_without_infinite_nats": math.fsum(finite.tolist()) / len(finite) if len(finite) else None,
+        "infinite_kl_ab": int(np.count_nonzero(events.kl == np.inf)),
+        "infinite_kl_ba": int(np.count_nonzero(events.columns["kl_ba"] == np.inf)),
+        "kl_ab_quantiles_nats": quantiles(events.kl),
+        "jensen_shannon_bits": mean(events, events.columns["js"]).mapped(nats_to_bits),
+        "total_variation": _share(events, events.columns["tv"]),
+        "top_1_agreement": _share(events, overlap[1]),
+        "top_k_overlap": {k: _share(events, overlap[k]) for k in sorted(set(top_k))},
+        "log_probability_change_nats": change,
+        "probability_change": mean(events, p_change),
+        "probability_change_rms": mean(events, p_change**2).mapped(math.sqrt),
+        "probability_change_quantiles": quantiles(p_change),
+        "perplexity_a": perplexities[0],
+        "perplexity_b": perplexities[1],
+        "perplexity_ratio": ratio,
+        "token_errors": token_errors(events),
+        "zero_probability_a": events.tallies[0].total_zeros,
+        "zero_probability_b": events.tallies[1].total_zeros,
+        "undefined_events": int(np.count_nonzero(np.isnan(events.kl))),
+        "missing_mass_a": _missing(events.columns["mass_a"]),
+        "missing_mass_b": _missing(events.columns["mass_b"]),
+    }
+
+
+def mean(events: PairEvents, values: Floats) -> Figure:
+    """Return the mean over events, and its interval; None where infinities cancel or nothing is left.
+
+    Args:
+        events: what was compared.
+        values: float64 [n], a value an event; NaN is left out.
+    """
+    used = ~np.isnan(values)
+    values, owner = values[used], events.owner[used]
+    if not len(values) or ((values == np.inf).any() and (values == -np.inf).any()):
+        return Figure(None, None)
+    size = len(events.sizes)
+    sums, counts = np.bincount(owner, values, size), np.bincount(owner, minlength=size).astype(np.float64)
+    return Figure(math.fsum(values.tolist()) / len(values), ratio_interval(sums, counts, events.documents))
+
+
+def perplexity(events: PairEvents, which: int) -> Figure:
+    """Return the perplexity of a model on the events that were compared.
+
+    Args:
+        events: what was compared.
+        which: 0 for the base, 1 for the candidate.
+    """
+    tally = events.tallies[which]
+    sums = tally.per_segment()
+    nats = -math.inf if tally.total_zeros else tally.nats()
+    interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), events.documents)
+    return Figure(-nats / tally.total_events, interval).mapped(perplexity_from_nats)
+
+
+def quantiles(values: Floats) -> dict[str, float]:
+    """Return quantiles by percent, interpolated linearly (method 7 of Hyndman & Fan 1996), as llama.cpp's are.
+
+    Args:
+        values: float64 [n], one infinity allowed; NaN is left out.
+
+    Example:
+        >>> quantiles(np.array([3.0, 1.0, 2.0]))["25"]
+        1.5
+    """
+    ordered = np.sort(values[~np.isnan(values)])
+    by_percent: dict[str, float] = {}
+    for percent in QUANTILES if len(ordered) else ():
+        place = percent / 100 * (len(ordered) - 1)
+        low, share = ordered[int(place)], place % 1
+        # Not low + share * (high - low) as it is: between infinities there is no way.
+        by_percent[f"{percent:g}"] = float(
+            low if not share else low + share * (ordered[int(place) + 1] - low) if low < np.inf else low
+        )
+    return by_percent
+
+
+def token_errors(events: PairEvents) -> TokenErrors | None:
+    """Return the standard errors that llama.cpp prints: of n independent events, with n - 1 under the root.
+
+    Args:
+        events: what was compared.
+
+    Returns:
+        None for fewer than two events, or where a value is infinite or undefined.
+    """
+    n = len(events)
+    before, after = events.logprob
+    if n < 2 or not all(np.isfinite(values).all() for values in (before, after, events.kl)):
+        return None
+
+    def error(values: Floats) -> float:
+        return math.sqrt(float(values.var()) / (n - 1))
+
+    errors = error(before), error(after)
+    covariance = float(((before - before.mean()) * (after - after.mean())).mean()) / (n - 1)
+    p_change = events.p[1] - events.p[0]
+    same = float(np.mean(events.columns["overlap_1"]))
+    return TokenErrors(
+        log_perplexity_a=errors[0],
+        log_perplexity_b=errors[1],
+        correlation=covariance / (errors[0] * errors[1]) if errors[0] and errors[1] else 0.0,
+        log_probability_change=error(after - before),
+        kl_ab=error(events.kl),
+        probability_change=error(p_change),
+        squared_probability_change=error(p_change**2),
+        top_1=math.sqrt(same * (1 - same) / (n - 1)),
+    )
+
+
+def _share(events: PairEvents, values: Floats) -> Figure:
+    """Return the mean of values between 0 and 1, whose interval ends there too."""
+    return mean(events, values).mapped(lambda value: min(1.0, value))
+
+
+def _change(events: PairEvents, perplexity_a: Figure, perplexity_b: Figure) -> tuple[Figure, Figure]:
+    """Return the mean change of the true token's log-probability, nats, and the ratio of the perplexities."""
+    before, after = events.logprob
+    impossible = (before == -np.inf) & (after == -np.inf)
+    change = np.zeros(len(before))
+    np.subtract(after, before, out=change, where=~impossible)
+    rise = mean(events, -change).mapped(perplexity_ratio_from_nats)
+    if perplexity_a.value == math.inf and perplexity_b.value == math.inf:
+        rise = Figure(None, None)
+    return mean(events, change), rise
+
+
+def _missing(mass: Floats) -> float:
+    """Return what probabilities lack of one, on average over the events where anything is possible."""
+    some = mass[mass > 0]
+    return float(np.mean(1.0 - some)) if len(some) else 0.0
+
+
+def worst_tokens(events: PairEvents, values: Floats, most: int, model: LanguageModel) -> tuple[WorstToken, ...]:
+    """Return the events with the largest values above 0, largest first, each token in the same context once.
+
+    Args:
+        events: what was compared.
+        values: float64 [n], by which events stand out; NaN is left out.
+        most: how many events.
+        model: whose tokens they are.
+    """
+    ranked = np.where(np.isnan(values), 0.0, values)
+    tokens: dict[tuple[str, str], WorstToken] = {}
+    for row in np.argsort(-ranked, kind="stable").tolist():
+        if len(tokens) == most or not ranked[row] > 0:
+            break
+        token = _worst(events, row, model)
+        tokens.setdefault((token.context, token.token), token)
+    return tuple(tokens.values())
+
+
+def _worst(events: PairEvents, row: int, model: LanguageModel) -> WorstToken:
+    vocabulary, tokenizer, place = model.vocabulary, model.tokenizer, int(events.owner[row])
+    position = row - int(events.sizes[:place].sum())
+    around = events.token_ids[row - min(position, _SHOWN_CONTEXT) : row + 1].tolist()
+    tokens = [vocabulary.token(i) for i in around]
+    context, whole = tokenizer.detokenize(tokens[:-1]), tokenizer.detokenize(tokens)
+    tops: list[str | float | None] = []
+    for which in "ab":
+        known = f"top_{which}" in events.columns
+        tops.append(vocabulary.token(int(events.columns[f"top_{which}"][row])) if known else None)
+        tops.append(float(np.exp(events.columns[f"top_{which}_logprob"][row])) if known else None)
+    return WorstToken(
+        int(events.numbers[place]),
+        position,
+        context,
+        tokens[-1],
+        whole.removeprefix(context) or tokens[-1],
+        None if math.isnan(events.kl[row]) else float(events.kl[row]),
+        float(events.p[0][row]),
+        float(events.p[1][row]),
+        *tops,  # type: ignore[arg-type]
+    )

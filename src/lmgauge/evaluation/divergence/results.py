@@ -1,0 +1,289 @@
+"""The results of a measurement of divergence: objects that print, and turn into dicts and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.evaluation.diagnosis.costs import TokenCost
+from lmgauge.evaluation.slicing.sums import Slices
+from lmgauge.numerics.intervals import Interval, interval_columns
+from lmgauge.result_list import ResultList, data_frame
+from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the text, and its 95 % interval; None where there is none (one segment, inf - inf)."""
+
+    value: float | None
+    interval: Interval | None
+
+    def mapped(self, function: Callable[[float], float]) -> Figure:
+        """Return the figure under an increasing function, such as one from nats to bits.
+
+        Args:
+            function: of a value.
+
+        Example:
+            >>> Figure(2.0, None).mapped(lambda value: 10 * value).value
+            20.0
+        """
+        return Figure(
+            None if self.value is None else function(self.value),
+            None if self.interval is None else self.interval.mapped(function),
+        )
+
+
+@dataclass(frozen=True)
+class WorstToken:
+    """An event that stands out, with the token that each model holds for the most probable.
+
+    Attributes:
+        segment, position: of the event, from 0.
+        context: what comes before it, at most twelve tokens of the segment.
+        token: what came, as the models see it.
+        text: the same as it stands behind the context, with the space before it, if any.
+        kl_nats: KL(A || B) of the two distributions; None where a model gives nothing a probability.
+        p_a, p_b: of the token that came.
+        top_a, top_b: the most probable token of each model; None where it is not known.
+        top_a_probability, top_b_probability: of these.
+    """
+
+    segment: int
+    position: int
+    context: str
+    token: str
+    text: str
+    kl_nats: float | None
+    p_a: float
+    p_b: float
+    top_a: str | None
+    top_a_probability: float | None
+    top_b: str | None
+    top_b_probability: float | None
+
+
+@dataclass(frozen=True)
+class TokenErrors:
+    """Standard errors as llama.cpp prints them behind ±: as if every event were independent of all others.
+
+    Attributes:
+        log_perplexity_a, log_perplexity_b: of the mean of -ln p of the true token.
+        correlation: of these two over events, -1 to 1.
+        log_probability_change: of the mean difference of the two.
+        kl_ab: of the mean of KL(A || B).
+        probability_change, squared_probability_change: of the mean of p_B - p_A of the true token, and of its square.
+        top_1: of the share of events at which both have the same most probable token.
+    """
+
+    log_perplexity_a: float
+    log_perplexity_b: float
+    correlation: float
+    log_probability_change: float
+    kl_ab: float
+    probability_change: float
+    squared_probability_change: float
+    top_1: float
+
+
+@dataclass(frozen=True)
+class CandidateTest:
+    """Two candidates beside the base, event by event: which is worse, and is that chance?
+
+    Attributes:
+        first, second: names of the candidates.
+        measure: "kl": KL(base || candidate); "log_loss": -ln p of the true token.
+        first_value, second_value: mean over the events that count, nats.
+        difference: second minus first, nats; above 0 the second is worse.
+        interval: 95 %, of the difference; None for a single segment.
+        p_value: two-sided, of documents or segments as for `Comparison`; None for a single segment.
+        p_value_holm: adjusted for all tests of this measure.
+        segments, left_out: that count, and that do not, as a value is infinite or undefined in them.
+    """
+
+    first: str
+    second: str
+    measure: str
+    first_value: float | None
+    second_value: float | None
+    difference: float | None
+    interval: Interval | None
+    p_value: float | None
+    p_value_holm: float | None
+    segments: int
+    left_out: int
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether the difference is significant, at 5 %, adjusted; None where it was not tested."""
+        return None if self.p_value_holm is None else self.p_value_holm < SIGNIFICANT
+
+
+@dataclass(frozen=True, repr=False)
+class Divergence(Shown):
+    """How far model B, the candidate, is from model A, the base, on the events of a text.
+
+    Attributes:
+        a, b: names of the models.
+        events, total_events: compared, and in the text; likewise `segments`.
+        kl_ab_nats, kl_ba_nats: mean KL(A || B) and KL(B || A), nats; inf if one event's is.
+        kl_ab_bits, kl_ba_bits: the same in bits.
+        kl_ab_without_infinite_nats: mean KL(A || B) over the events where it is finite.
+        infinite_kl_ab, infinite_kl_ba: events at which B (A) rules out what A (B) holds possible.
+        kl_ab_quantiles_nats: of KL(A || B) over events, by percent; 0 is the minimum, 100 the maximum.
+        jensen_shannon_bits: mean Jensen-Shannon divergence, from 0 to 1.
+        total_variation: mean total variation distance, from 0 to 1.
+        top_1_agreement: share of events at which both hold the same token for the most probable (ties: the lower id).
+        top_k_overlap: for each k, which share of A's k most probable tokens is among B's.
+        log_probability_change_nats: mean of ln p_B - ln p_A of the true token; events impossible to both change by 0.
+        probability_change: mean of p_B - p_A of the true token, -1 to 1.
+        probability_change_rms: root mean square of it.
+        probability_change_quantiles: of it over events, by percent.
+        perplexity_a, perplexity_b: on these events; equal to those of an evaluation where all events are compared.
+        perplexity_ratio: that of B over that of A.
+        token_errors: standard errors as if events were independent, as llama.cpp prints them; None for fewer than two.
+        zero_probability_a, zero_probability_b: events whose true token the model gives probability zero.
+        undefined_events: events at which a model gives nothing a probability; left out of all but the perplexities and the
+            changes of the true token.
+        missing_mass_a, missing_mass_b: mean of what each model's probabilities lack of one, such as the mass of rows of a
+            network's output layer that are no token; below 0 where they sum to more.
+        slices: mean KL(A || B), in bits per event, by group, class, position and frequency in a training text.
+        costly_tokens: the tokens with most KL(A || B) in all, bits.
+        worst_tokens: the events with the largest KL(A || B).
+        lost_tokens: the events at which the probability of the true token fell most.
+        tests: this candidate against those named before it, where several were compared.
+        seed: of the sample of segments.
+        independence: what the intervals take as independent, in words.
+        fingerprints: of both models, the vocabulary and the text.
+        signature: one line with every choice that moves the figures.
+        notes: what a reader must know.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> small, large = (lmgauge.train("witten-bell", text, order=order) for order in (1, 2))
+        >>> result = lmgauge.divergence(large, small, text)
+        >>> result.events, round(result.jensen_shannon_bits.value, 3)
+        (12, 0.145)
+    """
+
+    a: str
+    b: str
+    events: int
+    total_events: int
+    segments: int
+    total_segments: int
+    kl_ab_nats: Figure
+    kl_ab_bits: Figure
+    kl_ba_nats: Figure
+    kl_ba_bits: Figure
+    kl_ab_without_infinite_nats: float | None
+    infinite_kl_ab: int
+    infinite_kl_ba: int
+    kl_ab_quantiles_nats: dict[str, float]
+    jensen_shannon_bits: Figure
+    total_variation: Figure
+    top_1_agreement: Figure
+    top_k_overlap: dict[int, Figure]
+    log_probability_change_nats: Figure
+    probability_change: Figure
+    probability_change_rms: Figure
+    probability_change_quantiles: dict[str, float]
+    perplexity_a: Figure
+    perplexity_b: Figure
+    perplexity_ratio: Figure
+    token_errors: TokenErrors | None
+    zero_probability_a: int
+    zero_probability_b: int
+    undefined_events: int
+    missing_mass_a: float
+    missing_mass_b: float
+    slices: tuple[Slices, ...]
+    costly_tokens: tuple[TokenCost, ...]
+    worst_tokens: tuple[WorstToken, ...]
+    lost_tokens: tuple[WorstToken, ...]
+    tests: tuple[CandidateTest, ...]
+    seed: int
+    independence: str
+    fingerprints: dict[str, str]
+    signature: str
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values, full precision; infinities stay floats."""
+        return asdict(self)
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the figures by the names of their attributes; of each k of `top_k_overlap` `top_k_overlap` with it."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        figures = {name: value for name, value in own.items() if isinstance(value, Figure)}
+        return figures | {f"top_{k}_overlap": figure for k, figure in self.top_k_overlap.items()}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a row for each figure: its name (that of the attribute), value, and interval.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(
+            {"figure": name, "value": f.value} | interval_columns(f.interval) for name, f in self.figures().items()
+        )
+
+    def _in_brief(self) -> str:
+        def shown(figure: Figure) -> str:
+            return "none" if figure.value is None else f"{figure.value:.6g}"
+
+        return (
+            f"{self.a} and {self.b}: KL(A || B) {shown(self.kl_ab_nats)} nats, Jensen-Shannon "
+            f"{shown(self.jensen_shannon_bits)} bits, top-1 agreement {shown(self.top_1_agreement)}, perplexity ratio "
+            f"{shown(self.perplexity_ratio)}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class CandidateDivergences(ResultList[Divergence]):
+    """Several candidates, each compared with one base over the same events of a text.
+
+    Attributes:
+        items: the divergences, in the order of the candidates.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat", "a dog ran"])
+        >>> models = {f"wb{order}": lmgauge.train("witten-bell", text, order=order) for order in (1, 2, 3)}
+        >>> base = models.pop("wb3")
+        >>> result = lmgauge.divergence(base, models, text)
+        >>> [(one.b, round(one.kl_ab_nats.value, 3)) for one in result]
+        [('wb1', 0.783), ('wb2', 0.088)]
+        >>> [(test.first, test.second, test.measure, test.significant) for test in result.tests]
+        [('wb1', 'wb2', 'kl', False), ('wb1', 'wb2', 'log_loss', False)]
+    """
+
+    @property
+    def tests(self) -> tuple[CandidateTest, ...]:
+        """All tests of one candidate against another."""
+        return tuple(test for item in self.items for test in item.tests)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each candidate and figure."""
+        return [
+            {"base": item.a, "candidate": item.b, "figure": name, "value": figure.value} | interval_columns(figure.interval)
+            for item in self.items
+            for name, figure in item.figures().items()
+        ]
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return the candidates, each as a dict of plain values."""
+        return [item.to_dict() for item in self.items]
+
+    def _in_brief(self) -> str:
+        values = [(item.b, item.kl_ab_nats.value) for item in self.items]
+        shown = ", ".join(f"{name} {'none' if value is None else format(value, '.6g')}" for name, value in values)
+        return f"KL from {self.items[0].a}, nats: {shown}"

@@ -1,0 +1,157 @@
+"""The events at which models are compared: all of a text, or those of segments drawn at random.
+
+Segments are drawn by what the tokenizer makes of them, before any model computes anything.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import policy_of
+from lmgauge.distributions.event_counts import event_counts
+from lmgauge.errors import InputError
+from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+Ints = NDArray[np.int64]
+_BLOCK_EVENTS = 1 << 10  # of drawn segments, so that there is progress to show
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What is looked at of a text: blocks that can be read again and again.
+
+    Attributes:
+        blocks: the drawn segments, numbered anew from 0; all segments where nothing was drawn, or a model sees them all.
+        events: int64, numbers of the events of `blocks` to look at, ascending; None: all.
+        numbers: int64 [segments of the blocks], the number of each in the text; None: as they are.
+        size, segments: how many events and segments were drawn; None: all.
+        total_events, total_segments: of the text; None where it was not read yet.
+    """
+
+    blocks: Iterable[Segments]
+    events: Ints | None = None
+    numbers: Ints | None = None
+    size: int | None = None
+    segments: int | None = None
+    total_events: int | None = None
+    total_segments: int | None = None
+
+    def __iter__(self) -> Iterator[Segments]:
+        return iter(self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A segment in the draw, its number in the text, and the events before it and in it."""
+
+    index: int
+    before: int
+    events: int
+    segment: Segments
+
+
+def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, seed: int) -> Sample:
+    """Draw segments at random until they have a number of events, and return them in reading order.
+
+    Every segment gets a random number; those with the lowest are drawn. The numbers depend on the seed and the order of the
+    segments alone, so that the sample does not depend on blocks or threads.
+
+    Args:
+        models: that divide the text into the same events.
+        corpus: the text.
+        events: how many events at least; all if None.
+        seed: of the draw.
+
+    Raises:
+        InputError: the text has no event.
+    """
+    if events is None:
+        return Sample(corpus if corpus.rereadable or len(models) == 2 else list(corpus))
+    generator = np.random.default_rng(seed)
+    heap: list[tuple[float, int, _Held]] = []  # negated: the highest number first
+    drawn = total_events = total_segments = 0
+    runs_on = any(policy_of(model).runs_on for model in models)
+    text: list[Segments] = []
+    for block in corpus:
+        counts = event_counts(models[0], block)
+        keys = generator.random(len(block))
+        candidates = np.flatnonzero(keys < -heap[0][0]) if drawn >= events else np.arange(len(keys))
+        befores = total_events + np.cumsum(counts) - counts
+        for i in candidates.tolist():
+            held = _Held(block.first + i, int(befores[i]), int(counts[i]), _alone(block, i))
+            heapq.heappush(heap, (-float(keys[i]), -held.index, held))
+            drawn += held.events
+            while drawn - heap[0][2].events >= events:
+                drawn -= heapq.heappop(heap)[2].events
+        if runs_on:
+            text.append(block)
+        total_events += int(counts.sum())
+        total_segments += len(block)
+    if not total_events:
+        raise InputError("there is nothing to compare: the text has no event; name a text that is not empty")
+    chosen = sorted((item[2] for item in heap), key=lambda held: held.index)
+    totals = (drawn, len(chosen), total_events, total_segments)
+    if runs_on:
+        numbers = np.concatenate([np.arange(held.before, held.before + held.events) for held in chosen])
+        return Sample(text, numbers, None, *totals)
+    of_text = np.array([held.index for held in chosen], np.int64)
+    return Sample(list(_joined(chosen)), None, of_text, *totals)
+
+
+def _alone(block: Segments, i: int) -> Segments:
+    """Return one segment, its bytes copied: a view would hold the whole block in memory."""
+    begin, end = int(block.starts[i]), int(block.ends[i])
+    return Segments(
+        block.data[begin : end + block.terminator].copy(),
+        np.zeros(1, np.int64),
+        np.array([end - begin], np.int64),
+        block.source,
+        line_numbers=np.array([block.line(i)], np.int64),
+        groups=None if block.groups is None else block.groups[i : i + 1].copy(),
+        documents=None if block.documents is None else block.documents[i : i + 1].copy(),
+        ids=None if block.ids is None else [block.ids[i]],
+        terminator=block.terminator,
+    )
+
+
+def _joined(chosen: Sequence[_Held]) -> Iterator[Segments]:
+    """Yield the segments in blocks, numbered from 0: those of one source that have not too many events together."""
+    bounds, events = [0], 0
+    for i, (one, other) in enumerate(pairwise(chosen), 1):
+        events += one.events
+        alike = (one.segment.source, one.segment.terminator) == (other.segment.source, other.segment.terminator)
+        if not alike or events >= _BLOCK_EVENTS:
+            bounds.append(i)
+            events = 0
+    for begin, end in pairwise([*bounds, len(chosen)]):
+        yield _block([held.segment for held in chosen[begin:end]], begin)
+
+
+def _block(segments: Sequence[Segments], first: int) -> Segments:
+    one = segments[0]
+    sizes = np.array([len(segment.data) for segment in segments], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    groups = [segment.groups for segment in segments if segment.groups is not None]
+    documents = [segment.documents for segment in segments if segment.documents is not None]
+    return replace(
+        one,
+        data=np.concatenate([segment.data for segment in segments]),
+        starts=starts,
+        ends=starts + sizes - one.terminator,
+        line_numbers=np.array([segment.line(0) for segment in segments], np.int64),
+        groups=np.concatenate(groups) if groups else None,
+        documents=np.concatenate(documents) if documents else None,
+        ids=None if one.ids is None else [name for segment in segments for name in segment.ids or ()],
+        first=first,
+    )

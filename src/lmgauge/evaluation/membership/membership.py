@@ -1,0 +1,318 @@
+"""Has a model seen these texts in training? Scores of each text and, beside texts that it cannot have seen, how far apart.
+
+Sources: Yeom et al. (2018), "Privacy risk in machine learning"; Carlini et al. (2021), "Extracting training data from large
+language models", and (2022), "Membership inference attacks from first principles" (hits at a low rate of false alarms); Shi
+et al. (2024), "Detecting pretraining data from large language models"; Zhang et al. (2025), "Min-K%++"; Duan et al. (2024),
+"Do membership inference attacks work on large language models?", on sets that differ in more than membership.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lmgauge.context_policy import policy_of
+from lmgauge.distributions.blocks import why_not_whole
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
+from lmgauge.evaluation.membership.text_scores import (
+    BLIND_SCORES,
+    MODEL_SCORES,
+    Floats,
+    Side,
+    TextScores,
+    reference_nats,
+    score_texts,
+)
+from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
+from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.numerics.intervals import LEVEL
+from lmgauge.signature import Signature
+from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+SEEN_LABELS = ("1", "true", "yes", "member", "seen")
+UNSEEN_LABELS = ("0", "false", "no", "nonmember", "non-member", "unseen")
+"""What a field of labels may hold, in any case."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipSettings:
+    """How texts are scored and sets compared.
+
+    Attributes:
+        k: the share of the least probable events that Min-K% and Min-K%++ look at.
+        false_alarms: the share of the control texts that may pass the threshold: 0.01 for TPR at 1 % FPR.
+        threads: how many; no score depends on it but for rounding.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    k: float = 0.2
+    false_alarms: float = 0.01
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.k <= 1:
+            raise UsageError(f"k must be a share of the events, above 0 and at most 1 (0.2 is 20 %); got {self.k:g}")
+        if not 0 < self.false_alarms < 1:
+            raise UsageError(f"false alarms must be a rate above 0 and below 1 (0.01 is 1 %); got {self.false_alarms:g}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipTexts:
+    """The texts in question, and those that the model cannot have seen.
+
+    Attributes:
+        texts: a segment each.
+        control: the others; None where there are none, or where labels tell them apart.
+        labeled: the groups of `texts` are labels: 1 for texts in question, 0 for control texts.
+    """
+
+    texts: Corpus
+    control: Corpus | None = None
+    labeled: bool = False
+
+
+def membership(
+    model: LanguageModel,
+    inputs: MembershipTexts,
+    settings: MembershipSettings | None = None,
+    *,
+    reference: LanguageModel | None = None,
+    names: tuple[str, str | None] | None = None,
+) -> Membership:
+    """Score texts by how much they look like seen ones, and compare them with control texts, if there are any.
+
+    Args:
+        model: the model in question.
+        inputs: the texts.
+        settings: the defaults if None.
+        reference: a second model that has not seen the texts.
+        names: what to call both models; their labels if None.
+
+    Raises:
+        InputError: a text is empty or cannot be scored, labels are not 0 and 1, or both texts are the same.
+    """
+    settings = settings or MembershipSettings()
+    corpora = [inputs.texts, *([] if inputs.control is None else [inputs.control])]
+    scored = [_scores(model, corpus, settings, inputs.labeled, reference) for corpus in corpora]
+    left_out = sum(scores.left_out for scores in scored)
+    asked, control = _by_label(scored[0]) if inputs.labeled else (scored[0], scored[1] if len(scored) > 1 else None)
+    hashes = [corpus.report.sha256 for corpus in corpora]
+    if len(set(hashes)) < len(hashes):
+        raise InputError("the control texts are the texts themselves; name texts that the model cannot have seen")
+    compared = _Compared(asked, control, settings)
+    first = compared.separations["loss"] if control is not None else None
+    parts = (None, None) if first is None else first.independent()
+    interval = None if first is None else first.auroc_interval()
+    by = [corpus.report.documents_by for corpus in (corpora[0], corpora[-1])]
+    shown = names or (model.label, None if reference is None else reference.label)
+    return Membership(
+        model=shown[0],
+        reference=shown[1],
+        k=settings.k,
+        false_alarms=settings.false_alarms,
+        texts=len(asked),
+        control_texts=None if control is None else len(control),
+        scores=tuple(compared.of(MODEL_SCORES, simultaneous=True)),
+        blind=tuple(compared.of(BLIND_SCORES)),
+        curves=compared.curves(),
+        independence="; ".join(
+            f"{which}: {in_words(part, how)}"
+            for which, part, how in zip(("texts", "control"), parts, by, strict=True)
+            if part is not None
+        ),
+        fingerprints=_fingerprints(model, reference, hashes),
+        signature=_signature(model, reference, settings, compared, hashes, in_signature(interval)),
+        notes=(
+            *_notes(settings, compared, left_out, why_not_whole(model)),
+            *caveats(interval),
+            *(note for corpus in corpora for note in corpus.report.notes()),
+        ),
+        rows=_rows(asked, control),
+    )
+
+
+def _scores(
+    model: LanguageModel, corpus: Corpus, settings: MembershipSettings, labeled: bool, reference: LanguageModel | None
+) -> TextScores:
+    """Return the scores of the texts of a corpus, with those of the second model taken off if there is one."""
+    whole = not why_not_whole(model)
+    scores = score_texts(model, corpus, k=settings.k, whole=whole, grouped=labeled, threads=settings.threads)
+    if not len(scores):
+        raise InputError("the text holds no segment with an event: there is nothing to ask about")
+    if reference is not None:
+        own = scores.scores["loss"] * scores.counts["events"]
+        with np.errstate(invalid="ignore"):  # inf - inf: impossible to both
+            difference = own - reference_nats(reference, corpus, settings.threads)
+        scores.scores["reference"] = difference / scores.counts["bytes"]
+    return scores
+
+
+def _by_label(scores: TextScores) -> tuple[TextScores, TextScores]:
+    """Return the texts labeled 1 and those labeled 0.
+
+    Raises:
+        InputError: other labels, or all alike.
+    """
+    labels = [label.strip().lower() for label in scores.groups]
+    strange = next((label for label in labels if label not in SEEN_LABELS + UNSEEN_LABELS), None)
+    if strange is not None:
+        raise InputError(f"the label {strange!r} is neither 1 (a text in question) nor 0 (a control text)")
+    seen = np.array([label in SEEN_LABELS for label in labels], bool)
+    if seen.all() or not seen.any():
+        raise InputError("all texts have the same label; both 1 and 0 are needed to compare them")
+    return scores.of(seen), scores.of(~seen)
+
+
+class _Compared:
+    """The sets side by side, score by score."""
+
+    def __init__(self, asked: TextScores, control: TextScores | None, settings: MembershipSettings) -> None:
+        self.asked, self.control, self._settings = asked, control, settings
+        self.separations: dict[str, Separation] = {}
+        for name, (_, side) in {**MODEL_SCORES, **BLIND_SCORES}.items():
+            if control is None or name not in {**asked.scores, **asked.counts}:
+                continue
+            groups = [_group(scores, name, side) for scores in (asked, control)]
+            if all(len(group) for group in groups):
+                self.separations[name] = Separation(*groups)
+
+    def of(self, known: dict[str, tuple[str, Side]], *, simultaneous: bool = False) -> Iterator[ScoreOfSets]:
+        """Yield what is known of each score.
+
+        Args:
+            known: names, titles and sides.
+            simultaneous: several scores are tried, so that each must be surer before one counts as a difference.
+        """
+        present = [name for name in known if name in self.asked.scores or name in self.asked.counts]
+        level = 1 - (1 - LEVEL) / len(present) if simultaneous else LEVEL
+        for name in present:
+            title, side = known[name]
+            values = _values(self.asked, name)
+            both = self.separations.get(name)
+            sure = None if both is None else both.auroc_interval(level)
+            yield ScoreOfSets(
+                name=name,
+                title=title,
+                seen_if=side,
+                median=_median(values),
+                control_median=None if self.control is None else _median(_values(self.control, name)),
+                auroc=None if both is None else both.auroc,
+                auroc_interval=None if both is None else both.auroc_interval(),
+                tells_apart=None if sure is None else not sure.low <= 0.5 <= sure.high,
+                tpr=None if both is None else both.hits(self._settings.false_alarms),
+                tpr_interval=None if both is None else both.hits_interval(self._settings.false_alarms),
+                missing=int(np.isnan(values).sum())
+                + (0 if self.control is None else int(np.isnan(_values(self.control, name)).sum())),
+            )
+
+    def curves(self) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+        """Return the ROC curve of each score of the model, at up to 200 points."""
+        curves = {}
+        for name in MODEL_SCORES:
+            if name in self.separations:
+                false_alarms, hits = self.separations[name].curve()
+                at = np.unique(np.linspace(0, len(hits) - 1, 200).round().astype(np.int64))
+                curves[name] = (tuple(false_alarms[at].tolist()), tuple(hits[at].tolist()))
+        return curves
+
+    def effective_control(self) -> float:
+        """Return as how many independent texts the control texts count."""
+        return self.separations["loss"].others.effective
+
+
+def _values(scores: TextScores, name: str) -> Floats:
+    return np.asarray(scores.scores[name] if name in scores.scores else scores.counts[name], np.float64)
+
+
+def _group(scores: TextScores, name: str, side: Side) -> Group:
+    """Return the texts that have a score, turned so that seen texts score high."""
+    values = _values(scores, name)
+    there = ~np.isnan(values)
+    return Group(
+        (1 if side == "high" else -1) * values[there], None if scores.documents is None else scores.documents[there]
+    )
+
+
+def _median(values: Floats) -> float | None:
+    values = values[~np.isnan(values)]
+    with np.errstate(invalid="ignore"):
+        middle = float(np.median(values)) if len(values) else None
+    return None if middle is None or np.isnan(middle) else middle
+
+
+def _notes(settings: MembershipSettings, compared: _Compared, left_out: int, why: str) -> Iterator[str]:
+    if left_out:
+        yield f"{left_out:,} texts without bytes or events are left out"
+    if why:
+        yield f"Min-K%++ is left out: {why}"
+    if compared.control is None:
+        return
+    needed, count = fewest_for_threshold(settings.false_alarms), compared.effective_control()
+    if count < needed:
+        rate = f"{100 * settings.false_alarms:g} %"
+        yield (
+            f"the control texts count as {count:,.0f} independent ones, too few to say which score {rate} of such texts "
+            f"reach (about {needed:,} are needed): the interval of TPR at {rate} FPR begins at 0"
+        )
+
+
+def _fingerprints(model: LanguageModel, reference: LanguageModel | None, hashes: list[str]) -> dict[str, str]:
+    prints = {"model": model.fingerprint, "vocabulary": model.vocabulary.fingerprint, "text": hashes[0]}
+    prints |= {"reference": reference.fingerprint} if reference is not None else {}
+    return prints | ({"control": hashes[1]} if len(hashes) > 1 else {})
+
+
+def _signature(
+    model: LanguageModel,
+    reference: LanguageModel | None,
+    settings: MembershipSettings,
+    compared: _Compared,
+    hashes: list[str],
+    independent: str,
+) -> str:
+    control = compared.control
+    parts = {
+        "model": f"{model.label}@{model.fingerprint[:6]}",
+        "reference": "none" if reference is None else f"{reference.label}@{reference.fingerprint[:6]}",
+        "n": str(len(compared.asked)),
+        "control": "none" if control is None else str(len(control)),
+        "k": f"{settings.k:g}",
+        "fpr": f"{settings.false_alarms:g}",
+        "unit": model.tokenizer.unit,
+        "context": str(policy_of(model)),
+        "independent": independent,
+        "text": "+".join(digest[:6] for digest in hashes),
+        "vocab": model.vocabulary.fingerprint[:6],
+        "v": __version__,
+    }
+    return str(Signature(parts, head="mia"))
+
+
+def _rows(asked: TextScores, control: TextScores | None) -> dict[str, list[object]]:
+    """Return a row for each text, as columns."""
+    sets = [("text", asked), *([] if control is None else [("control", control)])]
+    rows: dict[str, list[object]] = {
+        "set": [name for name, scores in sets for _ in range(len(scores))],
+        "id": [one for _, scores in sets for one in scores.ids],
+    }
+    for name in ("segment", "bytes", "events"):
+        rows[name] = [value for _, scores in sets for value in scores.counts[name].tolist()]
+    rows["document"] = [
+        value
+        for _, scores in sets
+        for value in ([None] * len(scores) if scores.documents is None else scores.documents.tolist())
+    ]
+    for name in (*MODEL_SCORES, "zlib_per_byte"):
+        if name in asked.scores:
+            rows[name] = [None if v != v else v for _, scores in sets for v in scores.scores[name].tolist()]
+    return rows

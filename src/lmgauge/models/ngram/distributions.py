@@ -1,0 +1,89 @@
+"""What the engine of whole distributions asks of an n-gram model: tiles, and columns that need no tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions
+from lmgauge.distributions.pairs import KullbackLeibler
+from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Reduction
+from lmgauge.distributions.tile import Tile
+from lmgauge.models.ngram.whole import Contexts, WholeDistributions
+from lmgauge.scores import ScoreBatch
+
+
+class NgramBlock(BlockDistributions):
+    """The distributions at some events of a block of text.
+
+    Args:
+        whole: what knows the distributions.
+        batch: the rows of these events.
+        contexts: uint32 [n, order - 1], their contexts.
+    """
+
+    parallel = True
+
+    def __init__(self, whole: WholeDistributions, batch: ScoreBatch, contexts: Contexts) -> None:
+        self._whole, self._batch, self._contexts = whole, batch, contexts
+        self.vocabulary_size = whole.words
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def tiles(self) -> Iterator[Tile]:
+        """Yield the tiles, in order."""
+        targets = self._batch.token_ids.astype(np.int64)
+        at_a_time = max(1, TILE_ENTRIES // self._whole.words)
+        for begin in range(0, len(self), at_a_time):
+            end = begin + at_a_time
+            yield _Rows(self._whole, self._contexts[begin:end], targets[begin:end])
+
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
+        """Return the columns of a reduction that follows from the words seen after each context; else None.
+
+        For few events of a large model, tiles cost less than finding out which words those are.
+        """
+        if not self._whole.pays(len(self)):
+            return None
+        if isinstance(other, NgramBlock):
+            same = isinstance(reduction, KullbackLeibler) and self._whole.words == other._whole.words
+            return {"kl_ab": self._whole.divergences(self._contexts, other._whole, other._contexts)} if same else None
+        if other is not None:
+            return None
+        if isinstance(reduction, Entropy):
+            return {"entropy": np.maximum(0.0, -self._sums[:, 1])}
+        if isinstance(reduction, Moments):
+            return {"mean_logprob": self._sums[:, 1], "logprob_deviation": np.sqrt(self._sums[:, 2])}
+        if isinstance(reduction, Mass) and reduction.ids is None:
+            return {reduction.name: self._sums[:, 0]}
+        return None
+
+    @cached_property
+    def _sums(self) -> NDArray[np.float64]:
+        return self._whole.sums(self._contexts)
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        """Return the rows; their log-probabilities are those of plain scoring."""
+        return self._batch
+
+
+class _Rows(Tile):
+    """A tile whose probabilities are no exponentials: the model has them."""
+
+    def __init__(self, whole: WholeDistributions, contexts: Contexts, targets: NDArray[np.int64]) -> None:
+        super().__init__(lambda: whole.rows(contexts, logarithms=True), targets)
+        self._whole, self._contexts = whole, contexts
+
+    @cached_property
+    def logprob(self) -> NDArray[np.float64]:
+        """Natural log-probabilities [n, vocabulary]; `LOWEST` for what cannot come."""
+        return self._whole.rows(self._contexts, logarithms=True)
+
+    @cached_property
+    def p(self) -> NDArray[np.float64]:
+        """Probabilities [n, vocabulary]."""
+        return self._whole.rows(self._contexts, logarithms=False)

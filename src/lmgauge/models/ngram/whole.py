@@ -1,0 +1,205 @@
+"""Whole distributions of a model, and the closed forms of what is asked about them most.
+
+The distribution after a context h differs from that after h', the context without its first word, at the words C(h) seen
+after h; all other probabilities are those of h' times the back-off weight, p(w|h) = g p(w|h') with g = g(h), whether the
+model interpolates or only backs off. So a sum over the vocabulary after h follows from the same sum after h' and from C(h).
+With p = p(w|h) and q = p(w|h'), all sums over w, the mass M(h) = sum p (one, but for rounding) and S(h) = sum p ln p:
+
+    M(h) = sum_C p       +  g (M(h') - sum_C q)
+    S(h) = sum_C p ln p  +  g (S(h') - sum_C q ln q  +  ln g (M(h') - sum_C q))
+
+as p ln p = g q (ln g + ln q) outside C(h). The entropy is -S(h). It costs the words in C(h), whose probabilities after h and
+h' are stored: tables are closed under suffixes. The recursion ends with the unigrams, added up once. The squares around the
+mean, T(h) = sum p (ln p - S(h))^2, follow in the same way, as for the words outside C(h)
+
+    ln p - S(h) = (ln q - S(h')) + d    with    d = ln g + S(h') - S(h):
+
+    T(h) = sum_C p (ln p - S(h))^2  +  g (T(h') - sum_C q (ln q - S(h'))^2
+                                          + 2 d (S(h') - S(h') M(h') - sum_C q (ln q - S(h'))) + d^2 (M(h') - sum_C q))
+
+Models without back-off (`full_context`) fit the same form: h' is then a distribution of ones, q = 1 for each of the V words
+that can come, with M = V, S = T = 0, and g is the probability that h holds for each word that was not seen after it.
+
+Two models A and B over one vocabulary, with contexts a and b and weights g_a and g_b, and K(a, b) = sum p_A ln(p_A / p_B):
+outside C = C(a) + C(b), what was seen after either, p_A = g_a q_A and p_B = g_b q_B, so
+
+    K(a, b) = sum_C p_A ln(p_A / p_B)
+              +  g_a (K(a', b') - sum_C q_A ln(q_A / q_B)  +  ln(g_a / g_b) (M_A(a') - sum_C q_A))
+
+Where one of the two contexts is longer, only that one is shortened: the other's weight is then 1, and nothing of it changes.
+So pairs meet again in their suffixes, and each is computed once for a block of text. Words that B rules out are counted, not
+added (inf - inf is no number): K is over the others, and infinite if any is left in the end. Both masses are carried along,
+and the divergence is K / M_A + ln(M_B / M_A), that of the distributions divided by their masses.
+
+Only differences such as M(h') - sum_C q lose digits, and only a weight above one makes an error of the shorter context
+larger: its growth is followed, and where it could pass 256 roundings the whole distribution is added up. Equal models are
+exactly 0 apart. The laws hold all of it against the direct sums, to 1e-9 of the value.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.models.ngram.hash_table import Table
+from lmgauge.text.vocabulary import BOS, EOS
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.tables import NgramTables
+
+Contexts = NDArray[np.uint32]  # [n, order - 1]: see `_kernels/distributions.hpp`
+Floats = NDArray[np.float64]
+_FIRST_ROOM = 1 << 12
+
+
+class WholeDistributions:
+    """Answers questions about all tokens after a context.
+
+    Args:
+        tables: the model's.
+        eos: whether `</s>` is an event.
+    """
+
+    def __init__(self, tables: NgramTables, *, eos: bool) -> None:
+        self._tables, self._eos = tables, eos
+        self._asked = 0  # distributions computed without an index of the children
+        self._known = np.empty((max(_FIRST_ROOM, tables.order + 1), 4), np.float64)  # sums of contexts, as they came
+        self._used = 0
+        self._lock = threading.Lock()  # of the two above
+
+    @property
+    def words(self) -> int:
+        """The size of the vocabulary."""
+        return len(self._tables.unigrams)
+
+    def pays(self, distributions: int) -> bool:
+        """Return whether an index of the children is there, or is worth its time for this many distributions more.
+
+        Without it, each takes a look-up for every word of the vocabulary; to make it takes one for every n-gram.
+        """
+        entries = sum(len(table) for table in self._tables.tables)
+        return "children" in self._tables.__dict__ or (self._asked + distributions) * self.words >= entries
+
+    def find(self, context: NDArray[np.uint32]) -> Contexts:
+        """Return the slots of a context of ids, uint32 [1, order - 1]."""
+        slots = np.empty(self._tables.order - 1, np.uint32)
+        _native.find_context(self._tables.arguments(), np.ascontiguousarray(context, np.uint32), slots)
+        return slots[None]
+
+    def rows(self, contexts: Contexts, *, logarithms: bool) -> Floats:
+        """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
+
+        Args:
+            contexts: uint32 [n, order - 1], slots.
+            logarithms: which of the two.
+
+        Returns:
+            float64 [n, vocabulary].
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        tables = self._tables
+        tables.check_file()
+        indexed = self.pays(len(contexts))
+        if not indexed:
+            self._asked += len(contexts)
+        rows = np.empty((len(contexts), self.words), np.float64)
+        largest = _native.fill_distributions(self._source(indexed=indexed), contexts, logarithms, rows.reshape(-1))
+        tables.check_most(largest)
+        return rows
+
+    def sums(self, contexts: Contexts) -> Floats:
+        """Return sums over the distributions after contexts: of p, p ln p, p (ln p - the sum before)^2; and a bound.
+
+        Args:
+            contexts: uint32 [n, order - 1], slots.
+
+        Returns:
+            float64 [n, 4]; the bound says how many roundings are in the sums, at most.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        self._tables.check_file()
+        sums = np.empty((len(contexts), 4), np.float64)
+        done, source = 0, self._source(indexed=True)
+        with self._lock:
+            while done < len(contexts):
+                memo = self._numbers, self._known
+                more, self._used, largest = _native.sum_distributions(source, contexts[done:], memo, self._used, sums[done:])
+                self._tables.check_most(largest)
+                done += more
+                if done < len(contexts):
+                    self._known = np.concatenate((self._known, np.empty_like(self._known)))
+        return sums
+
+    def divergences(self, contexts: Contexts, other: WholeDistributions, other_contexts: Contexts) -> Floats:
+        """Return the Kullback-Leibler divergence of distributions from those of another model, nats, float64 [n].
+
+        inf where the other model rules out what this one holds possible, NaN where either holds nothing possible.
+
+        Args:
+            contexts: uint32 [n, order - 1], slots.
+            other: a model with the same vocabulary.
+            other_contexts: uint32 [n, its order - 1], its slots after the same text.
+        """
+        self._tables.check_file()
+        other._tables.check_file()
+        divergence = np.empty(len(contexts), np.float64)
+        sources = [whole._source(indexed=True) for whole in (self, other)]
+        _native.divergences(sources[0], contexts, sources[1], other_contexts, divergence)
+        return divergence
+
+    def _source(
+        self, *, indexed: bool
+    ) -> tuple[
+        tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]],
+        list[tuple[NDArray[np.uint32], NDArray[np.uint64]]],
+        tuple[Floats, NDArray[np.uint32]],
+        bool,
+    ]:
+        return self._tables.arguments(), self._tables.children if indexed else [], self._unigrams, self._eos
+
+    @cached_property
+    def _unigrams(self) -> tuple[Floats, NDArray[np.uint32]]:
+        """The different probabilities of single words, float64 [values], and which of them each word has, uint32."""
+        probability = self._tables.unigrams[:, 0].astype(np.float64)
+        probability[BOS] = 0
+        if not self._eos:
+            probability[EOS] = 0
+        values, value_of = np.unique(probability, return_inverse=True)
+        return values, value_of.astype(np.uint32)
+
+    @cached_property
+    def _numbers(self) -> list[NDArray[np.uint32]]:
+        """For contexts of 0, 1, 2, ... words, by slot, which of the known sums are theirs, from 1; 0 for none."""
+        sizes = [2, self.words, *(len(table) for table in self._tables.tables[:-1])]
+        return [np.zeros(size, np.uint32) for size in sizes[: self._tables.order]]
+
+
+def index_children(table: Table, contexts: int) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+    """Return where the words seen after each context begin, and words and probabilities, packed.
+
+    Args:
+        table: uint64 [slots, 2], of the n-grams of the contexts and a word more.
+        contexts: slots of the contexts.
+
+    Returns:
+        uint32 [contexts + 1] and uint64 [n-grams].
+
+    Example:
+        >>> from lmgauge.models.ngram.hash_table import new_table
+        >>> offsets, children = index_children(new_table(3), contexts=2)
+        >>> offsets.tolist(), len(children)
+        ([0, 0, 0], 0)
+    """
+    offsets = np.empty(contexts + 1, np.uint32)
+    children = np.empty(int(np.count_nonzero(table[:, 0])), np.uint64)
+    _native.index_children(table, offsets, children)
+    return offsets, children

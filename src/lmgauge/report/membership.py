@@ -1,0 +1,133 @@
+"""Whether a model has seen texts: the answer and how far it goes, the scores of both sets, the texts that stand out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import in_words, number
+
+SCORES_ALONE = (
+    "Scores alone are no proof: a low loss may mean that the text is easy. Only the same scores of texts that the model "
+    "cannot have seen (--control) show what is low."
+)
+OTHER_REASONS = (
+    "An AUROC above 0.5 says that the texts look likelier to the model than the control texts, for whatever reason. "
+    "Training is the reason only if the two sets differ in nothing else: the same source, kind and time, best drawn at "
+    "random (Duan et al. 2024)."
+)
+_HEADLINES = ("reference", "min_k_plus_plus", "min_k", "loss")
+
+
+def blocks(membership: Membership, *, examples: int = 5) -> doc.Document:
+    """Return the answer, the scores, the texts that look most like seen ones, what a reader must know, and the signature.
+
+    Args:
+        membership: the scores.
+        examples: how many texts to show.
+    """
+    of = f"Has {membership.model} seen these texts?"
+    reference = f", reference {membership.reference}" if membership.reference else ""
+    control = "no control texts" if membership.control_texts is None else f"{membership.control_texts:,} control texts"
+    notes = [
+        *([OTHER_REASONS] if membership.control_texts is not None else []),
+        *([f"95 % intervals: {membership.independence}."] if membership.independence else []),
+        *membership.notes,
+    ]
+    return (
+        doc.Heading(of),
+        *_verdict(membership),
+        doc.Text(f"{membership.texts:,} texts, {control}{reference}"),
+        _table(membership, membership.scores, "Scores of the model"),
+        *_charts(membership),
+        _table(membership, membership.blind, "The texts alone, without any model"),
+        *_examples(membership, examples),
+        *doc.notes(notes),
+        doc.Signature(membership.signature),
+    )
+
+
+def _verdict(result: Membership) -> Iterator[doc.Verdict]:
+    """Say what the scores show, never more than they can."""
+    if result.control_texts is None:
+        yield doc.Verdict("unknown", SCORES_ALONE)
+        return
+    sure = [score for score in result.scores if score.tells_apart and score.auroc is not None]
+    blind = next((score for score in result.blind if score.tells_apart), None)
+    best = max(result.scores, key=lambda score: abs((score.auroc or 0.5) - 0.5))
+    area = f"{best.title.partition(',')[0]}: AUROC {in_words(doc.Number(best.auroc, 3))}{_ends(best)}"
+    if blind is not None:
+        yield doc.Verdict(
+            "unknown",
+            f"The sets differ without any model ({blind.title}: AUROC {number(blind.auroc, 3)}{_ends(blind)}): a score that "
+            f"tells them apart ({area}) does not show that the model has seen the texts.",
+        )
+    elif not sure:
+        yield doc.Verdict(
+            "unknown", f"No score tells the texts from the control texts ({area}): no sign that they were seen."
+        )
+    elif (best.auroc or 0) < 0.5:
+        yield doc.Verdict("unknown", f"The control texts look more like seen ones than the texts in question ({area}).")
+    else:
+        level: doc.Level = "bad"
+        yield doc.Verdict(level, f"The texts look more like seen ones than the control texts ({area}).")
+
+
+def _ends(score: ScoreOfSets) -> str:
+    return "" if score.auroc_interval is None else f", 95 % interval {in_words(doc.between(score.auroc_interval, 3))}"
+
+
+def _table(result: Membership, scores: Sequence[ScoreOfSets], title: str) -> doc.Table:
+    """Return a row for each score; with control texts, how well it tells the sets apart."""
+    columns = [
+        doc.labels("score", [score.title for score in scores]),
+        doc.numbers("median of texts", [score.median for score in scores], 3, drop=3),
+    ]
+    if result.control_texts is None:
+        sides = [f"seen if {score.seen_if}" for score in scores]
+        return doc.Table((*columns, doc.labels("direction", sides)), title)
+    rate = f"{100 * result.false_alarms:g} %"
+    columns += [
+        doc.numbers("of control", [score.control_median for score in scores], 3, drop=2),
+        doc.numbers("AUROC", [score.auroc for score in scores], 3),
+        doc.Column("95 % interval", [doc.between(score.auroc_interval, 3) for score in scores]),
+        doc.numbers(f"TPR at {rate} FPR", [score.tpr for score in scores], 1, "percent"),
+        doc.Column("its interval", [doc.between(score.tpr_interval, 1, "percent") for score in scores], 1),
+    ]
+    return doc.Table(tuple(columns), title)
+
+
+def _charts(result: Membership) -> Iterator[doc.ChartData]:
+    """Yield the ROC curves."""
+    if not result.curves:
+        return
+    yield doc.ChartData(
+        "roc",
+        "ROC curves: the texts in question against the control texts",
+        "share of control texts above the threshold (FPR)",
+        "share of texts above it (TPR)",
+        "",
+        tuple(doc.series(result.score(name).title, *curve) for name, curve in result.curves.items()),
+        diagonal=True,
+    )
+
+
+def _examples(result: Membership, count: int) -> Iterator[doc.Table]:
+    """Yield the texts in question that look most like seen ones, by the score that is listed last in `scores`."""
+    name = next(name for name in _HEADLINES if name in result.rows)
+    seen_high = result.score(name).seen_if == "high"
+    places = [
+        i for i, which in enumerate(result.rows["set"]) if which == "text" and result.rows[name][i] is not None
+    ]  # fmt: skip
+    places.sort(key=lambda i: -result.rows[name][i] if seen_high else result.rows[name][i])
+    places = places[:count]
+    if not places:
+        return
+    columns = [doc.labels("text", [result.rows["id"][i] for i in places])]
+    columns.append(doc.numbers("bytes", [result.rows["bytes"][i] for i in places], form="count", drop=1))
+    for score in result.scores:
+        columns.append(
+            doc.numbers(score.title, [result.rows[score.name][i] for i in places], 3, drop=2 * (score.name != name))
+        )
+    yield doc.Table(tuple(columns), f"Texts that look most like seen ones, by {result.score(name).title}")
