@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -272,7 +273,7 @@ def test_tiles_are_the_twins(
     for block in model.distributions(Corpus.from_files([lines], block_bytes=64), events=chosen, threads=1):
         rows += [row for tile in block.tiles() for row in np.asarray(tile.logprob, np.float64)]
     sequences = [own_ids(model, line + "\n") for line in LINES]
-    sequences = [sum(sequences, [])] if "stream" in options else sequences
+    sequences = [list(itertools.chain(*sequences))] if "stream" in options else sequences
     context, stride = options.get("context", POSITIONS), options.get("stride", options.get("context", POSITIONS))
     expected = []
     for ids in sequences:
