@@ -47,8 +47,8 @@ def _child(a_path: str, b_path: str, text_path: str) -> None:
         return np.concatenate([batch.extra["entropy"] for batch in reduce(a, text, [Entropy()], spans=False, threads=1)])
 
     def divergences(reduction: Any, events: Any = None) -> Any:
-        found = reduce_pair(a, b, text, reduction, events=events, threads=1)
-        return np.concatenate([columns["kl_ab"] for _, _, columns in found])
+        blocks = reduce_pair(a, b, text, reduction, events=events, threads=1)
+        return np.concatenate([columns["kl_ab"] for _, _, columns in blocks])
 
     list(a.score(text, spans=False, threads=1)), list(b.score(text, spans=False, threads=1))  # pages of the models
     scored = timed("score", lambda: list(a.score(text, spans=False, threads=1)))
@@ -103,7 +103,7 @@ def main() -> int:
 
 
 def _report(runs: dict[str, list[harness.Measurement]], calls: list[dict[str, Any]]) -> int:
-    cpu = {name: median([run.cpu for run in found]) for name, found in runs.items()}
+    cpu = {name: median([run.cpu for run in each]) for name, each in runs.items()}
     rows = [
         [name, harness.seconds([run.cpu for run in found]), "", f"{cpu[name] / cpu[PLAIN]:.3g}"]
         for name, found in runs.items()
