@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from lmgauge.errors import InputError
-from lmgauge.evaluation.divergence.results import Divergence, TokenErrors
 from lmgauge.readable import visible
+
+if TYPE_CHECKING:
+    from lmgauge.evaluation.divergence.results import Divergence, TokenErrors
 
 _KL_QUANTILES = ("100", "99.9", "99", "95", "90", "50", "10", "5", "1", "0.1", "0")
 _P_QUANTILES = ("100", "99.9", "99", "95", "90", "75", "50", "25", "10", "5", "1", "0.1", "0")
