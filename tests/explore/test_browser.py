@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from tests.browser import Opened
-from tests.explore.conftest import TOKEN, models, texts
+from tests.explore.conftest import TOKEN, corpus, models, texts
 
+import lmgauge
 from lmgauge.explore.door import address_of, open_explorer
 from lmgauge.explore.server import application, bound_socket
 from lmgauge.models.training.progress_file import ProgressFile
@@ -91,6 +92,22 @@ def test_a_walk(opens: Opens, two_runs: str) -> None:
     page.wait_for_selector("#problem:not([hidden])")
     assert "regular expression cannot be used" in page.inner_text("#problem")
     assert [complaint for complaint in opened.complaints if "400" not in complaint] == []
+
+
+def test_a_candidate_is_colored_by_its_divergence(opens: Opens, folder: Path, tmp_path: Path) -> None:
+    base, candidate = models().values()
+    lmgauge.divergence(base, {"q": candidate}, corpus(folder / "text.jsonl"), events=None, output=tmp_path / "q")
+    with address(tmp_path / "q") as where:
+        opened = opens(where)
+        until(opened, "300 segments")
+        opened.page.wait_for_selector("#s7 .text span")
+        shades = "[...document.querySelectorAll('#s7 .text > span')].map((e) => e.className)"
+        by_cost = opened.page.evaluate(shades)
+        press(opened, "#colors input[value=kl0]")
+        until(opened, "KL divergence from the base", "#passages .legend")
+        assert opened.page.evaluate(shades) != by_cost
+        assert "KL from the base" in opened.page.evaluate("document.querySelector('#s7 .text > span').about().join(' ')")
+        assert opened.complaints == []
 
 
 def test_typing(opens: Opens, two_runs: str) -> None:

@@ -57,6 +57,11 @@ def test_bits_are_steps_and_may_be_infinite() -> None:
     assert run["cuts"]["class"].startswith("1:")
 
 
+def test_divergences_are_fine_steps() -> None:
+    (run,) = packed(passage("ab", [1, 2, 2], [1.0, 1.0, 1.0], kl=np.array([0.0123, np.inf, np.nan])))
+    assert numbers(run["columns"]["kl"]) == [12, 65535, 65535]
+
+
 @pytest.mark.parametrize("text", ["\x00\x1b[31m\r", "a\u202eb\u2066", "\u2028\u2029", "\ud800 lone"])
 def test_what_could_steer_a_page_is_a_sign(text: str) -> None:
     shown = shown_text(passage(text, [1], [1.0]))

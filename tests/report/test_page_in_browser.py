@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -97,6 +99,22 @@ def test_nothing_of_a_text_is_markup(opens: Opens) -> None:
     text = opened.page.locator("#s4 .text")
     assert "<script>alert(1)</script> &" in text.inner_text()
     assert "{{ 7 }}" in text.inner_text()
+    assert opened.complaints == []
+
+
+def test_a_run_of_a_candidate_is_colored_by_its_divergence(opens: Opens) -> None:
+    one = passage(1, "a b c")
+    spans = replace(one.spans[0], columns={"kl": np.array([0.0, 0.006, 0.012, np.inf])})
+    opened = opens(render((doc.Passages((replace(one, spans=(spans,)),), ("q4",), {"class": CLASSES}),), "q4"))
+    opened.page.locator(".passage .text > span").first.wait_for()
+    shades = "[...document.querySelectorAll('.passage .text > span')].map((e) => e.className)"
+    by_cost = opened.page.evaluate(shades)
+    opened.page.evaluate("document.querySelector('input[value=\"kl0\"]').click()")
+    opened.page.locator(".legend", has_text="KL divergence from the base").wait_for()
+    opened.page.wait_for_function(f"JSON.stringify({shades}) !== '{json.dumps(by_cost, separators=(',', ':'))}'")
+    assert [name.split()[0] if name else "" for name in opened.page.evaluate(shades)] == ["", "c6", "c12", "c12"]
+    about = "document.querySelectorAll('.passage .text > span')[2].about().join(' ')"
+    assert "KL from the base: 0.012 bits" in opened.page.evaluate(about)
     assert opened.complaints == []
 
 
