@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lmgauge.models.distribution_columns import DistributionColumns
 
 from lmgauge.api.train import train
 from lmgauge.distributions.reduce import reduce

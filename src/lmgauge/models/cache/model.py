@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
-from lmgauge.distributions.reduce import BlockDistributions, rows_among, rows_of
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
@@ -33,7 +32,6 @@ from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 FORMAT_VERSION = 1
 _CONFIG, _VOCABULARY = "config.json", "vocabulary.json"
-_TILE_ENTRIES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,9 @@ class CacheModel(ScoresStrings):
         """
         counts, seen = CacheCounts(self.settings, len(self.vocabulary)), 0
         for batch in self.score(segments, spans=spans):
-            yield _Walk(counts, batch, rows_among(events, seen, len(batch)))
+            walk = _Walk(counts, batch, rows_among(events, seen, len(batch)))
+            yield walk
+            walk.end()
             seen += len(batch)
 
     def to_dict(self) -> dict[str, Any]:
@@ -236,20 +236,19 @@ class CacheModel(ScoresStrings):
         return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"
 
 
-class _Walk:
+class _Walk(BlockDistributions):
     """The distributions of a cache at events of one block; blocks are walked in order, each once."""
-
-    parallel = False
 
     def __init__(self, counts: CacheCounts, batch: ScoreBatch, rows: NDArray[np.int64]) -> None:
         self._counts, self._batch, self._rows, self._walked = counts, batch, rows, 0
+        self.vocabulary_size = counts.size
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def tiles(self) -> Iterator[Tile]:
         ids = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, _TILE_ENTRIES // self._counts.size)
+        at_a_time = max(1, TILE_ENTRIES // self._counts.size)
         for begin in range(0, len(self._rows), at_a_time):
             rows = self._rows[begin : begin + at_a_time]
             p = np.empty((len(rows), self._counts.size))
@@ -266,11 +265,11 @@ class _Walk:
             self._counts.add(token)
         self._walked = max(self._walked, row)
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
-        return None
+    def end(self) -> None:
+        """Count what is left of the block."""
+        self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
         return rows_of(self._batch, self._rows)
 
 
