@@ -39,8 +39,9 @@ class Spans:
         ends: int64 [n], the byte of the passage's UTF-8 text where each event ends; `</s>` ends where the text does.
         bits: float64 [n]; infinite for an event of probability zero.
         kinds: uint8 [n], index into `scores.KINDS`.
-        columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `context` (matched order, or
-            tokens of context used), `occurrences` (of the word in the training text).
+        columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `kl` (bits, of a run that
+            `lmgauge divergence` wrote), `context` (matched order, or tokens of context used), `occurrences` (of the word in
+            the training text).
         slices: uint8 [n] for each way to cut the text, by its name: the slice that the event is in.
     """
 
@@ -242,8 +243,9 @@ class _Reading:
         columns: dict[str, NDArray[np.number[Any]]] = {
             name: table.extra[name] for name in ("rank", "context") if name in table.extra
         }
-        if "entropy" in table.extra:
-            columns["entropy"] = nats_to_bits(np.asarray(table.extra["entropy"], np.float64))
+        for name in ("entropy", "kl"):
+            if name in table.extra:
+                columns[name] = nats_to_bits(np.asarray(table.extra[name], np.float64))
         counts = self.cuts.word_counts(own)
         if counts is not None:
             spans = shared_ranges([table])

@@ -14,6 +14,9 @@ from lmgauge.readable import visible_on_page
 
 BITS_STEP = 0.05
 """Bits on a page are whole numbers of this."""
+KL_STEP = 0.001
+"""Bits of KL divergence are whole numbers of this: they are small."""
+_COLUMN_STEPS = {"entropy": BITS_STEP, "kl": KL_STEP}
 _INFINITE = 65535
 _KEPT = "\n"
 
@@ -32,7 +35,8 @@ def packed(passage: Passage) -> list[dict[str, Any]]:
 
     Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps from
     one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
-    `BITS_STEP`, and 65535 is infinite; in other columns the largest number stands for none.
+    `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns the largest number stands for
+    none.
 
     Args:
         passage: a segment, or its beginning.
@@ -43,10 +47,11 @@ def packed(passage: Passage) -> list[dict[str, Any]]:
 
 def _packed(spans: Spans, units: NDArray[np.int64]) -> dict[str, Any]:
     ends = units[np.minimum(spans.ends, len(units) - 1)]
-    columns = {name: _steps(values) if name == "entropy" else values for name, values in spans.columns.items()}
+    steps = _COLUMN_STEPS
+    columns = {name: _steps(values, steps[name]) if name in steps else values for name, values in spans.columns.items()}
     return {
         "ends": _string(np.diff(ends, prepend=0)),
-        "bits": _string(_steps(spans.bits)),
+        "bits": _string(_steps(spans.bits, BITS_STEP)),
         "kinds": _string(spans.kinds),
         "columns": {name: _string(values) for name, values in columns.items()},
         "cuts": {name: _string(codes) for name, codes in spans.slices.items()},
@@ -64,9 +69,9 @@ def _units_before(text: str) -> NDArray[np.int64]:
     return units
 
 
-def _steps(bits: NDArray[np.number[Any]]) -> NDArray[np.int64]:
+def _steps(bits: NDArray[np.number[Any]], step: float) -> NDArray[np.int64]:
     finite = np.where(np.isfinite(bits), bits, 0.0)
-    steps = np.minimum(np.round(finite / BITS_STEP), _INFINITE - 1)
+    steps = np.minimum(np.round(finite / step), _INFINITE - 1)
     return np.where(np.isfinite(bits), steps, _INFINITE).astype(np.int64)
 
 

@@ -29,7 +29,7 @@ from lmgauge.threads import thread_count
 
 # Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
 _GROUP_TOKENS = 1 << 16
-# Contexts that are asked about together, and entries of their distributions: products of so many are quick, and they fit.
+# Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
 
 
