@@ -38,8 +38,8 @@ def packed(passage: Passage) -> list[dict[str, Any]]:
     Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps from
     one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
     `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns, and for entropies, the
-    largest number stands for none. The most probable tokens are numbers into the list `words`, event after event, with minus their
-    binary logarithms in thousandths.
+    largest number stands for none. The most probable tokens are numbers into the list `words`, event after event, with
+    minus their binary logarithms in thousandths.
 
     Args:
         passage: a segment, or its beginning.
