@@ -103,7 +103,7 @@ def main() -> int:
 
 
 def _report(runs: dict[str, list[harness.Measurement]], calls: list[dict[str, Any]]) -> int:
-    cpu = {name: median([run.cpu for run in found]) for name, found in runs.items()}
+    cpu = {name: median([run.cpu for run in each]) for name, each in runs.items()}
     rows = [
         [name, harness.seconds([run.cpu for run in found]), "", f"{cpu[name] / cpu[PLAIN]:.3g}"]
         for name, found in runs.items()

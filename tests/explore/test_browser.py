@@ -117,7 +117,10 @@ def test_typing(opens: Opens, two_runs: str) -> None:
     assert opened.page.locator("#typed-passages .passage").count() == 2
     opened.page.hover("#typed-passages .text span >> nth=1")
     opened.page.wait_for_selector("#tip:not([hidden])")
-    assert "most probable" in opened.page.inner_text("#tip")
+    told = opened.page.inner_text("#tip")
+    assert "most probable" in told
+    assert "entropy: " in told
+    assert "rank: " in told
     assert opened.complaints == []
 
 

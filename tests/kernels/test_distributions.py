@@ -12,6 +12,8 @@ from tests.reference import kernels as twin
 
 from lmgauge._kernels import _native
 from lmgauge.distributions.pairs import direct
+from lmgauge.errors import ProbabilityError
+from lmgauge.models.ngram.hash_table import columns, parents_and_words
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.whole import WholeDistributions
 from lmgauge.text.vocabulary import BOS, EOS
@@ -101,6 +103,46 @@ def test_a_model_is_not_apart_from_itself(tables: NgramTables, contexts: list[li
     impossible = whole.sums(slots)[:, 0] == 0
     assert np.isnan(divergence[impossible]).all()
     assert (divergence[~impossible] == 0).all()
+
+
+def heavy(weight_of_rest: float = 0.5) -> NgramTables:
+    """A back-off weight of 1000 after `a`: what was seen has nearly all of the shorter context's mass, half of its own."""
+    tables = model_tables(["a a"], "witten-bell", 2)
+    a = 3
+    tables.unigrams[:, 0] = 1e-4
+    tables.unigrams[[BOS, EOS, a], 0] = 0, 0.0995, 0.9
+    keys, probability, _ = columns(tables.tables[0])
+    parents, _ = parents_and_words(keys)
+    probability[(keys > 0) & (parents == a)] = 0.25
+    tables.unigrams[a, 1] = weight_of_rest / 5e-4
+    return tables
+
+
+def test_large_weights_do_not_make_rounding_large() -> None:
+    tables = heavy()
+    slots = contexts_of(tables, [[3], [4], [BOS]])
+    other = model_tables(["a b a c a d", "e"], "witten-bell", 1)
+    for whole in both_ways(tables):
+        p = whole.rows(slots, logarithms=False)
+        log = np.log(np.where(p > 0, p, 1))
+        sums = whole.sums(slots)
+        np.testing.assert_allclose(sums[:, 1], (p * log).sum(axis=1), rtol=1e-14)
+        assert sums[0, 3] == 1  # the whole distribution was added up
+        unigrams = other.whole(eos=True)
+        divergence = whole.divergences(slots, unigrams, contexts_of(other, [[3]] * 3))
+        with np.errstate(divide="ignore"):
+            expected = [direct(row, np.log(unigrams.after(np.zeros(0, np.uint32))))[0] for row in np.log(p)]
+        np.testing.assert_allclose(divergence, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("context", "weight", "most"), [(3, 1.2e7, "1200"), (4, 2.0, "1.8")])
+def test_probabilities_above_one_are_refused(context: int, weight: float, most: str) -> None:
+    tables = heavy()
+    tables.unigrams[context, 1] = weight
+    whole, slots = tables.whole(eos=True), contexts_of(tables, [[context]])
+    for work in (whole.sums, lambda s: whole.rows(s, logarithms=True), lambda s: whole.rows(s, logarithms=False)):
+        with pytest.raises(ProbabilityError, match=f"probability {most}:"):
+            work(slots)
 
 
 @settings(max_examples=60)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.browser import Opened
 
-from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens
 from lmgauge.report import blocks as doc
 from lmgauge.report.page import render
 
@@ -36,7 +36,11 @@ def passage(number: int, text: str, runs: int = 1) -> Passage:
     for run in range(runs):
         bits = np.linspace(0.5, 14 + run, len(ends))
         codes = np.array([int(i == 2 and number == 0) for i in range(len(ends))], np.uint8)
-        spans.append(Spans(np.array(ends), bits, kinds, {"rank": np.arange(1, len(ends) + 1)}, {"class": codes}))
+        columns = {"rank": np.arange(1, len(ends) + 1), "entropy": np.where(np.arange(len(ends)) == 0, np.nan, 2.5)}
+        tops = TopTokens(
+            np.array([["dog", "<i>cat</i>", "no"]] * len(ends), object), np.log([[0.5, 0.25, 1e-300]] * len(ends))
+        )
+        spans.append(Spans(np.array(ends), bits, kinds, columns, {"class": codes}, tops))
     total = tuple(float(run.bits.sum()) for run in spans)
     why = ("worst",) if number % 2 else ("sample",)
     return Passage(number, f"text:{number + 1}", "", why, text, total, (len(ends),) * runs, len(text) + 1, tuple(spans))
@@ -170,6 +174,10 @@ def test_tokens_tell_what_they_cost_by_keyboard(opens: Opens) -> None:
     told = page.locator("#tip").inner_text()
     assert '" cat"' in told
     assert "rank: 2" in told
+    assert "entropy: 2.50 bits" in told
+    assert 'most probable: "dog" 0.5, "<i>cat</i>" 0.25' in told.splitlines()  # what cannot come is left out
+    page.keyboard.press("ArrowLeft")
+    assert "entropy" not in page.locator("#tip").inner_text()  # it is not known there
     page.keyboard.press("Escape")
     assert page.locator("#tip").is_hidden()
 

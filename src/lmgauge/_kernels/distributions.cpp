@@ -180,6 +180,20 @@ class Rows {
 
 double logarithm(double p) { return p > 0 ? std::log(p) : 0.0; }    // wherever it is multiplied by p
 
+// A sum that also adds up what its roundings lost (Neumaier 1974): for long ones.
+class LongSum {
+  public:
+    void add(double term) {
+        const double next = sum_ + term;
+        lost_ += std::fabs(sum_) >= std::fabs(term) ? (sum_ - next) + term : (term - next) + sum_;
+        sum_ = next;
+    }
+    double value() const { return sum_ + lost_; }
+
+  private:
+    double sum_ = 0, lost_ = 0;
+};
+
 class Sums {
   public:
     Sums(const DistributionSource& source, SumsMemo& memo) : rows_(source), row_(source.model.words()), memo_(memo) {}
@@ -245,18 +259,20 @@ class Sums {
     }
 
     DistributionSums whole(const Chain& chain, std::size_t level) {
-        double mass = 0, sum = 0, centered = 0;
         if (level == 0 && chain.uniform()) {
-            for (std::uint32_t word = 0; word < row_.size(); ++word) mass += chain.base(word);
-            return {mass, 0, 0, 1};
+            double words = 0;
+            for (std::uint32_t word = 0; word < row_.size(); ++word) words += chain.base(word);
+            return {words, 0, 0, 1};
         }
         rows_.fill(chain, level, false, row_);
+        LongSum mass, sum, centered;
         for (const double p : row_) {
-            mass += p;
-            sum += p * logarithm(p);
+            mass.add(p);
+            sum.add(p * logarithm(p));
         }
-        for (const double p : row_) centered += p * (logarithm(p) - sum) * (logarithm(p) - sum);
-        return {mass, sum, centered, 1};
+        const double mean = sum.value();
+        for (const double p : row_) centered.add(p * (logarithm(p) - mean) * (logarithm(p) - mean));
+        return {mass.value(), mean, centered.value(), 1};
     }
 
     Rows rows_;
