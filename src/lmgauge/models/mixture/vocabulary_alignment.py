@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
-from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.models.protocol import LanguageModel, check_context
@@ -218,8 +218,8 @@ class _ReorderedDistributions(BlockDistributions):
             yield Tile(lambda tile=tile: tile.logprob[:, self._own_ids], self._common_ids[tile.targets])  # type: ignore[misc]
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        # No column of ids, and no reduction that names ids, has a closed form.
-        return super().closed_form(reduction, other) if other is not None else self._block.closed_form(reduction)
+        # The ids of the block are not the common ones. No other reduction that has or names ids has a closed form.
+        return None if other is not None or isinstance(reduction, TopK) else self._block.closed_form(reduction)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         return self._reordered(self._block.finish(logprob))
