@@ -47,7 +47,9 @@ class _Choices:
     ),
     whole_number("--order", default=2, help="1: which words went by; 2: also which came after which."),
     whole_number("--window", help="How many of the last events count; 500 if not given."),
-    click.option("--decay", type=float, metavar="D", help="In place of a window: an event i events back counts D to the i."),
+    click.option(
+        "--decay", type=float, metavar="D", help="In place of a window: an event that i others came after counts D to the i."
+    ),
 )
 @threads_option
 @under("Output", json_option)

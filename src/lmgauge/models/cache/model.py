@@ -196,7 +196,9 @@ class CacheModel(ScoresStrings):
         """
         counts, seen = CacheCounts(self.settings, len(self.vocabulary)), 0
         for batch in self.score(segments, spans=spans):
-            yield _Walk(counts, batch, rows_among(events, seen, len(batch)))
+            walk = _Walk(counts, batch, rows_among(events, seen, len(batch)))
+            yield walk
+            walk.end()
             seen += len(batch)
 
     def to_dict(self) -> dict[str, Any]:
@@ -263,8 +265,11 @@ class _Walk(BlockDistributions):
             self._counts.add(token)
         self._walked = max(self._walked, row)
 
-    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+    def end(self) -> None:
+        """Count what is left of the block."""
         self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         return rows_of(self._batch, self._rows)
 
 
