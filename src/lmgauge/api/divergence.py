@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypedDict, Unpack, overload
 
 from lmgauge.api.diagnose import training_words
-from lmgauge.api.inputs import PATHS, Model, Models, Text, corpus_of, listed, load_models, refuse_twice
+from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text, corpus_of, listed, load_models, refuse_twice
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.divergence.divergence import (
@@ -19,6 +19,8 @@ from lmgauge.evaluation.divergence.divergence import (
 )
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
+from lmgauge.evaluation.divergence.runs import CandidateRuns
+from lmgauge.files import refuse_replacing
 from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -35,6 +37,7 @@ class _Options(TypedDict, total=False):
     examples: int
     seed: int
     threads: int | None
+    output: PathLike | None
     scoring: ScoringOptions | None
 
 
@@ -57,6 +60,7 @@ def divergence(
     examples: int = DEFAULT_EXAMPLES,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
+    output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
 ) -> Divergence | CandidateDivergences:
     """Measure how far the predictions of models are from those of a base in the contexts of a text: `lmgauge divergence`.
@@ -71,6 +75,8 @@ def divergence(
         examples: how many tokens to keep of each kind: those that suffer most.
         seed: of the draw, and of the tests of several candidates.
         threads: how many; no number depends on it.
+        output: a folder for the run of the candidate (several: a folder for each in it), as `evaluate` writes it, with the
+            columns `kl` and `base_logprob`, nats; needs `events=None`.
         scoring: how models named by a path score.
 
     Returns:
@@ -80,7 +86,7 @@ def divergence(
     Raises:
         InputError: the tokens differ, of the models or of the text to them, or the text is empty.
         ModelFileError: a model cannot be loaded.
-        UsageError: the same path twice, no candidate, or numbers out of range.
+        UsageError: the same path twice, no candidate, numbers out of range, or an output without all events.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -96,15 +102,20 @@ def divergence(
     if not candidates:
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
     models = [base, *candidates]
-    refuse_twice(models)
+    paths = refuse_twice(models)
     corpus = corpus_of(text)
+    if output is not None:
+        if events is not None:
+            raise UsageError("a run has all events of a text: with -o (output) add --exhaustive (events=None)")
+        refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
     first, *others = load_models(models, scoring)
     names = model_names(models, [first, *others])
     base, *views = _over_common_tokens(models, [first, *others])
     if isinstance(candidate, Mapping):
         names[1:] = [str(name) for name in candidate]
     say_progress("comparing")
-    result = _divergence(
+    compare = partial(
+        _divergence,
         base,
         views,
         corpus,
@@ -113,6 +124,12 @@ def divergence(
         training=None if train is None else partial(training_words, corpus_of(train), threads),
         progress=_say,
     )
+    if output is None:
+        result = compare()
+    else:
+        with CandidateRuns(os.fspath(output), others, names[1:], corpus) as runs:
+            result = compare(watch=runs.write)
+            runs.finish(scoring or ScoringOptions())
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
 

@@ -22,12 +22,12 @@ from lmgauge.cli.options import (
     threads_option,
     training_text,
 )
-from lmgauge.cli.say import Page, answer, showing_progress
+from lmgauge.cli.say import Page, answer, showing_progress, write_page
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
-    from lmgauge.evaluation.divergence.results import CandidateDivergences
+    from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class _Shown:
     """What is printed."""
 
     details: bool | None
+    llama_cpp: bool
     html: str | None
     as_json: bool
 
@@ -55,6 +56,12 @@ class _Shown:
 @click.argument("base", type=click.Path())
 @click.argument("candidate", type=click.Path())
 @click.argument("paths", nargs=-1, type=click.Path(allow_dash=True), metavar="[CANDIDATE]... [TEXT]...")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    help="With --exhaustive: a folder for the candidate's run (several: one each in it), with KL from the base in its rows.",
+)
 @training_text("for slices by how often words occur in it")
 @settings(
     "choices",
@@ -82,6 +89,9 @@ class _Shown:
         default=None,
         help="Slices of the text and worst tokens; shown if not given where there is one candidate.",
     ),
+    click.option(
+        "--llama-cpp", is_flag=True, help="Print the figures as llama-perplexity --kl-divergence does, under its names."
+    ),
     html_option,
     json_option,
 )
@@ -91,6 +101,7 @@ def divergence(
     base: str,
     candidate: str,
     paths: tuple[str, ...],
+    output: str | None,
     train: tuple[str, ...],
     choices: _Choices,
     reading: ReadingOptions,
@@ -126,8 +137,14 @@ def divergence(
             examples=choices.examples,
             seed=choices.seed,
             threads=choices.threads,
+            output=output,
             scoring=scoring,
         )
+    if shown.llama_cpp and not shown.as_json:
+        click.echo("\n\n".join(_as_llama_cpp(item) for item in result))
+        if shown.html is not None:
+            write_page(shown.html, _page(result))
+        return
     answer(
         result,
         lambda: report.blocks(result, details=shown.details),
@@ -135,6 +152,12 @@ def divergence(
         html=shown.html,
         page=None if shown.html is None else _page(result),
     )
+
+
+def _as_llama_cpp(item: Divergence) -> str:
+    from lmgauge.readable import visible
+
+    return f"{visible(item.b)} (Q) compared with {visible(item.a)} (base), {item.events:,} tokens\n{item.to_llama_cpp()}"
 
 
 def _page(result: CandidateDivergences) -> Page:

@@ -88,7 +88,7 @@ def reduced(
         logprob = None
         if open_ones or not reductions:
             at_a_time = thread_count(threads) if block.parallel else 1
-            values = _columns(_with_targets(open_ones), block.tiles(), _no_events(block), at_a_time)
+            values = joined(_with_targets(open_ones), block.tiles(), no_events(block), at_a_time)
             logprob = values.pop(LOGPROB)
             columns |= values
         batch = block.finish(logprob)
@@ -142,7 +142,7 @@ def reduce_pair(
             targets = {"logprob_a": first.of_targets(), "logprob_b": second.of_targets()}
             return targets | dict(reduction(first, second))
 
-        columns = _columns(look, pairs, (_no_events(one), _no_events(two)), at_a_time)
+        columns = joined(look, pairs, (no_events(one), no_events(two)), at_a_time)
         first, second = columns.pop("logprob_a"), columns.pop("logprob_b")
         yield one.finish(first), two.finish(second), columns
 
@@ -173,14 +173,30 @@ def _with_targets(reductions: Sequence[Reduction]) -> Callable[[Tile], Columns]:
     return lambda tile: {LOGPROB: tile.of_targets(), **columns_of(tile, reductions)}
 
 
-def _no_events(block: BlockDistributions) -> Tile:
+def no_events(block: BlockDistributions) -> Tile:
+    """Return a tile of a block that has no events.
+
+    Args:
+        block: of which the number of tokens is taken.
+    """
     return Tile(lambda: np.zeros((0, block.vocabulary_size)), np.zeros(0, np.int64))
 
 
-def _columns(
+def joined(
     work: Callable[[_Seen], Columns], items: Iterable[_Seen], nothing: _Seen, threads: int
 ) -> dict[str, NDArray[Any]]:
-    """Return what `work` makes of all items, joined; of `nothing`, which has no events, where none comes."""
+    """Return the columns that `work` makes of all items, as one.
+
+    Args:
+        work: what makes columns of an item.
+        items: in order.
+        nothing: an item without events, of which the columns are where none comes.
+        threads: how many.
+
+    Example:
+        >>> joined(lambda n: {"square": np.full(n, n * n)}, [1, 2], 0, threads=1)["square"].tolist()
+        [1, 4, 4]
+    """
     columns: dict[str, list[NDArray[Any]]] = {}
     for part in map_in_order(work, items, threads):
         for name, values in part.items():

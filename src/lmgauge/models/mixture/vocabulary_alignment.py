@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 _SHOWN = 3
+_UNNAMED_ROW = b"<row "  # what rows of an output layer without a token are called: see `models.network.tokens`
 
 
 def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] | None = None) -> LanguageModel:
@@ -180,13 +181,25 @@ def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDAr
     wanted = _strings(common)
     if len(own) != len(common) or any(token not in ids for token in wanted):
         theirs = set(wanted)
-        only = [_some([token for token in ids if token not in theirs], name)]
-        only.append(_some([token for token in wanted if token not in ids], other))
+        alone = [token for token in ids if token not in theirs], [token for token in wanted if token not in ids]
+        if all(token.startswith(_UNNAMED_ROW) for tokens in alone for token in tokens):
+            raise _padded(len(ids), len(wanted), name, other)
+        only = [_some(tokens, one) for tokens, one in zip(alone, (name, other), strict=True)]
         raise InputError(
             f"{name} and {other} have different vocabularies: {', '.join(part for part in only if part)}; "
             "train both with the same --words, or on the same text"
         )
     return np.array([ids[token] for token in wanted], np.int64)
+
+
+def _padded(size: int, other_size: int, name: str, other: str) -> InputError:
+    """Return the error for networks of one tokenizer whose output layers have different numbers of rows."""
+    if size < other_size:
+        size, other_size, name, other = other_size, size, other, name
+    return InputError(
+        f"{name} has {size - other_size:,} rows in its output layer that are no token and that {other} does not have: part "
+        f"of its probability goes there; remove them (model.resize_token_embeddings in transformers), or pad both alike"
+    )
 
 
 def _strings(vocabulary: Vocabulary) -> list[bytes]:

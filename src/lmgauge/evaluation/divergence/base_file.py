@@ -1,0 +1,433 @@
+"""A base on disk: one Parquet file with what is stored of a model's distributions at the events of a text.
+
+The file is sealed: the SHA-256 of its bytes stands in its footer, and is checked before anything is parsed. Then the header
+is checked, then the size of each row group against it, then every value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, get_args
+
+from lmgauge.errors import InputError
+from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
+from lmgauge.files import writing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+FORMAT = "lmgauge base"
+FORMAT_VERSION = 1
+METADATA_KEY, SEAL_KEY = b"lmgauge", b"lmgauge.seal"
+_UNSEALED = b"sha256:" + b"0" * 64
+_SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
+_MAGIC = b"PAR1"
+_LONGEST_FOOTER = 1 << 26
+_CHUNK = 1 << 20
+_COMPRESSION = 9
+_GROUP_VALUES = 1 << 20  # of the longest column of a row group
+_MOST_VOCABULARY = 1 << 24
+MOST_RULED_OUT = 1 << 12
+
+Stored = Literal["top", "float32", "bfloat16"]
+
+
+@dataclass(frozen=True, slots=True)
+class BaseHeader:
+    """What a base file says of itself.
+
+    Attributes:
+        model, model_fingerprint: the base.
+        tokenizer_fingerprint, vocabulary_fingerprint, vocabulary_size: of the base.
+        context: its context policy, as signatures show it.
+        text_sha256: of the text.
+        asked_events: about how many events were asked for; None: all.
+        events, total_events, segments, total_segments: stored, and in the text.
+        stored: "top", or the type of whole distributions.
+        top: how many of the most probable tokens are stored of each event; 0 where all are.
+        samples: how many tokens were drawn from the rest for each unit of its probability.
+        seed: of the sample of segments, and of the draws.
+        ruled_out: ids, ascending, of tokens that cannot come at any stored event, such as `<s>`; all, or none of too many.
+        lmgauge: version of the program that wrote it.
+    """
+
+    model: str
+    model_fingerprint: str
+    tokenizer_fingerprint: str
+    vocabulary_fingerprint: str
+    vocabulary_size: int
+    context: str
+    text_sha256: str
+    asked_events: int | None
+    events: int
+    total_events: int
+    segments: int
+    total_segments: int
+    stored: Stored
+    top: int
+    samples: int
+    seed: int
+    ruled_out: tuple[int, ...]
+    lmgauge: str
+
+    @property
+    def kept(self) -> Kept:
+        """What the rows hold."""
+        return Kept(self.stored, self.vocabulary_size, self.top, self.samples)
+
+
+@contextmanager
+def writing_base(path: str | Path, kept: Kept) -> Iterator[BaseWriter]:
+    """Open a base file for writing, which appears under its name when the block ends well, and not at all otherwise.
+
+    Args:
+        path: the file.
+        kept: what the rows hold.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    with writing(path) as file:
+        writer = BaseWriter(file, kept)
+        yield writer
+        writer.finish()
+
+
+class BaseWriter:
+    """Writes the rows of a base file; `writing_base` makes one.
+
+    Args:
+        file: an empty one that can be sought in.
+        kept: what the rows hold.
+
+    Attributes:
+        kept: the same.
+        header: to be set before the end, as some of it is known at the end of the text.
+    """
+
+    def __init__(self, file: IO[bytes], kept: Kept) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._file, self.kept = _Hashed(file), kept
+        self._waiting: list[Rows] = []
+        self._group = group_rows(kept)
+        self.header: BaseHeader | None = None
+        types = column_types(kept)
+        lists = [f"{name}.list.element" for name in types if name.endswith(("_ids", "logprobs"))]
+        self._writer = pq.ParquetWriter(
+            self._file,
+            pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()]),
+            compression="zstd",
+            compression_level=_COMPRESSION,
+            use_dictionary=["kind"],
+            column_encoding=dict.fromkeys(lists, "BYTE_STREAM_SPLIT"),
+            write_page_checksum=True,
+            write_statistics=False,
+            store_schema=False,
+        )
+
+    def write(self, rows: Rows) -> None:
+        """Write rows; how they are cut into calls makes no difference to the file.
+
+        Args:
+            rows: consecutive ones.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        self._waiting.append(rows)
+        if sum(map(len, self._waiting)) < self._group:
+            return
+        whole = type(rows).joined(self._waiting)
+        begin = 0
+        while len(whole) - begin >= self._group:
+            self._write_group(whole.part(begin, begin + self._group))
+            begin += self._group
+        self._waiting = [whole.part(begin, len(whole))]
+
+    def _write_group(self, rows: Rows) -> None:
+        self._writer.write_table(to_table(rows, self.kept), row_group_size=len(rows))
+
+    def finish(self) -> None:
+        """Write what is left, the header and the seal."""
+        assert self.header is not None
+        rest = [rows for rows in self._waiting if len(rows)]
+        if rest:
+            self._write_group(type(rest[0]).joined(rest))
+        header = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self.header)
+        self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(header).encode(), SEAL_KEY: _UNSEALED})
+        self._file.footer = bytearray()
+        self._writer.close()
+        self._file.seal()
+
+
+def group_rows(kept: Kept) -> int:
+    """Return how many rows a row group has, but the last.
+
+    Args:
+        kept: what the rows hold.
+
+    Example:
+        >>> group_rows(Kept("float32", 50_257, 0, 0))
+        20
+    """
+    return max(1, _GROUP_VALUES // kept.widest)
+
+
+class _Hashed:
+    """A file that is written from begin to end, and knows the SHA-256 of its bytes."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._digest, self._size = file, hashlib.sha256(), 0
+        self.footer: bytearray | None = None
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self._digest.update(data)
+        self._size += len(data)
+        if self.footer is not None:
+            self.footer += data
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._size
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+    def seal(self) -> None:
+        """Put the digest of the file, with zeros in its place, into the footer."""
+        assert self.footer is not None
+        self._file.flush()
+        self._file.seek(self._size - len(self.footer) + self.footer.rindex(_UNSEALED))
+        self._file.write(b"sha256:" + self._digest.hexdigest().encode())
+
+
+class BaseFile:
+    """A base that was stored, whole and unchanged; to be closed, or used in a `with` block.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        header: what it says of itself.
+
+    Raises:
+        InputError: it is not a base file, is damaged, or was changed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.path = Path(path)
+        self._file = _opened(self.path)
+        try:
+            footer_size = _check_seal(self._file, self.path)
+            self._file.seek(0)
+            limits = {"thrift_string_size_limit": footer_size, "thrift_container_size_limit": footer_size}
+            self._parquet = pq.ParquetFile(self._file, page_checksum_verification=True, pre_buffer=False, **limits)
+            self.header = _header(self._parquet, self.path)
+            _check_groups(self._parquet, self.header, self.path)
+        except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, OverflowError, RecursionError) as error:
+            self.close()
+            if isinstance(error, InputError):
+                raise
+            raise _damaged(self.path, _reason(error)) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @property
+    def size_bytes(self) -> int:
+        """How long the file is."""
+        return os.fstat(self._file.fileno()).st_size
+
+    def rows(self) -> Iterator[Rows]:
+        """Yield the rows, some at a time, every value checked.
+
+        Raises:
+            InputError: a value cannot be what it should.
+        """
+        import pyarrow as pa
+
+        first = 0
+        for group in range(self._parquet.metadata.num_row_groups):
+            try:
+                table = self._parquet.read_row_group(group, use_threads=False)
+                rows = from_table(table, self.header.kept)
+            except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, OverflowError) as error:
+                raise _damaged(self.path, f"event {first} and those behind it: {_reason(error)}") from error
+            yield rows
+            first += len(rows)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        if not path.is_file():
+            raise InputError(f"{path}: no such file" if not path.exists() else f"{path}: not a file")
+        return path.open("rb")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: cannot be read: {_reason(error)}") from error
+
+
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError(f"{path}: is not a base file as lmgauge writes it: {reason}; store it again with --save-base")
+
+
+def _reason(error: BaseException) -> str:
+    lines = str(error).splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def _check_seal(file: IO[bytes], path: Path) -> int:
+    """Return the length of the footer of a file whose seal is that of its bytes.
+
+    Raises:
+        InputError: it has none, or another.
+    """
+    size = os.fstat(file.fileno()).st_size
+    file.seek(max(0, size - 8))
+    end = file.read(8)
+    length = int.from_bytes(end[:4], "little")
+    if size < 12 or end[4:] != _MAGIC:
+        file.seek(0)
+        begun = file.read(4) == _MAGIC
+        what = "its end is missing: it was cut off" if begun else "it is not even Parquet"
+        raise _damaged(path, what)
+    if length > min(size - 12, _LONGEST_FOOTER):
+        raise _damaged(path, "its footer is longer than it can be")
+    file.seek(size - 8 - length)
+    footer = file.read(length)
+    seals = [match.start() for match in _SEAL.finditer(footer)]
+    if len(seals) != 1:
+        raise _damaged(path, "it has no seal, so another program wrote it")
+    place = size - 8 - length + seals[0]
+    digest = hashlib.sha256()
+    file.seek(0)
+    _feed(digest, file, place)
+    digest.update(_UNSEALED)
+    file.seek(place + len(_UNSEALED))
+    _feed(digest, file, size - place - len(_UNSEALED))
+    if footer[seals[0] : seals[0] + len(_UNSEALED)] != b"sha256:" + digest.hexdigest().encode():
+        raise _damaged(path, "its seal is broken: the file was damaged or changed after it was written")
+    return length
+
+
+def _feed(digest: Any, file: IO[bytes], count: int) -> None:
+    while count > 0:
+        data = file.read(min(count, _CHUNK))
+        if not data:
+            return
+        digest.update(data)
+        count -= len(data)
+
+
+def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
+    stored = (file.metadata.metadata or {}).get(METADATA_KEY)
+    if stored is None:
+        raise _damaged(path, "it has no header")
+    values = json.loads(stored)
+    if not isinstance(values, dict) or values.get("format") != FORMAT:
+        raise _damaged(path, "its header is that of another file")
+    if values.get("format_version") != FORMAT_VERSION:
+        raise InputError(
+            f"{path}: is a base file of version {str(values.get('format_version'))[:20]}; this lmgauge reads version "
+            f"{FORMAT_VERSION}: store it again with --save-base, or install the lmgauge that wrote it"
+        )
+    known: dict[str, Any] = {}
+    for field in fields(BaseHeader):
+        value = values.get(field.name)
+        if not _IS_RIGHT[field.type](value):
+            raise _damaged(path, f"{field.name!r} of its header is {str(value)[:40]!r}")
+        known[field.name] = tuple(value) if isinstance(value, list) else value
+    header = BaseHeader(**known)
+    within = (
+        header.stored in get_args(Stored)
+        and 1 <= header.vocabulary_size <= _MOST_VOCABULARY
+        and header.events <= header.total_events
+        and header.segments <= header.total_segments
+        and (1 <= header.top <= header.vocabulary_size and header.samples >= 1) == (header.stored == "top")
+        and header.samples <= 1 << 20
+        and all(one < other for one, other in pairwise((*header.ruled_out, header.vocabulary_size)))
+    )
+    if not within:
+        raise _damaged(path, "the numbers in its header contradict each other")
+    return header
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
+
+
+_IS_RIGHT: dict[Any, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "Stored": lambda value: isinstance(value, str),
+    "int": _is_count,
+    "int | None": lambda value: value is None or _is_count(value),
+    "tuple[int, ...]": lambda value: isinstance(value, list) and len(value) <= MOST_RULED_OUT and all(map(_is_count, value)),
+}
+
+
+def _check_groups(file: pq.ParquetFile, header: BaseHeader, path: Path) -> None:
+    """Refuse a file whose row groups are larger than the rows that the header speaks of.
+
+    Raises:
+        InputError: the columns, rows or sizes are others.
+    """
+    metadata, kept = file.metadata, header.kept
+    types = column_types(kept)
+    schema = file.schema_arrow
+    if schema.names != list(types) or any(_shape(schema.field(name).type) != _shape(types[name]) for name in types):
+        raise _damaged(path, "its columns are not those of a base file")
+    if metadata.num_rows != header.events:
+        raise _damaged(path, f"it has {metadata.num_rows:,} rows, and its header speaks of {header.events:,}")
+    most = group_rows(kept)
+    for group in range(metadata.num_row_groups):
+        own = metadata.row_group(group)
+        if not 0 < own.num_rows <= most:
+            raise _damaged(path, f"a row group has {own.num_rows:,} rows, not 1 to {most:,}")
+        for number in range(own.num_columns):
+            column = own.column(number)
+            # 8 bytes a value, as many for levels and pages, and what a short column takes in any case.
+            least = own.num_rows * 16 * kept.widest + _CHUNK
+            if not (0 <= column.total_uncompressed_size <= least and column.num_values <= own.num_rows * kept.widest):
+                raise _damaged(path, f"column {column.path_in_schema[:40]!r} is larger than its rows")
+
+
+def _shape(kind: pa.DataType) -> tuple[str, str]:
+    """Return the kind of a column, and of the values of a list: the name of a list's values is free."""
+    import pyarrow.types as types
+
+    return ("list", str(kind.value_type)) if types.is_list(kind) else (str(kind), "")

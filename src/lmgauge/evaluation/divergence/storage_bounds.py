@@ -1,0 +1,137 @@
+"""What storing draws in place of whole distributions can have cost: standard errors, and proven bounds.
+
+The draws of all events are independent, and nothing else is random: the text, the base and the candidate are what they
+are. Let a draw of weight w (R / m of its event) add Y = w f(r), with the mean M over our draws. What follows of the sum of
+Y - M holds for any base, any candidate and any number of events.
+
+*From below*, near form, Y >= 0. As exp(a y - a^2 y^2 / 2) <= 1 + a y for y, a >= 0, the mean of
+exp(a (Y - M) - a^2 Y^2 / 2) is at most (1 + a M) exp(-a M) <= 1. So is that of the product over all draws, and by Markov's
+inequality, with probability 1 - exp(-t), the sum of Y - M is at most (t + a^2 / 2 times the sum of Y^2) / a.
+
+*From above*, far form, Y <= c + h with c (w times the far form of Q / R) and h (the reach) that do not depend on draws.
+With psi(a) = (-ln(1 - a h) - a h) / h^2, exp(a x - psi(a) x^2) <= 1 + a x for x >= -h and 0 <= a h < 1 (Fan, Grama & Liu
+2015, "Exponential inequalities for martingales with applications", lemma 4.1). Put x = c - Y: as above, the sum of M - Y is
+at most (t + the sum of psi(a) (Y - c)^2) / a. No range from below is needed, and no variance has to be known.
+
+The number `a` must not depend on the draws: a few are tried, around the best one if draws were like the top tokens, each
+with its share of the error probability. Where that guess is bad, the bound is wide, and still holds.
+
+An empirical Bernstein bound (Maurer & Pontil 2009, theorem 11) is of the same shape with 7 / 3 in place of 1 before t h.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.numerics.units import LN_2
+
+Floats = NDArray[np.float64]
+CONFIDENCE = 0.999
+_GUESSES = (0.25, 1.0, 4.0, 16.0)  # times what the top lets expect
+_MOST = {"js": LN_2, "tv": 1.0}
+
+
+@dataclass(frozen=True)
+class StorageError:
+    """How far a figure from a stored base can be from that of the whole distributions.
+
+    Attributes:
+        standard_error: of the mean, from the draws alone; 0 where all is stored.
+        low, high: the figure of the whole distributions lies between them, proven for any models, unless draws fell out as
+            they do in 1 - `confidence` of all files; `high` is None where nothing is proven.
+        confidence: for example 0.999.
+    """
+
+    standard_error: float | None
+    low: float
+    high: float | None
+    confidence: float = CONFIDENCE
+
+
+def storage_error(columns: Mapping[str, NDArray[Any]], name: str, confidence: float = CONFIDENCE) -> StorageError | None:
+    """Return what storage can have done to the mean of a figure over events.
+
+    Args:
+        columns: of `StoredDivergences`, float64 [n].
+        name: `kl_ab`, `kl_ba`, `js` or `tv`.
+        confidence: with which the bounds hold.
+
+    Returns:
+        None if no event has the figure.
+
+    Raises:
+        UsageError: the confidence is not between 0 and 1.
+
+    Example:
+        >>> from lmgauge.distributions.tile import Tile
+        >>> from lmgauge.distributions.stored_rows import StoringSettings, stored_rows
+        >>> from lmgauge.distributions.tail_estimates import StoredDivergences
+        >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.3, 0.2], [0.4, 0.3, 0.3]))
+        >>> rows = stored_rows(a, 0, StoringSettings(top=3))
+        >>> error = storage_error(StoredDivergences((1,))(rows, b), "kl_ab")
+        >>> error.standard_error, error.low == error.high  # all three tokens are stored
+        (0.0, True)
+    """
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence must be between 0 and 1; got {confidence}")
+    used = ~np.isnan(columns[name])
+    n = int(np.count_nonzero(used))
+    if not n:
+        return None
+    own = {
+        key[len(name) :]: np.asarray(values, np.float64)[used]
+        for key, values in columns.items()
+        if key == name or key.startswith(f"{name}_")
+    }
+    if np.isinf(own[""]).any():
+        return StorageError(None, math.inf, math.inf, confidence)
+    t = math.log(2 * len(_GUESSES) / (1 - confidence))
+    error = math.sqrt(math.fsum(own["_variance"].tolist())) / n
+    low = max(_low(own, t), math.fsum(own["_least"].tolist())) / n
+    high: float | None = None
+    if not np.any(columns["tail_mass"][used]):
+        low = high = math.fsum(own[""].tolist()) / n
+    elif "_far" in own:
+        high = min(_high(own, t) / n, _MOST.get(name, math.inf))
+        low = min(low, high)
+    return StorageError(error, max(low, 0.0), high, confidence)
+
+
+def _low(own: Mapping[str, Floats], t: float) -> float:
+    """Return a lower bound of the sum over events."""
+    squares = math.fsum(own["_square"].tolist())
+    scale = math.sqrt(math.fsum(own["_square_expected"].tolist()) / (2 * t)) or 1e-9 * len(own[""])
+    cost = min(t * scale * guess + squares / (2 * scale * guess) for guess in _GUESSES)
+    return math.fsum(own["_near"].tolist()) - cost
+
+
+def _high(own: Mapping[str, Floats], t: float) -> float:
+    """Return an upper bound of the sum over events; inf where the candidate may rule out what the base holds possible."""
+    reach, squares = own["_reach"], own["_far_square"]
+    if not np.isfinite(reach).all() or not np.isfinite(squares).all():
+        return math.inf
+    scale = math.sqrt(math.fsum(own["_far_square_expected"].tolist()) / (2 * t)) or 1e-9 * len(reach)
+    costs = []
+    for guess in _GUESSES:
+        a = 1.0 / (float(reach.max()) + scale * guess)
+        costs.append((t + math.fsum((_psi(a, reach) * squares).tolist())) / a)
+    return math.fsum(own["_far"].tolist()) + min(costs)
+
+
+def _psi(a: float, reach: Floats) -> Floats:
+    """Return (-ln(1 - a h) - a h) / h^2 of each h, a^2 / 2 for h = 0.
+
+    >>> _psi(1.0, np.array([0.0, 0.5])).round(4).tolist()
+    [0.5, 0.7726]
+    """
+    y = a * reach
+    small = y < 1e-4
+    safe = np.where(small, 0.5, y)
+    return np.asarray(a**2 * np.where(small, 0.5 + y / 3 + y**2, (-np.log1p(-safe) - safe) / safe**2))
