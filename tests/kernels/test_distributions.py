@@ -12,6 +12,8 @@ from tests.reference import kernels as twin
 
 from lmgauge._kernels import _native
 from lmgauge.distributions.pairs import direct
+from lmgauge.errors import ProbabilityError
+from lmgauge.models.ngram.hash_table import columns, parents_and_words
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.whole import WholeDistributions
 from lmgauge.text.vocabulary import BOS, EOS
@@ -80,6 +82,25 @@ def test_sums(tables: NgramTables, contexts: list[list[int]], eos: bool) -> None
     np.testing.assert_allclose(sums[:, 2], (p * (log - mean[:, None]) ** 2).sum(axis=1), rtol=1e-10, atol=1e-13)
 
 
+@settings(max_examples=200)
+@given(models, texts, st.booleans(), st.integers(1, SIZE), st.data())
+def test_ranks_and_most_probable_words(
+    tables: NgramTables, contexts: list[list[int]], eos: bool, k: int, data: st.DataObject
+) -> None:
+    slots = contexts_of(tables, contexts)
+    targets = np.array([data.draw(st.integers(0, SIZE - 1)) for _ in contexts], np.uint32)
+    for whole in both_ways(tables, eos):
+        rows = whole.rows(slots, logarithms=False)
+        own = rows[np.arange(len(rows)), targets]
+        assert whole.ranks(slots, targets).tolist() == (1 + (rows > own[:, None]).sum(axis=1)).tolist()
+        ids, logarithms = whole.top(slots, k)
+        expected = np.argsort(-rows, axis=1, kind="stable")[:, :k]
+        assert ids.tolist() == expected.tolist()
+        with np.errstate(divide="ignore"):
+            np.testing.assert_allclose(logarithms, np.log(np.take_along_axis(rows, expected, 1)), rtol=1e-15, atol=0)
+    assert whole.top(slots, SIZE + 5)[0].shape == (len(contexts), SIZE)
+
+
 @settings(max_examples=300)
 @given(models, models, texts, st.booleans())
 def test_divergences(a: NgramTables, b: NgramTables, contexts: list[list[int]], eos: bool) -> None:
@@ -101,6 +122,58 @@ def test_a_model_is_not_apart_from_itself(tables: NgramTables, contexts: list[li
     impossible = whole.sums(slots)[:, 0] == 0
     assert np.isnan(divergence[impossible]).all()
     assert (divergence[~impossible] == 0).all()
+
+
+def heavy(weight_of_rest: float = 0.5) -> NgramTables:
+    """A back-off weight of 1000 after `a`: what was seen has nearly all of the shorter context's mass, half of its own."""
+    tables = model_tables(["a a"], "witten-bell", 2)
+    a = 3
+    tables.unigrams[:, 0] = 1e-4
+    tables.unigrams[[BOS, EOS, a], 0] = 0, 0.0995, 0.9
+    keys, probability, _ = columns(tables.tables[0])
+    parents, _ = parents_and_words(keys)
+    probability[(keys > 0) & (parents == a)] = 0.25
+    tables.unigrams[a, 1] = weight_of_rest / 5e-4
+    return tables
+
+
+def test_large_weights_do_not_make_rounding_large() -> None:
+    tables = heavy()
+    slots = contexts_of(tables, [[3], [4], [BOS]])
+    other = model_tables(["a b a c a d", "e"], "witten-bell", 1)
+    clipped = heavy(6e-4)
+    clipped.unigrams[[4, 5], 0] = 1.0000005, 0.1
+    rows = clipped.whole(eos=True).rows(slots[1:2], logarithms=False)
+    assert rows.max() == 1  # above by rounding only
+    assert clipped.whole(eos=True).top(slots[1:2], 1)[0].tolist() == [[4]]
+    assert clipped.whole(eos=True).ranks(slots[1:2], np.array([4], np.uint32)).tolist() == [1]
+    for whole in both_ways(tables):
+        p = whole.rows(slots, logarithms=False)
+        log = np.log(np.where(p > 0, p, 1))
+        sums = whole.sums(slots)
+        np.testing.assert_allclose(sums[:, 1], (p * log).sum(axis=1), rtol=1e-14)
+        assert sums[0, 3] == 1  # the whole distribution was added up
+        unigrams = other.whole(eos=True)
+        divergence = whole.divergences(slots, unigrams, contexts_of(other, [[3]] * 3))
+        with np.errstate(divide="ignore"):
+            expected = [direct(row, np.log(unigrams.after(np.zeros(0, np.uint32))))[0] for row in np.log(p)]
+        np.testing.assert_allclose(divergence, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("context", "weight", "most"), [(3, 1.2e7, "1200"), (4, 2.0, "1.8")])
+def test_probabilities_above_one_are_refused(context: int, weight: float, most: str) -> None:
+    tables = heavy()
+    tables.unigrams[context, 1] = weight
+    whole, slots = tables.whole(eos=True), contexts_of(tables, [[context]])
+    for work in (
+        whole.sums,
+        lambda s: whole.rows(s, logarithms=True),
+        lambda s: whole.rows(s, logarithms=False),
+        lambda s: whole.ranks(s, np.array([5], np.uint32)),
+        lambda s: whole.top(s, 2),
+    ):
+        with pytest.raises(ProbabilityError, match=f"probability {most}:"):
+            work(slots)
 
 
 @settings(max_examples=60)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
 
 BITS_STEP = 0.05
@@ -18,6 +19,7 @@ KL_STEP = 0.001
 """Bits of KL divergence are whole numbers of this: they are small."""
 _COLUMN_STEPS = {"entropy": BITS_STEP, "kl": KL_STEP}
 _INFINITE = 65535
+_THOUSAND, _LEAST = 1000, -40.0  # of the most probable tokens; a natural logarithm of less is shown as this one
 _KEPT = "\n"
 
 
@@ -35,8 +37,9 @@ def packed(passage: Passage) -> list[dict[str, Any]]:
 
     Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps from
     one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
-    `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns the largest number stands for
-    none.
+    `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns, and for entropies, the
+    largest number stands for none. The most probable tokens are numbers into the list `words`, event after event, with
+    minus their binary logarithms in thousandths.
 
     Args:
         passage: a segment, or its beginning.
@@ -55,6 +58,17 @@ def _packed(spans: Spans, units: NDArray[np.int64]) -> dict[str, Any]:
         "kinds": _string(spans.kinds),
         "columns": {name: _string(values) for name, values in columns.items()},
         "cuts": {name: _string(codes) for name, codes in spans.slices.items()},
+    } | ({} if spans.tops is None else {"tops": _packed_tops(spans.tops)})
+
+
+def _packed_tops(tops: TopTokens) -> dict[str, Any]:
+    words, codes = np.unique(tops.tokens.astype(str), return_inverse=True)
+    bits = nats_to_bits(-np.maximum(tops.logprobs, _LEAST))
+    return {
+        "each": tops.tokens.shape[1],
+        "words": [visible_on_page(word) for word in words.tolist()],
+        "ids": _string(codes.ravel()),
+        "bits": _string(np.round(bits * _THOUSAND).ravel()),
     }
 
 

@@ -21,13 +21,20 @@
   const inBits = (steps, step) => (steps === INFINITE ? Infinity : steps * step);
   const shown = (bits) => (bits === Infinity ? "∞" : bits.toFixed(2));
 
+  /* Return the most probable tokens of each event, as [word, probability]. */
+  const unpackTops = (tops) => {
+    if (!tops || Array.isArray(tops)) return tops;
+    const ids = numbers(tops.ids), bits = numbers(tops.bits);
+    const all = Array.from(ids, (id, i) => [tops.words[id], 2 ** (-bits[i] / 1000)]);
+    return Array.from({ length: all.length / tops.each }, (_, i) => all.slice(i * tops.each, (i + 1) * tops.each).filter(([, p]) => p > 1e-17));
+  };
   /* Return the visible tokens of a run: events that end at the same place (parts of one character) are one. */
   const unpack = (run, step, fine) => {
     const steps = numbers(run.ends), bits = numbers(run.bits), kinds = numbers(run.kinds);
     const columns = Object.entries(run.columns).map(([name, packed]) => [name, numbers(packed)]);
     const far = columns.find(([name]) => name === "kl")?.[1];
     const cuts = Object.entries(run.cuts).map(([name, packed]) => [name, numbers(packed)]);
-    const tokens = [];
+    const tokens = [], tops = unpackTops(run.tops);
     let end = 0, from = 0, sum = 0, kl = 0, first = 0;
     for (let i = 0; i < steps.length; i++) {
       end += steps[i];
@@ -37,7 +44,7 @@
       if (waits) continue;
       const values = columns.map(([name, all]) => [name, all.slice(first, i + 1)]);
       const codes = new Map(cuts.map(([name, all]) => [name, all.slice(first, i + 1)]));
-      tokens.push({ from, end, bits: sum, kl, kind: kinds[i], events: i + 1 - first, values, codes, tops: run.tops?.slice(first, i + 1) });
+      tokens.push({ from, end, bits: sum, kl, kind: kinds[i], events: i + 1 - first, values, codes, tops: tops?.slice(first, i + 1) });
       from = end; sum = kl = 0; first = i + 1;
     }
     return tokens;
@@ -180,11 +187,11 @@
         const none = 2 ** (8 * values.BYTES_PER_ELEMENT) - 1;
         const step = { entropy: this.data.step, kl: this.data.fine }[column];
         const written = (v) => (v === INFINITE ? "∞" : (v * step).toFixed(column === "kl" ? 3 : 2));
-        const words = [...values].filter((v) => step || v !== none).map((v) => (step ? `${written(v)} bits` : v.toLocaleString("en")));
+        const words = [...values].filter((v) => column === "kl" || v !== none).map((v) => (step ? `${written(v)} bits` : v.toLocaleString("en")));
         if (words.length) lines.push(`${COLUMNS[column] ?? column}: ${words.join(", ")}`);
       }
       for (const [cut, codes] of token.codes) lines.push(`${cut}: ${this.data.cuts[cut][codes[codes.length - 1]] ?? ""}`);
-      for (const top of token.tops ?? []) lines.push("most probable: " + top.map(([word, p]) => `${JSON.stringify(word)} ${Number(p.toPrecision(2))}`).join(", "));
+      for (const top of (token.tops ?? []).filter((top) => top.length)) lines.push("most probable: " + top.map(([word, p]) => `${JSON.stringify(word)} ${Number(p.toPrecision(2))}`).join(", "));
       return lines.join("\n");
     }
     legend(target) {
