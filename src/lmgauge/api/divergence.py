@@ -11,6 +11,7 @@ from lmgauge.api.diagnose import training_words
 from lmgauge.api.inputs import PATHS, Model, Models, Text, corpus_of, listed, load_models, refuse_twice
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
+from lmgauge.evaluation.divergence.base_file import BaseFile, is_base_file
 from lmgauge.evaluation.divergence.divergence import (
     DEFAULT_EVENTS,
     DEFAULT_EXAMPLES,
@@ -18,6 +19,7 @@ from lmgauge.evaluation.divergence.divergence import (
     DivergenceSettings,
 )
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
+from lmgauge.evaluation.divergence.from_base import divergence_from
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.network.options import ScoringOptions
@@ -40,14 +42,14 @@ class _Options(TypedDict, total=False):
 
 @overload
 def divergence(  # type: ignore[overload-overlap]  # a str is a Sequence, but of no models
-    base: Model, candidate: Model, text: Text, **options: Unpack[_Options]
+    base: Model | BaseFile, candidate: Model, text: Text, **options: Unpack[_Options]
 ) -> Divergence: ...
 @overload
 def divergence(
-    base: Model, candidate: Sequence[Model] | Mapping[str, Model], text: Text, **options: Unpack[_Options]
+    base: Model | BaseFile, candidate: Sequence[Model] | Mapping[str, Model], text: Text, **options: Unpack[_Options]
 ) -> CandidateDivergences: ...
 def divergence(
-    base: Model,
+    base: Model | BaseFile,
     candidate: Models,
     text: Text,
     *,
@@ -62,14 +64,15 @@ def divergence(
     """Measure how far the predictions of models are from those of a base in the contexts of a text: `lmgauge divergence`.
 
     Args:
-        base: the model to stay close to, for example before pruning or quantization.
+        base: the model to stay close to, for example before pruning or quantization; or the file that `save_base` wrote.
         candidate: the model that is compared with it, over the same tokens; or a list of them, or a dict that names them.
         text: a path, several, or a `Corpus`.
-        events: how many events to look at, about, in whole segments drawn at random; None for all.
+        events: how many events to look at, about, in whole segments drawn at random; None for all. Of a stored base those
+            that were stored.
         top_k: for how many most probable tokens to count the agreement; one number or several, each 1 or more.
         train: training text, for slices by how often words occur in it.
         examples: how many tokens to keep of each kind: those that suffer most.
-        seed: of the draw, and of the tests of several candidates.
+        seed: of the draw, and of the tests of several candidates; of a stored base its own.
         threads: how many; no number depends on it.
         scoring: how models named by a path score.
 
@@ -78,7 +81,7 @@ def divergence(
         of which is worse.
 
     Raises:
-        InputError: the vocabularies or tokenizers differ, or the text is empty.
+        InputError: the vocabularies or tokenizers differ, or the text is empty; a stored base is damaged or of another text.
         ModelFileError: a model cannot be loaded.
         UsageError: the same path twice, no candidate, or numbers out of range.
 
@@ -95,23 +98,22 @@ def divergence(
     candidates = listed(candidate)
     if not candidates:
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
-    models = [base, *candidates]
-    refuse_twice(models)
     corpus = corpus_of(text)
-    first, *others = load_models(models, scoring)
-    names = model_names(models, [first, *others])
+    own = [] if isinstance(base, BaseFile) or is_base_file(base) else [base]
+    models = [*own, *candidates]
+    refuse_twice(models)
+    loaded = load_models(models, scoring)
+    names = model_names(models, loaded)
     if isinstance(candidate, Mapping):
-        names[1:] = [str(name) for name in candidate]
+        names[len(own) :] = [str(name) for name in candidate]
     say_progress("comparing")
-    result = _divergence(
-        first,
-        _aligned(models, first, others),
-        corpus,
-        settings,
-        names=names,
-        training=None if train is None else partial(training_words, corpus_of(train), threads),
-        progress=_say,
-    )
+    training = None if train is None else partial(training_words, corpus_of(train), threads)
+    if own:
+        others = _aligned(models, loaded[0], loaded[1:])
+        result = _divergence(loaded[0], others, corpus, settings, names=names, training=training, progress=_say)
+    else:
+        with base if isinstance(base, BaseFile) else BaseFile(os.fspath(base)) as file:
+            result = divergence_from(file, loaded, corpus, settings, names=names, training=training, progress=_say)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
 

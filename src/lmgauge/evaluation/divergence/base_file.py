@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeGuard
 
+from lmgauge.choices import BASE_TYPES, BaseType
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
 from lmgauge.files import writing
@@ -38,7 +39,7 @@ _GROUP_VALUES = 1 << 20  # of the longest column of a row group
 _MOST_VOCABULARY = 1 << 24
 MOST_RULED_OUT = 1 << 12
 
-Stored = Literal["top", "float32", "bfloat16"]
+Stored = Literal["top"] | BaseType
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class BaseHeader:
 
 
 @contextmanager
-def writing_base(path: str | Path, kept: Kept) -> Iterator[BaseWriter]:
+def writing_base(path: str | os.PathLike[str], kept: Kept) -> Iterator[BaseWriter]:
     """Open a base file for writing, which appears under its name when the block ends well, and not at all otherwise.
 
     Args:
@@ -238,7 +239,7 @@ class BaseFile:
         InputError: it is not a base file, is damaged, or was changed.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -289,6 +290,25 @@ class BaseFile:
                 raise _damaged(self.path, f"event {first} and those behind it: {_reason(error)}") from error
             yield rows
             first += len(rows)
+
+
+def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return True for the path of a file that begins as Parquet does, as no model does.
+
+    Args:
+        path: of what may be a base file; a model in memory is none.
+
+    Example:
+        >>> is_base_file("nowhere.base")
+        False
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == _MAGIC
+    except (OSError, ValueError):
+        return False
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -374,7 +394,7 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
         known[field.name] = tuple(value) if isinstance(value, list) else value
     header = BaseHeader(**known)
     within = (
-        header.stored in get_args(Stored)
+        header.stored in ("top", *BASE_TYPES)
         and 1 <= header.vocabulary_size <= _MOST_VOCABULARY
         and header.events <= header.total_events
         and header.segments <= header.total_segments
