@@ -99,7 +99,8 @@ def divergence(
     if not candidates:
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
     corpus = corpus_of(text)
-    own = [] if isinstance(base, BaseFile) or is_base_file(base) else [base]
+    stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_base_file(base) else None
+    own = [] if isinstance(base, BaseFile) or stored is not None else [base]
     models = [*own, *candidates]
     refuse_twice(models)
     loaded = load_models(models, scoring)
@@ -108,12 +109,12 @@ def divergence(
         names[len(own) :] = [str(name) for name in candidate]
     say_progress("comparing")
     training = None if train is None else partial(training_words, corpus_of(train), threads)
-    if own:
+    if stored is None:
         others = _aligned(models, loaded[0], loaded[1:])
         result = _divergence(loaded[0], others, corpus, settings, names=names, training=training, progress=_say)
     else:
-        with base if isinstance(base, BaseFile) else BaseFile(os.fspath(base)) as file:
-            result = divergence_from(file, loaded, corpus, settings, names=names, training=training, progress=_say)
+        with stored:
+            result = divergence_from(stored, loaded, corpus, settings, names=names, training=training, progress=_say)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, BaseType
 from lmgauge.distributions.reductions import largest
-from lmgauge.distributions.tile import Tile, as_numpy, possible
+from lmgauge.distributions.tile import Tile, as_numpy, dot, possible
 from lmgauge.scores.table import TOKEN
 
 Floats = NDArray[np.float64]
@@ -132,7 +132,7 @@ def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows
     rows = xp.asarray(owner, device=array_api_compat.device(tile.logprob))
     columns = xp.asarray(drawn, device=array_api_compat.device(tile.logprob))
     of_drawn = as_numpy(tile.logprob[rows, columns])
-    weighted = xp.vecdot(tile.p, tile.logprob)
+    weighted = dot(tile.p, tile.logprob)
     return StoredRows(
         token_ids=tile.targets.astype(np.uint32),
         kind=np.full(len(tile), TOKEN, np.uint8),
