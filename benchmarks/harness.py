@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-BOOKS = "open/classic-books"
+BOOKS, TREEBANK = "open/classic-books", "restricted/ptb"
 PACKED = {"train.txt": "train.txt.zst", "valid.txt": "valid.txt.gz", "test.txt": "test.txt.gz"}
 KENLM_PROGRAMS = ("lmplz", "build_binary", "query")
 # Linux counts the peak in KiB, macOS in bytes.
@@ -76,12 +76,21 @@ def cache_folder() -> Path:
 
 def book_text(name: str) -> Path:
     """The path of `train.txt`, `valid.txt` or `test.txt` of classic-books, unpacked once into the cache folder."""
-    target = cache_folder() / name
+    return _unpacked(f"{BOOKS}/{PACKED[name]}", name)
+
+
+def treebank_text(part: str) -> Path:
+    """The path of the part `train` or `test` of the Penn Treebank, unpacked once into the cache folder."""
+    return _unpacked(f"{TREEBANK}/ptb.{part}.txt.gz", f"ptb.{part}.txt")
+
+
+def _unpacked(name: str, target_name: str) -> Path:
+    target = cache_folder() / target_name
     if target.exists():
         return target
-    packed = Path(os.environ.get("LMGAUGE_DATA") or DATA, BOOKS, PACKED[name])
+    packed = Path(os.environ.get("LMGAUGE_DATA") or DATA, name)
     if not packed.exists():
-        give_up(f"{packed} is not there: set LMGAUGE_DATA to the folder that holds {BOOKS}, or name texts by options")
+        give_up(f"{packed} is not there: set LMGAUGE_DATA to the folder that holds {name}, or name texts by options")
     unpacked = target.with_suffix(".part")
     # In a child: see the top of this page.
     run_child([sys.executable, __file__, "unpack", str(packed), str(unpacked)])

@@ -15,12 +15,15 @@ def text_key(text: Path, order: int) -> str:
     return f"{order}-{hashlib.sha256(f'{text.resolve()} {size} {time}'.encode()).hexdigest()[:12]}"
 
 
-def lmgauge_model(program: str, text: Path, order: int, folder: Path | None = None) -> Path:
-    """The folder of a modified Kneser-Ney model of `text`, trained now if it is not there yet."""
-    model = (folder or harness.cache_folder()) / f"lmgauge-{text_key(text, order)}"
+def lmgauge_model(
+    program: str, text: Path, order: int, folder: Path | None = None, smoothing: str = "modified-kneser-ney"
+) -> Path:
+    """The folder of a model of `text`, trained now if it is not there yet."""
+    name = "lmgauge" if smoothing == "modified-kneser-ney" else f"lmgauge-{smoothing}"
+    model = (folder or harness.cache_folder()) / f"{name}-{text_key(text, order)}"
     if not model.exists():
         harness.note(f"training {model.name} with lmgauge")
-        kind = ["modified-kneser-ney", "--order", str(order), "--reserved", "escape"]
+        kind = [smoothing, "--order", str(order), "--reserved", "escape"]
         harness.run_child([program, "train", *kind, str(text), "-o", str(model)])
     return model
 

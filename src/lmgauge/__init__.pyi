@@ -5,11 +5,13 @@ from lmgauge import information as information
 from lmgauge import tasks as tasks
 from lmgauge.api.audit import audit as audit
 from lmgauge.api.audit import audit_run as audit_run
+from lmgauge.api.cache import cache as cache
 from lmgauge.api.calc import calc as calc
 from lmgauge.api.compare import compare as compare
 from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
+from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
 from lmgauge.api.info import Info as Info

@@ -9,8 +9,9 @@ import pytest
 
 import lmgauge
 from lmgauge.contexts import EventContexts
+from lmgauge.distributions.blocks import by_event
 from lmgauge.distributions.pairs import Divergences, direct
-from lmgauge.distributions.reduce import by_event, reduce, reduce_pair, together
+from lmgauge.distributions.reduce import reduce, reduce_pair, together
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError, UsageError

@@ -173,7 +173,7 @@ def test_a_segment_is_there_once_with_all_its_reasons(folder: Path) -> None:
 
 def test_columns_of_a_run(folder: Path, tmp_path: Path) -> None:
     model = lmgauge.train("witten-bell", Corpus.from_strings(LINES[::2]), order=2)
-    outputs = lmgauge.Outputs(tmp_path / "run", columns=("entropy", "rank"))
+    outputs = lmgauge.Outputs(tmp_path / "run", columns=("entropy", "rank", "top7"))
     lmgauge.evaluate(model, folder / "0.txt", output=outputs)
     run, text = open_run(tmp_path / "run"), Corpus.from_files(folder / "0.txt")
     counts = {word: i for i, word in enumerate(WORDS)}
@@ -190,6 +190,10 @@ def test_columns_of_a_run(folder: Path, tmp_path: Path) -> None:
     batch = next(iter(run.batches()))
     own = batch.row_segments() == passage.segment
     assert passage.spans[0].columns["entropy"] == pytest.approx(batch.extra["entropy"][own] / np.log(2))
+    tops = passage.spans[0].tops
+    assert tops is not None
+    assert tops.tokens.tolist() == batch.extra["top_tokens"][own, :5].tolist()
+    assert tops.logprobs.tolist() == batch.extra["top_logprobs"][own, :5].tolist()
 
 
 def test_long_segments_are_cut_at_shared_boundaries_and_all_is_bounded(

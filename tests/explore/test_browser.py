@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from tests.browser import Opened
-from tests.explore.conftest import TOKEN, models, texts
+from tests.explore.conftest import TOKEN, corpus, models, texts
 
+import lmgauge
 from lmgauge.explore.door import address_of, open_explorer
 from lmgauge.explore.server import application, bound_socket
 from lmgauge.models.training.progress_file import ProgressFile
@@ -93,6 +94,22 @@ def test_a_walk(opens: Opens, two_runs: str) -> None:
     assert [complaint for complaint in opened.complaints if "400" not in complaint] == []
 
 
+def test_a_candidate_is_colored_by_its_divergence(opens: Opens, folder: Path, tmp_path: Path) -> None:
+    base, candidate = models().values()
+    lmgauge.divergence(base, {"q": candidate}, corpus(folder / "text.jsonl"), events=None, output=tmp_path / "q")
+    with address(tmp_path / "q") as where:
+        opened = opens(where)
+        until(opened, "300 segments")
+        opened.page.wait_for_selector("#s7 .text span")
+        shades = "[...document.querySelectorAll('#s7 .text > span')].map((e) => e.className)"
+        by_cost = opened.page.evaluate(shades)
+        press(opened, "#colors input[value=kl0]")
+        until(opened, "KL divergence from the base", "#passages .legend")
+        assert opened.page.evaluate(shades) != by_cost
+        assert "KL from the base" in opened.page.evaluate("document.querySelector('#s7 .text > span').about().join(' ')")
+        assert opened.complaints == []
+
+
 def test_typing(opens: Opens, two_runs: str) -> None:
     opened = opens(two_runs)
     opened.page.fill("#typing", "the cat <b>sees</b>\nit")
@@ -100,7 +117,10 @@ def test_typing(opens: Opens, two_runs: str) -> None:
     assert opened.page.locator("#typed-passages .passage").count() == 2
     opened.page.hover("#typed-passages .text span >> nth=1")
     opened.page.wait_for_selector("#tip:not([hidden])")
-    assert "most probable" in opened.page.inner_text("#tip")
+    told = opened.page.inner_text("#tip")
+    assert "most probable" in told
+    assert "entropy: " in told
+    assert "rank: " in told
     assert opened.complaints == []
 
 

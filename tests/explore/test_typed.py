@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from tests.explore.conftest import Served, models
 
+from lmgauge.distributions.reduce import reduce
+from lmgauge.distributions.reductions import Entropy, Rank
 from lmgauge.explore import typed
 from lmgauge.explore.typed import LONGEST_TEXT, Typed
+from lmgauge.text.documents import Corpus
 
 TEXT = "the cat sees it\n\nfür 東京 then unknown"
 
@@ -58,13 +61,28 @@ def test_the_most_probable_tokens_are_those_of_the_distribution(model: Typed) ->
     assert model.top(TEXT, 2)["top"] == tops[2]
 
 
+def test_entropy_and_rank_are_those_of_the_distribution(model: Typed) -> None:
+    own = models()["a"]
+    columns = [passage["runs"][0]["columns"] for passage in model.score(TEXT)["passages"]]
+    expected = next(iter(reduce(own, Corpus.from_strings(TEXT.split("\n")), [Entropy(), Rank()]))).extra
+    assert [rank for line in columns for rank in unpacked(line["rank"])] == expected["rank"].tolist()
+    entropies = [0.05 * steps for line in columns for steps in unpacked(line["entropy"])]
+    assert entropies == pytest.approx((expected["entropy"] / math.log(2)).tolist(), abs=0.026)
+
+
 def test_where_time_runs_out_the_last_events_come_first(model: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
     monkeypatch.setattr(typed.time, "monotonic", lambda: next(ticks))
     monkeypatch.setattr(typed, "TOP_SECONDS", 2)
-    tops = [top for passage in model.score(TEXT)["passages"] for top in passage["runs"][0]["tops"]]
-    assert [bool(top) for top in tops][-3:] == [False, True, True] or [bool(top) for top in tops][-2:] == [True, True]
-    assert not tops[0]
+    monkeypatch.setattr(typed, "_FIRST_LOOK", 2)
+    passages = model.score(TEXT)["passages"]  # 2 events, 8 more, and then there is no time for the first
+    tops = [top for passage in passages for top in passage["runs"][0]["tops"]]
+    assert [bool(top) for top in tops] == [False] + [True] * 10
+    assert unpacked(passages[0]["runs"][0]["columns"]["rank"])[0] == 255  # none
+    monkeypatch.setattr(typed, "TOP_SECONDS", -1)
+    passages = model.score(TEXT)["passages"]
+    assert not any(top for passage in passages for top in passage["runs"][0]["tops"])
+    assert [passage["runs"][0]["columns"] for passage in passages] == [{}, {}, {}]
 
 
 @pytest.mark.parametrize(

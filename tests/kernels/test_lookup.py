@@ -1,4 +1,4 @@
-"""Scoring and distributions against the back-off recursion over dictionaries, bit for bit."""
+"""Scoring against the back-off recursion over dictionaries, bit for bit."""
 
 from __future__ import annotations
 
@@ -94,20 +94,6 @@ def test_scores(texts: list[str], kind: str, order: int, prune: bool, tail: list
         assert seen == (math.log(p) if p > 0 else -math.inf) or seen == pytest.approx(math.log(p), rel=1e-15)
 
 
-@given(lines, st.sampled_from(KINDS), st.integers(1, 5), st.booleans(), st.lists(words, max_size=6))
-def test_distributions(texts: list[str], kind: str, order: int, prune: bool, context: list[int]) -> None:
-    tables = model_tables(texts, kind, order, prune)
-    slow = Twin(tables)
-    given_context = np.array(context, np.uint32)
-    begin = max([len(context) - order + 1, 0, *(i for i, word in enumerate(context) if word == BOS)])
-    seen = tables.distribution(given_context).tolist()
-    window = tuple(context[begin:]) if order > 1 else ()
-    assert seen[BOS] == 0
-    for word in range(8):
-        if word != BOS:
-            assert seen[word] == pytest.approx(slow.p(word, window)[0], rel=1e-15, abs=0)
-
-
 def test_long_texts_cross_blocks_of_the_kernel() -> None:
     """The kernel works through 512 tokens at a time; what it carries from one to the next must be all that counts."""
     random = np.random.default_rng(5)
@@ -169,6 +155,6 @@ def test_a_table_that_was_tampered_with_is_told() -> None:
 
 def test_ids_outside_the_vocabulary_are_refused() -> None:
     tables = model_tables(["a b"], "witten-bell", 2)
-    for call in (tables.score, tables.distribution):
+    for call in (tables.score, tables.whole(eos=True).after):
         with pytest.raises(ValueError, match="outside the vocabulary"):
             call(np.array([1, 8], np.uint32))

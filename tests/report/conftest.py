@@ -23,6 +23,7 @@ from lmgauge.report import (
     alignments,
     audit,
     calc,
+    candidates,
     comparison,
     correlation,
     diagnosis,
@@ -86,6 +87,9 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "recipes": lmgauge.compare_recipes({HOSTILE: runs[:2], LONG: runs[3:]}),
         "diagnosis": replace(diagnosed, evaluation=replace(diagnosed.evaluation, model=LONG)),
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
+        "candidates": _candidates(
+            models[0], {HOSTILE: models[1], LONG: folder / "laplace2", "c": folder / "laplace1"}, test
+        ),
         "overlap": lmgauge.overlap(train, [test, train], n=2),
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
@@ -97,6 +101,11 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
+
+
+def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
+    found = lmgauge.divergence(base, candidates, test)
+    return replace(found, items=tuple(replace(item, a=HOSTILE) for item in found))
 
 
 def training() -> Any:
@@ -144,6 +153,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "recipes": lambda it: recipes.blocks(it["recipes"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
+    "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
     "overlap": lambda it: overlap.blocks(it["overlap"]),
     "membership": lambda it: membership.blocks(it["membership"]),
     "audit": lambda it: audit.blocks(it["audit"]),
@@ -191,6 +201,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(parts, parts[0], it["comparison"], it["comparison"][0], it["recipes"], it["recipes"][0], it["diagnosis"]),
         *(
             it["divergence"],
+            it["candidates"],
             it["overlap"],
             it["membership"],
             SplitEvaluation(parts[0], parts[1], None),

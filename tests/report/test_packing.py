@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens
+from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import BITS_STEP, packed, shown_text
 
 
@@ -55,6 +57,28 @@ def test_bits_are_steps_and_may_be_infinite() -> None:
     assert numbers(run["columns"]["rank"]) == [1, 70000, 3]
     assert run["columns"]["rank"].startswith("4:")
     assert run["cuts"]["class"].startswith("1:")
+
+
+def test_divergences_are_fine_steps() -> None:
+    (run,) = packed(passage("ab", [1, 2, 2], [1.0, 1.0, 1.0], kl=np.array([0.0123, np.inf, np.nan])))
+    assert numbers(run["columns"]["kl"]) == [12, 65535, 65535]
+
+
+def test_most_probable_tokens_are_numbers_into_a_list() -> None:
+    tokens = np.array([["the", "<b>"], ["\x1b[31m", "the"]], object)
+    tops = TopTokens(tokens, np.log([[0.5, 0.25], [1.0, 1e-300]]))
+    plain = passage("ab", [1, 2], [1.0, 1.0])
+    (run,) = packed(replace(plain, spans=(replace(plain.spans[0], tops=tops),)))
+    assert "tops" not in packed(plain)[0]
+    packed_tops = run["tops"]
+    assert packed_tops["each"] == 2
+    assert [packed_tops["words"][i] for i in numbers(packed_tops["ids"])] == [
+        "the",
+        "<b>",
+        visible_on_page("\x1b[31m"),
+        "the",
+    ]
+    assert numbers(packed_tops["bits"]) == [1000, 2000, 0, round(40_000 / np.log(2))]
 
 
 @pytest.mark.parametrize("text", ["\x00\x1b[31m\r", "a\u202eb\u2066", "\u2028\u2029", "\ud800 lone"])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.browser import Opened
 
-from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens
 from lmgauge.report import blocks as doc
 from lmgauge.report.page import render
 
@@ -34,7 +36,11 @@ def passage(number: int, text: str, runs: int = 1) -> Passage:
     for run in range(runs):
         bits = np.linspace(0.5, 14 + run, len(ends))
         codes = np.array([int(i == 2 and number == 0) for i in range(len(ends))], np.uint8)
-        spans.append(Spans(np.array(ends), bits, kinds, {"rank": np.arange(1, len(ends) + 1)}, {"class": codes}))
+        columns = {"rank": np.arange(1, len(ends) + 1), "entropy": np.where(np.arange(len(ends)) == 0, np.nan, 2.5)}
+        tops = TopTokens(
+            np.array([["dog", "<i>cat</i>", "no"]] * len(ends), object), np.log([[0.5, 0.25, 1e-300]] * len(ends))
+        )
+        spans.append(Spans(np.array(ends), bits, kinds, columns, {"class": codes}, tops))
     total = tuple(float(run.bits.sum()) for run in spans)
     why = ("worst",) if number % 2 else ("sample",)
     return Passage(number, f"text:{number + 1}", "", why, text, total, (len(ends),) * runs, len(text) + 1, tuple(spans))
@@ -100,6 +106,22 @@ def test_nothing_of_a_text_is_markup(opens: Opens) -> None:
     assert opened.complaints == []
 
 
+def test_a_run_of_a_candidate_is_colored_by_its_divergence(opens: Opens) -> None:
+    one = passage(1, "a b c")
+    spans = replace(one.spans[0], columns={"kl": np.array([0.0, 0.006, 0.012, np.inf])})
+    opened = opens(render((doc.Passages((replace(one, spans=(spans,)),), ("q4",), {"class": CLASSES}),), "q4"))
+    opened.page.locator(".passage .text > span").first.wait_for()
+    shades = "[...document.querySelectorAll('.passage .text > span')].map((e) => e.className)"
+    by_cost = opened.page.evaluate(shades)
+    opened.page.evaluate("document.querySelector('input[value=\"kl0\"]').click()")
+    opened.page.locator(".legend", has_text="KL divergence from the base").wait_for()
+    opened.page.wait_for_function(f"JSON.stringify({shades}) !== '{json.dumps(by_cost, separators=(',', ':'))}'")
+    assert [name.split()[0] if name else "" for name in opened.page.evaluate(shades)] == ["", "c6", "c12", "c12"]
+    about = "document.querySelectorAll('.passage .text > span')[2].about().join(' ')"
+    assert "KL from the base: 0.012 bits" in opened.page.evaluate(about)
+    assert opened.complaints == []
+
+
 def test_texts_stay_whole_when_they_are_colored(opens: Opens) -> None:
     opened = opens(render(document(2), "x"))
     for color in ("difference", "0", "1"):
@@ -152,6 +174,10 @@ def test_tokens_tell_what_they_cost_by_keyboard(opens: Opens) -> None:
     told = page.locator("#tip").inner_text()
     assert '" cat"' in told
     assert "rank: 2" in told
+    assert "entropy: 2.50 bits" in told
+    assert 'most probable: "dog" 0.5, "<i>cat</i>" 0.25' in told.splitlines()  # what cannot come is left out
+    page.keyboard.press("ArrowLeft")
+    assert "entropy" not in page.locator("#tip").inner_text()  # it is not known there
     page.keyboard.press("Escape")
     assert page.locator("#tip").is_hidden()
 

@@ -11,7 +11,7 @@ from tests.report.conftest import HOSTILE
 
 from lmgauge.evaluation.diagnosis.mutual_information import InformationCurve
 from lmgauge.models.mixture.model import MixtureModel
-from lmgauge.report import alignments, audit, correlation, diagnosis, divergence, mixture, overlap
+from lmgauge.report import alignments, audit, candidates, correlation, diagnosis, divergence, mixture, overlap
 from lmgauge.report.blocks import ChartData, Document, Number, Range, Table, Verdict
 from lmgauge.report.terminal import as_text
 from lmgauge.tasks.alignment import AlignedSegment, ErrorCounts, align
@@ -82,11 +82,39 @@ def test_a_divergence_has_a_row_for_each_figure(results: dict[str, Any]) -> None
 
 
 def test_where_models_are_furthest_apart(results: dict[str, Any]) -> None:
-    shown = as_text(divergence.blocks(results["divergence"]))
-    assert "furthest apart at segment 4, event 3" in shown
-    assert "B's most probable  '\\x1b[2Jc', p = 0.8253" in shown
-    alike = replace(results["divergence"], worst=replace(results["divergence"].worst, kl_nats=0.0))
+    found = results["divergence"]
+    worst = table(divergence.blocks(found), "events that are furthest apart")
+    assert [cell.value for cell in worst.columns[1].cells] == [token.kl_nats for token in found.worst_tokens]
+    shown = as_text(divergence.blocks(found), 200)
+    assert "'\\x1b[2Jc' 0.83" in shown
+    alike = replace(found, kl_ab_quantiles_nats=dict.fromkeys(found.kl_ab_quantiles_nats, 0.0))
     assert "furthest" not in as_text(divergence.blocks(alike))
+    assert "furthest" not in as_text(divergence.blocks(found, details=False))
+
+
+def test_a_divergence_by_slices_is_in_nats(results: dict[str, Any]) -> None:
+    found = results["divergence"]
+    by_class = next(slices for slices in found.slices if slices.name == "class")
+    shown = table(divergence.blocks(found), "by class")
+    assert [cell.value for cell in shown.columns[1].cells] == [row.ranges for row in by_class.rows]
+    means = [row.bits_per_unit[0] * math.log(2) for row in by_class.rows]
+    assert [cell.value for cell in shown.columns[2].cells] == pytest.approx(means)
+
+
+def test_candidates_have_a_verdict_a_row_each_and_tests(results: dict[str, Any]) -> None:
+    found = results["candidates"]
+    document = candidates.blocks(found)
+    verdict = next(block for block in document if isinstance(block, Verdict))
+    closest = min(found, key=lambda item: item.kl_ab_nats.value)
+    assert f"{closest.b} is closest to" in verdict.text
+    rows = next(block for block in document if isinstance(block, Table))
+    assert [cell.value for cell in rows.columns[1].cells] == [item.kl_ab_nats.value for item in found]
+    tests = table(document, "is one worse")
+    assert len(tests.rows) == len(found.tests) == 6
+    assert [row[2].value for row in tests.rows] == pytest.approx([test.difference for test in found.tests])
+    far = replace(found[0], kl_ab_nats=replace(found[0].kl_ab_nats, value=math.inf, interval=None))
+    infinite = candidates.blocks(replace(found, items=(far, far)))
+    assert "No candidate is a finite divergence from" in next(b.text for b in infinite if isinstance(b, Verdict))
 
 
 def test_an_overlap_shows_passages_on_both_sides(results: dict[str, Any]) -> None:

@@ -78,7 +78,6 @@ void bind_distributions(nb::module_& m) {
     m.def("sum_distributions", [](const Source& source, Contexts contexts, const Memo& memo, std::size_t used, MutableRows rows) {
         const DistributionSource s = view_of(source);
         const auto& [numbers, sums] = memo;
-        require(s.children.size() == s.width(), "children");
         require(numbers.size() == s.width() + 1 && numbers[0].size() == 2, "memo");
         SumsMemo known{{}, sums_view(sums), used};
         for (std::size_t k = 0; k < numbers.size(); ++k) {
@@ -92,7 +91,6 @@ void bind_distributions(nb::module_& m) {
     m.def("divergences", [](const Source& a, Contexts contexts_a, const Source& b, Contexts contexts_b, MutableArray<double> out) {
         const DistributionSource one = view_of(a), other = view_of(b);
         require(one.model.words() == other.model.words(), "one vocabulary");
-        require(one.children.size() == one.width() && other.children.size() == other.width(), "children");
         nb::gil_scoped_release release;
         divergences(one, contexts_view(contexts_a, one, out.size()), other, contexts_view(contexts_b, other, out.size()), view(out));
     });

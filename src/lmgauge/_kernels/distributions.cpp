@@ -36,14 +36,12 @@ class Chain {
     bool unseen() const { return unseen_; }
     bool uniform() const { return source_.model.full_context && levels_ > 0; }    // level 0 is 1 for each word
     const DistributionSource& source() const { return source_; }
+    const std::uint32_t* slots() const { return slots_; }
 
     double weight(std::size_t level) const {
         if (unseen_) return source_.model.unseen;
         const std::size_t n = words(level);
         return n == 1 ? source_.model.unigrams[2 * slots_[0] + 1] : as_float(source_.model.tables[n - 2].entries[slots_[n - 1]].second);
-    }
-    View<Child> children(std::size_t level) const {
-        return level == 0 || unseen_ ? View<Child>{} : source_.children[words(level) - 1].of(slot(level));
     }
     // The table with the words seen after the context of a level.
     const TableView& table(std::size_t level) const { return source_.model.tables[words(level) - 1]; }
@@ -81,6 +79,44 @@ class Chain {
     bool unseen_ = false;
 };
 
+// The words seen after a context. Without an index, every word is looked for, and after longer contexts those of the shorter
+// one; they come in the same order, so that no sum depends on the way.
+class ChildFinder {
+  public:
+    View<Child> of(const Chain& chain, std::size_t level) {
+        if (level == 0 || chain.unseen()) return {};
+        if (!chain.source().children.empty()) return chain.source().children[chain.words(level) - 1].of(chain.slot(level));
+        if (chain.slots() != slots_) probe(chain);
+        return levels_[level];
+    }
+
+  private:
+    void probe(const Chain& chain) {
+        slots_ = chain.slots();
+        levels_.assign(chain.levels() + 1, {});
+        for (std::uint32_t word = 0; word < chain.source().model.words(); ++word) levels_[0].push_back({word, 0});
+        for (std::size_t level = 1; level <= chain.levels(); ++level) {
+            const TableView& table = chain.table(level);
+            const std::vector<Child>& candidates = levels_[level - 1];
+            const auto key = [&](std::size_t i) { return make_key(chain.slot(level), candidates[i].word); };
+            found_.clear();
+            for (std::size_t i = 0; i < candidates.size(); ++i) {
+                if (i + kAhead < candidates.size()) prefetch(&table.entries[table.home(key(i + kAhead))]);
+                const std::uint32_t slot = table.find(key(i));
+                if (slot != kNone) found_.push_back(slot);
+            }
+            std::sort(found_.begin(), found_.end());
+            for (const std::uint32_t slot : found_) {
+                levels_[level].push_back({key_word(table.entries[slot].key), as_float(table.entries[slot].first)});
+            }
+        }
+    }
+
+    const std::uint32_t* slots_ = nullptr;
+    std::vector<std::vector<Child>> levels_;
+    std::vector<std::uint32_t> found_;
+};
+
 // Rows over the vocabulary.
 class Rows {
   public:
@@ -89,18 +125,16 @@ class Rows {
     // Probabilities at a level of a context; logarithms if `logarithms`. Products are made in the order of the levels, as
     // scoring makes them.
     void fill(const Chain& chain, std::size_t levels, bool logarithms, MutableView<double> row) {
-        if (source_.children.empty()) probe(chain, levels);
         double largest = 0;
         const auto finished = [&](double p) {
             largest = std::max(largest, p);
-            p = std::min(p, 1.0);
             return !logarithms ? p : p > 0 ? std::log(p) : kLowest;
         };
         if (chain.uniform() && levels > 0) {
             const double rest = finished(chain.weight(levels)), never = logarithms ? kLowest : 0.0;
             std::fill(row.begin(), row.end(), rest);
             for (std::uint32_t word = 0; word <= kEos; ++word) row[word] = source_.possible(word) ? rest : never;
-            for (const Child& child : children(chain, levels)) {
+            for (const Child& child : children_.of(chain, levels)) {
                 if (source_.possible(child.word)) row[child.word] = finished(std::fabs(child.probability));
             }
         } else {
@@ -113,7 +147,7 @@ class Rows {
             }
             for (std::size_t word = 0; word < row.size(); ++word) row[word] = scaled_[source_.value_of[word]];
             for (std::size_t level = 1; level <= levels; ++level) {
-                for (const Child& child : children(chain, level)) {
+                for (const Child& child : children_.of(chain, level)) {
                     double p = std::fabs(child.probability);
                     for (std::size_t k = level; k < levels; ++k) p *= weights_[k];
                     seen_[child.word] = p;
@@ -121,43 +155,44 @@ class Rows {
             }
             // What was seen after a longer context was seen after the last word.
             if (levels > 0) {
-                for (const Child& child : children(chain, 1)) {
+                for (const Child& child : children_.of(chain, 1)) {
                     if (source_.possible(child.word)) row[child.word] = finished(seen_[child.word]);
                 }
             }
         }
-        largest_ = std::max(largest_, largest);
+        if (largest > 1) clip(logarithms, row);    // unless it was of words whose probability a longer context changed
     }
     double largest() const { return largest_; }
 
   private:
-    View<Child> children(const Chain& chain, std::size_t level) const {
-        return source_.children.empty() ? View<Child>(probed_[level]) : chain.children(level);
-    }
-    // Without an index of the children, every word is looked for; after longer contexts those of the shorter one.
-    void probe(const Chain& chain, std::size_t levels) {
-        probed_.assign(levels + 1, {});
-        if (levels == 0 || chain.unseen()) return;
-        for (std::uint32_t word = 0; word < source_.model.words(); ++word) probed_[0].push_back({word, 0});
-        for (std::size_t level = 1; level <= levels; ++level) {
-            const TableView& table = chain.table(level);
-            const std::vector<Child>& candidates = probed_[level - 1];
-            for (std::size_t i = 0; i < candidates.size(); ++i) {
-                const auto key = [&](std::size_t j) { return make_key(chain.slot(level), candidates[j].word); };
-                if (i + kAhead < candidates.size()) prefetch(&table.entries[table.home(key(i + kAhead))]);
-                const std::uint32_t found = table.find(key(i));
-                if (found != kNone) probed_[level].push_back({candidates[i].word, as_float(table.entries[found].first)});
-            }
+    void clip(bool logarithms, MutableView<double> row) {
+        for (double& value : row) {
+            largest_ = std::max(largest_, logarithms ? std::exp(value) : value);
+            value = std::min(value, logarithms ? 0.0 : 1.0);
         }
     }
 
     const DistributionSource& source_;
-    std::vector<std::vector<Child>> probed_;    // by level
+    ChildFinder children_;
     std::vector<double> weights_, scaled_, seen_;
     double largest_ = 0;
 };
 
 double logarithm(double p) { return p > 0 ? std::log(p) : 0.0; }    // wherever it is multiplied by p
+
+// A sum that also adds up what its roundings lost (Neumaier 1974): for long ones.
+class LongSum {
+  public:
+    void add(double term) {
+        const double next = sum_ + term;
+        lost_ += std::fabs(sum_) >= std::fabs(term) ? (sum_ - next) + term : (term - next) + sum_;
+        sum_ = next;
+    }
+    double value() const { return sum_ + lost_; }
+
+  private:
+    double sum_ = 0, lost_ = 0;
+};
 
 class Sums {
   public:
@@ -212,7 +247,7 @@ class Sums {
     }
 
     void collect(const Chain& chain, std::size_t level) {
-        const View<Child> children = chain.children(level);
+        const View<Child> children = children_.of(chain, level);
         terms_.clear();
         for (std::size_t i = 0; i < children.size(); ++i) {
             if (i + kAhead < children.size()) chain.prefetch_lower(level - 1, children[i + kAhead].word);
@@ -224,21 +259,24 @@ class Sums {
     }
 
     DistributionSums whole(const Chain& chain, std::size_t level) {
-        double mass = 0, sum = 0, centered = 0;
         if (level == 0 && chain.uniform()) {
-            for (std::uint32_t word = 0; word < row_.size(); ++word) mass += chain.base(word);
-            return {mass, 0, 0, 1};
+            double words = 0;
+            for (std::uint32_t word = 0; word < row_.size(); ++word) words += chain.base(word);
+            return {words, 0, 0, 1};
         }
         rows_.fill(chain, level, false, row_);
+        LongSum mass, sum, centered;
         for (const double p : row_) {
-            mass += p;
-            sum += p * logarithm(p);
+            mass.add(p);
+            sum.add(p * logarithm(p));
         }
-        for (const double p : row_) centered += p * (logarithm(p) - sum) * (logarithm(p) - sum);
-        return {mass, sum, centered, 1};
+        const double mean = sum.value();
+        for (const double p : row_) centered.add(p * (logarithm(p) - mean) * (logarithm(p) - mean));
+        return {mass.value(), mean, centered.value(), 1};
     }
 
     Rows rows_;
+    ChildFinder children_;
     std::vector<double> row_;
     std::vector<Term> terms_;
     SumsMemo& memo_;
@@ -318,14 +356,14 @@ class Pairs {
             before.add(lower_a, lower_b);
         };
         if (shorten_a) {
-            for (const Child& child : a.children(i)) {
+            for (const Child& child : children_a_.of(a, i)) {
                 if (!either(a, b, child.word)) continue;
                 const double p_b = b.value(j, child.word);
                 change(seen(a, child), lower(a, i, child.word), p_b, shorten_b ? b.value(lower_j, child.word) : p_b);
             }
         }
         if (shorten_b) {
-            for (const Child& child : b.children(j)) {
+            for (const Child& child : children_b_.of(b, j)) {
                 if (!either(a, b, child.word)) continue;
                 if (shorten_a && !a.unseen() && a.table(i).find(make_key(a.slot(i), child.word)) != kNone) continue;
                 const double p_a = a.value(i, child.word);
@@ -380,6 +418,7 @@ class Pairs {
     }
 
     Rows rows_a_, rows_b_;
+    ChildFinder children_a_, children_b_;
     std::vector<double> row_a_, row_b_;
     std::unordered_map<PairKey, PairSums, PairHash> memo_;
 };
@@ -388,18 +427,17 @@ class Pairs {
 
 void index_children(View<Entry> table, MutableView<std::uint32_t> offsets, MutableView<Child> children) {
     constexpr std::size_t kFar = 32;
-    const auto for_each = [&](const auto& next, const auto& work) {
-        for (std::size_t slot = 0; slot < table.size(); ++slot) {
-            if (slot + kFar < table.size() && table[slot + kFar].key != 0) next(key_parent(table[slot + kFar].key));
+    const auto for_each = [&](const auto& work) {    // from the last slot on
+        for (std::size_t slot = table.size(); slot-- > 0;) {
+            if (slot >= kFar && table[slot - kFar].key != 0) prefetch_for_write(&offsets[key_parent(table[slot - kFar].key)]);
             if (table[slot].key != 0) work(table[slot]);
         }
     };
     std::fill(offsets.begin(), offsets.end(), 0u);
     // offsets[p] counts the children of p, then it is where the last of them ends; filled from behind, where the first begins.
-    const auto coming = [&](std::uint32_t parent) { prefetch_for_write(&offsets[parent]); };
-    for_each(coming, [&](const Entry& entry) { ++offsets[key_parent(entry.key)]; });
+    for_each([&](const Entry& entry) { ++offsets[key_parent(entry.key)]; });
     for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];
-    for_each(coming, [&](const Entry& entry) {
+    for_each([&](const Entry& entry) {
         children[--offsets[key_parent(entry.key)]] = {key_word(entry.key), as_float(entry.first)};
     });
 }

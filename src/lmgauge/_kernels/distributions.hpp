@@ -24,7 +24,7 @@ struct ChildrenView {
 // `offsets` has one element more than there are slots of contexts, `children` one for each entry of the table.
 void index_children(View<Entry> table, MutableView<std::uint32_t> offsets, MutableView<Child> children);
 
-// A model, the children of its contexts of 1, 2, ... words (or none, if only `fill_distributions` is asked for), and the unigrams: the probability of word w is
+// A model, the children of its contexts of 1, 2, ... words (none: they are looked for, which is slow), and the unigrams: the probability of word w is
 // values[value_of[w]], 0 where w is never an event. Few different values stand for many words, and save their logarithms.
 struct DistributionSource {
     ModelView model;
@@ -41,7 +41,7 @@ struct DistributionSource {
 constexpr double kLowest = -1e30;    // stands for ln 0 in tiles
 
 // Rows of the vocabulary for contexts [n, width]: probabilities, or their natural logarithms. None is above one. Returns the
-// largest probability that there was before.
+// largest probability that was, 0 if none was.
 double fill_distributions(const DistributionSource& source, View<std::uint32_t> contexts, bool logarithms,
                           MutableView<double> rows);
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TypedDict, Unpack, overload
 
 from lmgauge.api.diagnose import training_words
-from lmgauge.api.inputs import PATHS, Model, Models, Text, corpus_of, listed, load_models, refuse_twice
+from lmgauge.api.inputs import PATHS, Model, Models, PathLike, Text, corpus_of, listed, load_models, refuse_twice
 from lmgauge.choices import DEFAULT_SEED
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.divergence.base_file import BaseFile, is_base_file
@@ -21,6 +22,8 @@ from lmgauge.evaluation.divergence.divergence import (
 from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.divergence.from_base import divergence_from
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
+from lmgauge.evaluation.divergence.runs import CandidateRuns
+from lmgauge.files import refuse_replacing
 from lmgauge.models.mixture.vocabulary_alignment import aligned
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
@@ -37,6 +40,7 @@ class _Options(TypedDict, total=False):
     examples: int
     seed: int
     threads: int | None
+    output: PathLike | None
     scoring: ScoringOptions | None
 
 
@@ -59,6 +63,7 @@ def divergence(
     examples: int = DEFAULT_EXAMPLES,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
+    output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
 ) -> Divergence | CandidateDivergences:
     """Measure how far the predictions of models are from those of a base in the contexts of a text: `lmgauge divergence`.
@@ -74,6 +79,8 @@ def divergence(
         examples: how many tokens to keep of each kind: those that suffer most.
         seed: of the draw, and of the tests of several candidates; of a stored base its own.
         threads: how many; no number depends on it.
+        output: a folder for the run of the candidate (several: a folder for each in it), as `evaluate` writes it, with the
+            columns `kl` and `base_logprob`, nats; needs `events=None`.
         scoring: how models named by a path score.
 
     Returns:
@@ -83,7 +90,7 @@ def divergence(
     Raises:
         InputError: the vocabularies or tokenizers differ, or the text is empty; a stored base is damaged or of another text.
         ModelFileError: a model cannot be loaded.
-        UsageError: the same path twice, no candidate, or numbers out of range.
+        UsageError: the same path twice, no candidate, numbers out of range, or an output without all events.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -102,19 +109,28 @@ def divergence(
     stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_base_file(base) else None
     own = [] if isinstance(base, BaseFile) or stored is not None else [base]
     models = [*own, *candidates]
-    refuse_twice(models)
+    paths = [*refuse_twice(models), *([] if stored is None else [str(stored.path)])]
+    if output is not None:
+        if (events if stored is None else stored.header.asked_events) is not None:
+            again = "add --exhaustive (events=None)" + ("" if stored is None else " where the base is stored")
+            raise UsageError(f"a run has all events of a text: with -o (output) {again}")
+        refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
     loaded = load_models(models, scoring)
     names = model_names(models, loaded)
     if isinstance(candidate, Mapping):
         names[len(own) :] = [str(name) for name in candidate]
     say_progress("comparing")
     training = None if train is None else partial(training_words, corpus_of(train), threads)
-    if stored is None:
-        others = _aligned(models, loaded[0], loaded[1:])
-        result = _divergence(loaded[0], others, corpus, settings, names=names, training=training, progress=_say)
-    else:
-        with stored:
-            result = divergence_from(stored, loaded, corpus, settings, names=names, training=training, progress=_say)
+    others = loaded if stored is not None else _aligned(models, loaded[0], loaded[1:])
+    measure = partial(_divergence, loaded[0]) if stored is None else partial(divergence_from, stored)
+    compare = partial(measure, others, corpus, settings, names=names, training=training, progress=_say)
+    with nullcontext() if stored is None else stored:
+        if output is None:
+            result = compare()
+        else:
+            with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
+                result = compare(watch=runs.write)
+                runs.finish(scoring or ScoringOptions())
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
 

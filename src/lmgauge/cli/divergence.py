@@ -23,14 +23,14 @@ from lmgauge.cli.options import (
     threads_option,
     training_text,
 )
-from lmgauge.cli.say import Page, answer, showing_progress
+from lmgauge.cli.say import Page, answer, showing_progress, write_page
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lmgauge.evaluation.divergence.results import CandidateDivergences
+    from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
     from lmgauge.text.documents import Corpus
 
 
@@ -59,9 +59,11 @@ class _Storing:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What is printed."""
+    """What is printed and written."""
 
+    output: str | None
     details: bool | None
+    llama_cpp: bool
     html: str | None
     as_json: bool
 
@@ -123,9 +125,19 @@ class _Shown:
     _Shown,
     "Output",
     click.option(
+        "-o",
+        "--output",
+        type=click.Path(),
+        help="With --exhaustive: a folder for the candidate's run (several: one each in it), with KL from the base in its "
+        "rows.",
+    ),
+    click.option(
         "--details/--no-details",
         default=None,
         help="Slices of the text and worst tokens; shown if not given where there is one candidate.",
+    ),
+    click.option(
+        "--llama-cpp", is_flag=True, help="Print the figures as llama-perplexity --kl-divergence does, under its names."
     ),
     html_option,
     json_option,
@@ -175,8 +187,14 @@ def divergence(
             examples=choices.examples,
             seed=choices.seed,
             threads=choices.threads,
+            output=shown.output,
             scoring=scoring,
         )
+    if shown.llama_cpp and not shown.as_json:
+        click.echo("\n\n".join(_as_llama_cpp(item) for item in result))
+        if shown.html is not None:
+            write_page(shown.html, _page(result))
+        return
     answer(
         result,
         lambda: report.blocks(result, details=shown.details),
@@ -184,6 +202,9 @@ def divergence(
         html=shown.html,
         page=None if shown.html is None else _page(result),
     )
+
+
+_OF_COMPARING = ("base_file", "top_k", "train", "examples", "output", "details", "llama_cpp", "html")
 
 
 def _named(base: str, paths: Sequence[str], storing: _Storing) -> tuple[list[str], list[str]]:
@@ -194,7 +215,7 @@ def _named(base: str, paths: Sequence[str], storing: _Storing) -> tuple[list[str
     """
     saving, stored = storing.save_base is not None, storing.base_file is not None
     if saving:
-        refuse_given(("base_file", "top_k", "train", "examples", "details", "html"), "compares, and --save-base only stores")
+        refuse_given(_OF_COMPARING, "compares, and --save-base only stores; leave it out")
     else:
         refuse_given(("base_top", "base_samples", "exact"), "says what --save-base stores; leave it out, or add --save-base")
     if stored:
@@ -241,6 +262,12 @@ def _store(base: str, corpus: Corpus, storing: _Storing, asked: _Asked, scoring:
             scoring=scoring,
         )
     answer(saved, lambda: blocks(saved), as_json=shown.as_json)
+
+
+def _as_llama_cpp(item: Divergence) -> str:
+    from lmgauge.readable import visible
+
+    return f"{visible(item.b)} (Q) compared with {visible(item.a)} (base), {item.events:,} tokens\n{item.to_llama_cpp()}"
 
 
 def _page(result: CandidateDivergences) -> Page:

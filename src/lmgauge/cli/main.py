@@ -22,6 +22,7 @@ SECTIONS = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
         "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+        "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
         "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
     },
     "Measure": {
@@ -74,6 +75,7 @@ COMMANDS = {name: command for section in SECTIONS.values() for name, command in 
 GUESSES = {
     "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
     "mix": ("ensemble", "interpolate", "merge"),
+    "cache": ("adapt", "dynamic"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
     "diagnose": ("analyze", "errors"),

@@ -68,10 +68,18 @@ def mix(
     held_out = read_texts(texts, reading) if texts or weights is None else None
     with showing_progress():
         mixture = run(models, held_out, weights=weights, threads=threads, output=output, scoring=scoring)
-    _print(mixture, models, output, as_json=as_json)
+    print_mixture(mixture, models, output, as_json=as_json)
 
 
-def _print(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
+def print_mixture(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
+    """Print a mixture: the weight of each component, and what they are worth on held-out text.
+
+    Args:
+        mixture: what was made.
+        models: the paths of its components, or what else to call them.
+        output: where it was saved.
+        as_json: print JSON instead.
+    """
     from lmgauge.report import mixture as report
 
     content = mixture.to_dict() | {"path": output, "label": mixture.label, "fingerprint": mixture.fingerprint}

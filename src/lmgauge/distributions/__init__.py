@@ -15,14 +15,15 @@ times the whole vocabulary, and what it returns is all that stays.
 May import `text`, `scores`, `numerics` and what every room may; models import it, and so does what reads them.
 """
 
-from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.reduce import PairReduction, reduce, reduce_pair
-from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, Reduction, TopK
+from lmgauge.distributions.pairs import Divergences, KullbackLeibler
+from lmgauge.distributions.reduce import reduce, reduce_pair
+from lmgauge.distributions.reductions import Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.distributions.tile import Tile
 
 __all__ = [
     "Divergences",
     "Entropy",
+    "KullbackLeibler",
     "Mass",
     "Moments",
     "PairReduction",

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 
-def event_counts(model: LanguageModel, block: Segments) -> NDArray[np.int64]:
+def event_counts(model: LanguageModel, block: Segments, *, seen: int = 0) -> NDArray[np.int64]:
     """Return how many events a model makes of each segment, by its tokenizer alone.
 
     Args:
         model: the model; nothing is scored.
         block: the segments.
+        seen: events before the block.
 
     Returns:
-        int64 [segments].
+        int64 [segments]; first tokens that the model leaves unscored are not counted.
 
     Example:
         >>> import lmgauge
@@ -34,5 +35,13 @@ def event_counts(model: LanguageModel, block: Segments) -> NDArray[np.int64]:
     """
     # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
     ids = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape").ids
-    counts = np.diff(np.flatnonzero(ids == EOS), prepend=-1)
-    return counts if policy_of(model).end == "eos" else counts - 1
+    counts: NDArray[np.int64] = np.diff(np.flatnonzero(ids == EOS), prepend=-1)
+    policy = policy_of(model)
+    if policy.end != "eos":
+        counts = counts - 1
+    if not policy.scores_first_tokens:
+        firsts = counts > 0
+        if policy.runs_on:  # one context, one first token
+            firsts &= (np.cumsum(firsts) == 1) & (seen == 0)
+        counts = counts - firsts
+    return counts

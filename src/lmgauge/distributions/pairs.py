@@ -86,6 +86,8 @@ class KullbackLeibler:
     As `Divergences` has it; two n-gram models give it without looking at all tokens.
 
     Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
         >>> a, b = (Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75]))
         >>> KullbackLeibler()(a, b)["kl_ab"].round(4).tolist()
         [0.1438]

@@ -39,6 +39,28 @@ class Reduction(Protocol):
         ...
 
 
+class PairReduction(Protocol):
+    """What is kept of two distributions over the same tokens after the same context: any function of two tiles.
+
+    Example:
+        >>> from lmgauge.distributions import Tile
+        >>> import numpy as np
+        >>> def largest_change(a, b):
+        ...     return {"change": np.abs(a.p - b.p).max(axis=1)}
+        >>> tiles = [Tile(lambda p=p: np.log([p]), np.array([0])) for p in ([0.5, 0.5], [0.25, 0.75])]
+        >>> largest_change(*tiles)["change"].tolist()
+        [0.25]
+    """
+
+    def __call__(self, a: Tile, b: Tile) -> Columns:
+        """Return columns by name, each [n] or [n, k].
+
+        Args:
+            a, b: tiles of the same n events.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Entropy:
     """The entropy of the distribution, nats: column `entropy`, float64 [n] (Shannon 1948).

@@ -29,6 +29,42 @@ _EVENTS, _BYTES = 1200, 12_000
 _EVENTS_IN_ALL = {1: 24_000, 2: 12_000}
 """Most of all passages, by the number of runs."""
 _BYTES_IN_ALL = 240_000
+MOST_TOPS = 5
+"""Most probable tokens that are shown of an event."""
+
+
+@dataclass(frozen=True, eq=False)
+class TopTokens:
+    """The most probable tokens at some events, the most probable first.
+
+    Attributes:
+        tokens: strings [n, k].
+        logprobs: float64 [n, k], nats.
+    """
+
+    tokens: NDArray[Any]
+    logprobs: Floats
+
+    @classmethod
+    def of(cls, table: ScoreBatch, rows: slice | NDArray[np.bool_]) -> TopTokens | None:
+        """Return those of some rows, at most `MOST_TOPS` an event; None if the table has none.
+
+        Args:
+            table: rows of the score table.
+            rows: which.
+        """
+        if not {"top_tokens", "top_logprobs"} <= table.extra.keys():
+            return None
+        tokens, logprobs = (table.extra[name][rows, :MOST_TOPS] for name in ("top_tokens", "top_logprobs"))
+        return cls(tokens, np.asarray(logprobs, np.float64))
+
+    def first(self, count: int) -> TopTokens:
+        """Return those of the first events.
+
+        Args:
+            count: how many events.
+        """
+        return TopTokens(self.tokens[:count], self.logprobs[:count])
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +75,11 @@ class Spans:
         ends: int64 [n], the byte of the passage's UTF-8 text where each event ends; `</s>` ends where the text does.
         bits: float64 [n]; infinite for an event of probability zero.
         kinds: uint8 [n], index into `scores.KINDS`.
-        columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `context` (matched order, or
-            tokens of context used), `occurrences` (of the word in the training text).
+        columns: more of each event, [n], as far as the run has it: `rank`, `entropy` (bits), `kl` (bits, of a run that
+            `lmgauge divergence` wrote), `context` (matched order, or tokens of context used), `occurrences` (of the word in
+            the training text).
         slices: uint8 [n] for each way to cut the text, by its name: the slice that the event is in.
+        tops: the most probable tokens at each event; None if the run does not have them.
     """
 
     ends: Ints
@@ -49,6 +87,7 @@ class Spans:
     kinds: NDArray[np.uint8]
     columns: Mapping[str, NDArray[np.number[Any]]]
     slices: Mapping[str, NDArray[np.unsignedinteger[Any]]]
+    tops: TopTokens | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +268,8 @@ class _Reading:
             of_event = [np.repeat(np.arange(len(shared)), events) for events in shared.events]
         for table, own_bits, own_ways, codes in zip(rows, bits, ways, of_event, strict=True):
             slices = {way[0]: self._numbered(way)[codes].astype(np.uint32) for way in own_ways}
-            yield Spans(table.ends, own_bits, table.kind, self._columns(own, table), slices)
+            tops = TopTokens.of(table, slice(None))
+            yield Spans(table.ends, own_bits, table.kind, self._columns(own, table), slices, tops)
 
     def _numbered(self, way: Cut) -> Ints:
         """Return the slice of each range, and keep the names of these slices."""
@@ -242,8 +282,9 @@ class _Reading:
         columns: dict[str, NDArray[np.number[Any]]] = {
             name: table.extra[name] for name in ("rank", "context") if name in table.extra
         }
-        if "entropy" in table.extra:
-            columns["entropy"] = nats_to_bits(np.asarray(table.extra["entropy"], np.float64))
+        for name in ("entropy", "kl"):
+            if name in table.extra:
+                columns[name] = nats_to_bits(np.asarray(table.extra[name], np.float64))
         counts = self.cuts.word_counts(own)
         if counts is not None:
             spans = shared_ranges([table])
@@ -356,7 +397,8 @@ def _first_events(spans: Spans, end: int, most: int) -> Spans:
     count = min(most, max(1, int(np.searchsorted(spans.ends, end, side="right"))))
     columns = {name: column[:count] for name, column in spans.columns.items()}
     slices = {name: codes[:count] for name, codes in spans.slices.items()}
-    return Spans(np.minimum(spans.ends[:count], end), spans.bits[:count], spans.kinds[:count], columns, slices)
+    tops = None if spans.tops is None else spans.tops.first(count)
+    return Spans(np.minimum(spans.ends[:count], end), spans.bits[:count], spans.kinds[:count], columns, slices, tops)
 
 
 def _within(passages: Sequence[Passage], events: int) -> list[Passage]:

@@ -178,7 +178,7 @@ class Explorer:
         if index is None:
             return state
         return state | {
-            "runs": [_of_run(run) for run in index.runs],
+            "runs": [_of_run(run, reader.columns) for run, reader in zip(index.runs, index.readers, strict=True)],
             "columns": column_names(len(index.runs)),
             "groups": [visible_on_page(name) for name in index.groups] if len(index.groups) > 1 else [],
             "has_text": index.has_text,
@@ -215,8 +215,8 @@ class Explorer:
         return {"curves": curves, "updated": 0.0, "is_gone": False}
 
 
-def _of_run(run: Run) -> dict[str, Any]:
+def _of_run(run: Run, columns: list[str]) -> dict[str, Any]:
     figures = {} if run.evaluation is None else {name: run.evaluation.get(name) for name in _FIGURES}
     signature = "" if run.evaluation is None else str(run.evaluation.get("signature", ""))
     named = {"name": visible_on_page(run.name), "path": visible_on_page(str(run.path))}
-    return named | {"signature": visible_on_page(signature), "figures": figures}
+    return named | {"signature": visible_on_page(signature), "figures": figures, "has_kl": "kl" in columns}

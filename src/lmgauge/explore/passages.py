@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LONGEST = 6_000
 """Bytes of a segment that are shown; it can be asked for from any byte on."""
 _MOST_EVENTS = 1 << 20
-_COLUMNS = ("segment", "end", "logprob", "kind", "context", "rank", "entropy")
+_COLUMNS = ("segment", "end", "logprob", "kind", "context", "rank", "entropy", "kl", "top_tokens", "top_logprobs")
 
 
 def passage_of(index: Index, place: int, begin: int = 0) -> tuple[Passage, int]:
@@ -92,12 +92,12 @@ def _spans(batch: ScoreBatch, ends: NDArray[np.int64], first: int, last: int, si
     if not first:
         shown |= ends == 0
     columns: dict[str, NDArray[Any]] = {}
-    for name in ("rank", "entropy", "context"):
+    for name in ("rank", "entropy", "context", "kl"):
         if name in batch.extra:
             values = batch.extra[name][shown]
-            columns[name] = nats_to_bits(np.maximum(values, 0.0)) if name == "entropy" else values
+            columns[name] = nats_to_bits(np.maximum(values, 0.0)) if name in ("entropy", "kl") else values
     bits = nats_to_bits(-batch.logprob[shown]) + 0.0
-    return Spans(ends[shown] - first, bits, batch.kind[shown], columns, {})
+    return Spans(ends[shown] - first, bits, batch.kind[shown], columns, {}, TopTokens.of(batch, shown))
 
 
 def as_item(index: Index, place: int, begin: int = 0) -> dict[str, Any]:

@@ -1,17 +1,19 @@
-"""What is typed, scored while one types: bits of each token, and what the model held most probable in its place."""
+"""What is typed, scored while one types: bits of each token, entropy, rank, and what was most probable in its place."""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
-from lmgauge.contexts import EventContexts
+from lmgauge.distributions.reduce import reduce
+from lmgauge.distributions.reductions import Entropy, Rank, TopK
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.models.mixture.model import reserved_policy, with_reserved
@@ -20,16 +22,17 @@ from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
 from lmgauge.scores import ScoreBatch, join_batches
 from lmgauge.text.documents import Corpus
-from lmgauge.text.vocabulary import BOS
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
 
+_Top = list[tuple[str, float]]
 LONGEST_TEXT = 20_000
 """Characters."""
 TOP = 5
 TOP_SECONDS = 0.4
-"""For how long the most probable tokens are looked up, the last event first; others are asked for one by one."""
+"""For how long distributions are looked at, the last events first; the others are asked for one by one."""
+_FIRST_LOOK, _MORE = 16, 4  # events at first, and how many times as many each time after
 _NEWLINE = "\n"
 
 
@@ -69,13 +72,15 @@ class Typed:
         with self._lock:
             lines = _lines(text)
             batch = self._scored(lines)
-            tops = self._tops(batch)
+            columns, tops = self._looked_at(lines, len(batch))
         bits = nats_to_bits(-batch.logprob) + 0.0
         passages, begin = [], 0
         for i, line in enumerate(lines):
             events = int(batch.segment_events[i])
             rows = slice(begin, begin + events)
-            spans = Spans(np.minimum(batch.ends[rows], len(line.encode())), bits[rows], batch.kind[rows], {}, {})
+            spans = Spans(
+                np.minimum(batch.ends[rows], len(line.encode())), bits[rows], batch.kind[rows], _of(columns, rows), {}
+            )
             passage = _passage(i, line, spans)
             runs = [packed(passage)[0] | {"tops": tops[rows]}]
             passages.append({"segment": i, "text": shown_text(passage), "first": begin, "runs": runs})
@@ -108,40 +113,50 @@ class Typed:
                 raise UsageError(self.no_tops)
             if not 0 <= event < len(batch):
                 raise UsageError(f"the text has {len(batch):,} events, counted from 0: there is no event {event}")
-            return {"top": self._top(self._contexts(batch)[event])}
+            _, (top,) = self._distributions(_lines(text), np.array([event]))
+            return {"top": top}
 
     def _scored(self, lines: list[str]) -> ScoreBatch:
         return join_batches(list(self._model.score(Corpus.from_strings(lines), spans=True)))
 
-    def _contexts(self, batch: ScoreBatch) -> EventContexts:
-        policy = policy_of(self._model)
-        ids = batch.token_ids.astype(np.uint32)
-        return EventContexts(ids, batch.segment_events, bos=BOS, runs_on=policy.runs_on)
+    def _looked_at(self, lines: list[str], events: int) -> tuple[dict[str, NDArray[Any]], list[_Top]]:
+        """Return entropy (bits) and rank of each event, and the most probable tokens.
 
-    def _tops(self, batch: ScoreBatch) -> list[list[tuple[str, float]]]:
-        """Return the most probable tokens at each event, those of the last events where there is no time for all."""
-        tops: list[list[tuple[str, float]]] = [[] for _ in range(len(batch))]
-        if self.no_tops:
-            return tops
-        until = time.monotonic() + TOP_SECONDS
-        contexts = self._contexts(batch)
-        for event in reversed(range(len(batch))):
-            if time.monotonic() > until:
-                break
+        Where there is no time for all, those of the last events: NaN, -1 and nothing stand for the others.
+        """
+        columns = {"entropy": np.full(events, np.nan), "rank": np.full(events, -1)}
+        tops: list[_Top] = [[] for _ in range(events)]
+        until, end, size = time.monotonic() + TOP_SECONDS, events, _FIRST_LOOK
+        while end > 0 and not self.no_tops and time.monotonic() <= until:
+            begin = max(0, end - size)
             try:
-                tops[event] = self._top(contexts[event])
+                some, tops[begin:end] = self._distributions(lines, np.arange(begin, end))
             except UsageError as error:  # a server, which tells nothing of other tokens
                 self.no_tops = str(error)
                 break
-        return tops
+            for name, values in some.items():
+                columns[name][begin:end] = values
+            end, size = begin, size * _MORE
+        return columns, tops
 
-    def _top(self, context: NDArray[np.uint32]) -> list[tuple[str, float]]:
-        logprob = self._model.log_distribution(context)
-        few = min(TOP, len(logprob))
-        best = np.argpartition(-logprob, few - 1)[:few]
-        best = best[np.argsort(-logprob[best], kind="stable")]
+    def _distributions(self, lines: list[str], events: NDArray[np.int64]) -> tuple[dict[str, NDArray[Any]], list[_Top]]:
+        """Return entropy (bits), rank and the most probable tokens of some events."""
+        reductions = Entropy(), Rank(), TopK(TOP)
+        found = [
+            batch.extra for batch in reduce(self._model, Corpus.from_strings(lines), reductions, events=events, spans=False)
+        ]
+        columns = {name: np.concatenate([extra[name] for extra in found]) for name in found[0]}
         tokens = self._model.vocabulary.tokens
-        return [(visible_on_page(tokens[token]), float(np.exp(logprob[token]))) for token in best.tolist()]
+        tops = [
+            [(visible_on_page(tokens[i]), p) for i, p in zip(ids, probabilities, strict=True)]
+            for ids, probabilities in zip(columns["top_ids"].tolist(), np.exp(columns["top_logprobs"]).tolist(), strict=True)
+        ]
+        return {"entropy": nats_to_bits(np.maximum(columns["entropy"], 0.0)), "rank": columns["rank"]}, tops
+
+
+def _of(columns: Mapping[str, NDArray[Any]], rows: slice) -> dict[str, NDArray[Any]]:
+    """Return the columns of a line; none where nothing of it was looked at."""
+    return {name: values[rows] for name, values in columns.items()} if (columns["rank"][rows] > 0).any() else {}
 
 
 def _lines(text: str) -> list[str]:

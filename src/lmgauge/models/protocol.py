@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NGRAM_MODEL_TYPE = "lmgauge-ngram"
 MIXTURE_MODEL_TYPE = "lmgauge-mixture"
+CACHE_MODEL_TYPE = "lmgauge-cache"
 
 
 class UnknownKindError(ModelFileError):

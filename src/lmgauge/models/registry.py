@@ -24,7 +24,14 @@ from typing import TypedDict, Unpack
 from lmgauge.choices import FirstToken, Precision, ReservedPolicy, SegmentEnd
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, NGRAM_MODEL_TYPE, LanguageModel, UnknownKindError, read_config
+from lmgauge.models.protocol import (
+    CACHE_MODEL_TYPE,
+    MIXTURE_MODEL_TYPE,
+    NGRAM_MODEL_TYPE,
+    LanguageModel,
+    UnknownKindError,
+    read_config,
+)
 
 ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
@@ -180,6 +187,10 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
         from lmgauge.models.mixture.model import load_mixture
 
         return load_mixture(path, lambda component: open_model(component, options.of_machine()))
+    if model_type == CACHE_MODEL_TYPE:
+        from lmgauge.models.cache.model import load_cache
+
+        return load_cache(path)
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     if str(model_type) in loaders:
         load: Callable[[Path, ScoringOptions], LanguageModel] = loaders[str(model_type)].load()
@@ -189,7 +200,7 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
     try:
         return _load_network(name, options)
     except UnknownKindError as error:
-        known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, *loaders}))
+        known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, CACHE_MODEL_TYPE, *loaders}))
         raise ModelFileError(
             f"{path}: model_type {model_type!r} is not known here; known are {known}, and the causal models of transformers"
         ) from error

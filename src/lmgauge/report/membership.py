@@ -82,18 +82,18 @@ def _table(result: Membership, scores: Sequence[ScoreOfSets], title: str) -> doc
     """Return a row for each score; with control texts, how well it tells the sets apart."""
     columns = [
         doc.labels("score", [score.title for score in scores]),
-        doc.numbers("median of texts", [score.median for score in scores], 3, drop=3),
+        doc.numbers("median of texts", [score.median for score in scores], 3, drop=2),
     ]
     if result.control_texts is None:
         sides = [f"seen if {score.seen_if}" for score in scores]
         return doc.Table((*columns, doc.labels("direction", sides)), title)
     rate = f"{100 * result.false_alarms:g} %"
     columns += [
-        doc.numbers("of control", [score.control_median for score in scores], 3, drop=2),
+        doc.numbers("of control", [score.control_median for score in scores], 3, drop=1),
         doc.numbers("AUROC", [score.auroc for score in scores], 3),
         doc.Column("95 % interval", [doc.between(score.auroc_interval, 3) for score in scores]),
         doc.numbers(f"TPR at {rate} FPR", [score.tpr for score in scores], 1, "percent"),
-        doc.Column("its interval", [doc.between(score.tpr_interval, 1, "percent") for score in scores], 1),
+        doc.Column("its interval", [doc.between(score.tpr_interval, 1, "percent") for score in scores], 3),
     ]
     return doc.Table(tuple(columns), title)
 

@@ -9,12 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens
+from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
 
 BITS_STEP = 0.05
 """Bits on a page are whole numbers of this."""
+KL_STEP = 0.001
+"""Bits of KL divergence are whole numbers of this: they are small."""
+_COLUMN_STEPS = {"entropy": BITS_STEP, "kl": KL_STEP}
 _INFINITE = 65535
+_THOUSAND, _LEAST = 1000, -40.0  # of the most probable tokens; a natural logarithm of less is shown as this one
 _KEPT = "\n"
 
 
@@ -32,7 +37,9 @@ def packed(passage: Passage) -> list[dict[str, Any]]:
 
     Each column is a string: the bytes of a number, a colon, and the numbers in base64, little-endian. `ends` are steps from
     one end to the next in UTF-16 code units of `shown_text`, as scripts count; bits and entropies count steps of
-    `BITS_STEP`, and 65535 is infinite; in other columns the largest number stands for none.
+    `BITS_STEP`, divergences of `KL_STEP`, and 65535 is infinite or undefined; in other columns, and for entropies, the
+    largest number stands for none. The most probable tokens are numbers into the list `words`, event after event, with
+    minus their binary logarithms in thousandths.
 
     Args:
         passage: a segment, or its beginning.
@@ -43,13 +50,25 @@ def packed(passage: Passage) -> list[dict[str, Any]]:
 
 def _packed(spans: Spans, units: NDArray[np.int64]) -> dict[str, Any]:
     ends = units[np.minimum(spans.ends, len(units) - 1)]
-    columns = {name: _steps(values) if name == "entropy" else values for name, values in spans.columns.items()}
+    steps = _COLUMN_STEPS
+    columns = {name: _steps(values, steps[name]) if name in steps else values for name, values in spans.columns.items()}
     return {
         "ends": _string(np.diff(ends, prepend=0)),
-        "bits": _string(_steps(spans.bits)),
+        "bits": _string(_steps(spans.bits, BITS_STEP)),
         "kinds": _string(spans.kinds),
         "columns": {name: _string(values) for name, values in columns.items()},
         "cuts": {name: _string(codes) for name, codes in spans.slices.items()},
+    } | ({} if spans.tops is None else {"tops": _packed_tops(spans.tops)})
+
+
+def _packed_tops(tops: TopTokens) -> dict[str, Any]:
+    words, codes = np.unique(tops.tokens.astype(str), return_inverse=True)
+    bits = nats_to_bits(-np.maximum(tops.logprobs, _LEAST))
+    return {
+        "each": tops.tokens.shape[1],
+        "words": [visible_on_page(word) for word in words.tolist()],
+        "ids": _string(codes.ravel()),
+        "bits": _string(np.round(bits * _THOUSAND).ravel()),
     }
 
 
@@ -64,9 +83,9 @@ def _units_before(text: str) -> NDArray[np.int64]:
     return units
 
 
-def _steps(bits: NDArray[np.number[Any]]) -> NDArray[np.int64]:
+def _steps(bits: NDArray[np.number[Any]], step: float) -> NDArray[np.int64]:
     finite = np.where(np.isfinite(bits), bits, 0.0)
-    steps = np.minimum(np.round(finite / BITS_STEP), _INFINITE - 1)
+    steps = np.minimum(np.round(finite / step), _INFINITE - 1)
     return np.where(np.isfinite(bits), steps, _INFINITE).astype(np.int64)
 
 

@@ -21,7 +21,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.chart_values import link
 from lmgauge.report.formats import in_words
 from lmgauge.report.output_articles import OPERATIONS, articles, direction
-from lmgauge.report.packing import BITS_STEP, packed, shown_text
+from lmgauge.report.packing import BITS_STEP, KL_STEP, packed, shown_text
 from lmgauge.version import __version__
 
 if TYPE_CHECKING:
@@ -308,6 +308,7 @@ class _Renderer:
         cuts = {_clean(cut): [_clean(label) for label in labels] for cut, labels in block.cuts.items()}
         data = {
             "step": BITS_STEP,
+            "fine": KL_STEP,
             "names": [_clean(name) for name in block.names],
             "cuts": cuts,
             "passages": {str(passage.segment): packed(passage) for passage in block.items},
@@ -316,7 +317,8 @@ class _Renderer:
         reasons = dict.fromkeys(_clean(reason) for passage in block.items for reason in passage.why)
         groups = dict.fromkeys(_clean(passage.group) for passage in block.items if passage.group)
         json_text = _script_json(data)
-        result: Html = self._macros.passages(items, data["names"], list(reasons), list(groups), shown, json_text)
+        far = sorted({i for passage in block.items for i, spans in enumerate(passage.spans) if "kl" in spans.columns})
+        result: Html = self._macros.passages(items, data["names"], far, list(reasons), list(groups), shown, json_text)
         return result
 
 

@@ -131,6 +131,7 @@ class RowReader:
 
     Attributes:
         rows: how many there are.
+        columns: their names.
 
     Raises:
         InputError: the file cannot be read as Parquet.
@@ -151,6 +152,7 @@ class RowReader:
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self._bounds = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
         self.rows = int(self._bounds[-1])
+        self.columns: list[str] = self._file.schema_arrow.names
         self._last: tuple[int, list[str] | None, pa.RecordBatch] | None = None
 
     def _look(self) -> tuple[int, int, int]:
@@ -179,7 +181,7 @@ class RowReader:
 
         first = max(0, int(np.searchsorted(self._bounds, begin, side="right")) - 1)
         last = int(np.searchsorted(self._bounds, end, side="left"))
-        wanted = None if columns is None else [name for name in columns if name in self._file.schema_arrow.names]
+        wanted = None if columns is None else [name for name in columns if name in self.columns]
         parts: list[pa.RecordBatch] = []
         try:
             for group in range(first, last):
@@ -304,7 +306,7 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
-_FLOATS = ("entropy", "mean_logprob", "logprob_deviation", "mass")
+_FLOATS = ("entropy", "mean_logprob", "logprob_deviation", "mass", "kl", "base_logprob")
 _LISTS = ("top_tokens", "top_logprobs")
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
@@ -349,6 +351,10 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
             f"{path}: entropy is {entropy[impossible[0]]} in segment {row_segments[impossible[0]]}; "
             "an entropy is 0 or more and finite, in nats"
         )
+    wrong = np.flatnonzero(extra.get("kl", np.zeros(0)) < 0)
+    if len(wrong):
+        where = f"{extra['kl'][wrong[0]]} in segment {row_segments[wrong[0]]}"
+        raise InputError(f"{path}: kl is {where}; a divergence is not below 0")
     for name, lowest in (("segment", 0), ("start", 0), ("end", 0), ("context", 0), ("rank", 1)):
         if name in integers and len(logprob) and integers[name].min() < lowest:
             raise InputError(f"{path}: column {name!r} holds {integers[name].min()}; {name}s count from {lowest}")

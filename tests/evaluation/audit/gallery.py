@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.models.cache.counts import CacheCounts, CacheSettings
 from lmgauge.models.custom import CustomModel
 from lmgauge.scores import EOS_KIND, ScoreBatch
 from lmgauge.text.segments import Segments
@@ -103,6 +104,38 @@ def without(batch: ScoreBatch, dropped: NDArray[np.bool_], *, spans: bool = Fals
         ends[kept],
         lossy=batch.lossy,
     )
+
+
+class SoundCache(SoundStream):
+    """Sound, mixed with a cache of the text so far: each event is scored before it is counted."""
+
+    counts_first = False
+
+    def log_distribution(self, context_ids: Ids) -> Floats:
+        counts = CacheCounts(CacheSettings(), len(self.vocabulary))
+        for token in context_ids[1:].tolist():
+            counts.add(token)
+        with np.errstate(divide="ignore"):
+            logprob: Floats = np.log(0.8 * self.table[context_ids[-1]] + 0.2 * counts.distribution())
+        return logprob
+
+    def score(self, segments: Iterable[Segments], **options: Any) -> Iterator[ScoreBatch]:
+        counts = CacheCounts(CacheSettings(), len(self.vocabulary))
+        for batch in super().score(segments, **options):
+            cached = np.empty(len(batch))
+            for row, token in enumerate(batch.token_ids.tolist()):
+                if self.counts_first:
+                    counts.add(token)
+                cached[row] = counts.probability(token)
+                if not self.counts_first:
+                    counts.add(token)
+            yield replace(batch, logprob=np.log(0.8 * np.exp(batch.logprob) + 0.2 * cached))
+
+
+class CountsBeforeItScores(SoundCache):
+    """The same in the wrong order: the cache holds each word when it is asked for it."""
+
+    counts_first = True
 
 
 class HashedCache(Sound):
@@ -417,6 +450,8 @@ GALLERY: list[tuple[type[Sound], str, str]] = [
     (Dropout, "normalization", "agreement"),
     (Dropout, "causality", "batches"),
     (PeeksAtTarget, "causality", "target"),
+    (CountsBeforeItScores, "normalization", "agreement"),
+    (CountsBeforeItScores, "causality", "target"),
     (PeeksAhead, "causality", "later text"),
     (MaskOffByOne, "causality", "later text"),
     (CacheAcrossSegments, "causality", "batches"),
@@ -440,6 +475,6 @@ GALLERY: list[tuple[type[Sound], str, str]] = [
 ]
 """Model, level and check that must fail; other checks may, too."""
 
-UNPROVABLE = [HashedCache, BaseTwoLogs, OtherTemperature, PeeksAtTarget, PeeksAhead, MaskOffByOne]
+UNPROVABLE = [HashedCache, BaseTwoLogs, OtherTemperature, PeeksAtTarget, CountsBeforeItScores, PeeksAhead, MaskOffByOne]
 """Models that give more than there is: their claims cannot be coded. (A normaliser that is wrong both ways can be right in
 the sum over a text: that is for level 2 to see.)"""

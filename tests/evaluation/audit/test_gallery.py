@@ -18,6 +18,7 @@ from tests.evaluation.audit.gallery import (
     MemorizesPrefixes,
     NotANumber,
     Sound,
+    SoundCache,
     SoundFloat32,
     SoundStream,
     SoundWithoutEnds,
@@ -54,7 +55,15 @@ def audited(lines: list[str], request: pytest.FixtureRequest) -> dict[type[Sound
     many = request.param == "many"
     found: dict[type[Sound], Audit] = {}
     test = [*lines[200:260], "an unheardofword here", "  two  spaces ", "", "the last line"]
-    for kind in {*(kind for kind, _, _ in GALLERY), *UNPROVABLE, Sound, SoundStream, SoundWithoutEnds, SoundFloat32}:
+    for kind in {
+        *(kind for kind, _, _ in GALLERY),
+        *UNPROVABLE,
+        Sound,
+        SoundStream,
+        SoundCache,
+        SoundWithoutEnds,
+        SoundFloat32,
+    }:
         corpus = Corpus.from_strings(test, block_bytes=900)
         found[kind] = audit(
             (asked_together(kind) if many else kind)(lines[:250]), corpus, contexts=200, compression_bytes=10_000
@@ -76,7 +85,9 @@ def test_what_claims_too_much_cannot_be_proved(audited: dict[type[Sound], Audit]
     assert audited[kind].verdict("compression") == FAIL, str(audited[kind])
 
 
-@pytest.mark.parametrize("kind", [Sound, SoundStream, SoundWithoutEnds, SoundFloat32], ids=lambda value: value.__name__)
+@pytest.mark.parametrize(
+    "kind", [Sound, SoundStream, SoundCache, SoundWithoutEnds, SoundFloat32], ids=lambda value: value.__name__
+)
 def test_sound_models_pass(audited: dict[type[Sound], Audit], kind: type[Sound]) -> None:
     found = audited[kind]
     assert found.passed, str(found)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.reduce import computes_many
+from lmgauge.distributions.blocks import computes_many
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.audit.results import DEFAULT_SUM_TOLERANCE
 from lmgauge.scores import ScoreBatch, SegmentRows, iter_segments

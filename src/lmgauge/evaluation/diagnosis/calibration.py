@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED
+from lmgauge.distributions.blocks import by_event, computes_many, distributions_of, rows_among
 from lmgauge.distributions.forecasts import DECADES, TENTHS, Forecasts, bins_of
-from lmgauge.distributions.reduce import by_event, computes_many, distributions_of, reduced, rows_among
+from lmgauge.distributions.reduce import reduced
 from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError

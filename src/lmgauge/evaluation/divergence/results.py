@@ -223,6 +223,20 @@ class Divergence(Shown):
         """Return all fields as plain values, full precision; infinities stay floats."""
         return asdict(self)
 
+    def to_llama_cpp(self) -> str:
+        """Return the figures as `llama-perplexity --kl-divergence` prints them, under the same names.
+
+        What stands behind ± is, as there, a standard error of independent tokens. The 95 % intervals of this object are over
+        documents or segments: they reach about two standard errors to each side, and further where the tokens of a segment
+        or document are alike.
+
+        Raises:
+            InputError: a figure is infinite, or there are fewer than two events: there is no such table then.
+        """
+        from lmgauge.evaluation.divergence.llama_cpp import llama_cpp_table
+
+        return llama_cpp_table(self)
+
     def figures(self) -> dict[str, Figure]:
         """Return the figures by the names of their attributes; of each k of `top_k_overlap` `top_k_overlap` with it."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}

@@ -84,7 +84,7 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
     runs_on = any(policy_of(model).runs_on for model in models)
     text: list[Segments] = []
     for block in corpus:
-        counts = event_counts(models[0], block)
+        counts = event_counts(models[0], block, seen=total_events)
         keys = generator.random(len(block))
         candidates = np.flatnonzero(keys < -heap[0][0]) if drawn >= events else np.arange(len(keys))
         befores = total_events + np.cumsum(counts) - counts

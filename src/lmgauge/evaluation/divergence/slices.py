@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lmgauge.distributions.reduce import rows_of
+from lmgauge.distributions.blocks import rows_of
 from lmgauge.evaluation.diagnosis.costs import TokenCost, TokenCosts
 from lmgauge.evaluation.divergence.events import PairRows
 from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lmgauge.context_policy import policy_of
+from lmgauge.distributions.blocks import Events, distributions_of
 from lmgauge.distributions.pairs import Divergences
-from lmgauge.distributions.reduce import Events, distributions_of, joined, no_events
+from lmgauge.distributions.reduce import joined, no_events
 from lmgauge.distributions.reductions import Columns
 from lmgauge.distributions.stored_rows import StoringSettings, possible_tokens, stored_rows
 from lmgauge.distributions.tail_estimates import StoredDivergences

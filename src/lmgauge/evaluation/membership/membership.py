@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.reduce import why_not_whole
+from lmgauge.distributions.blocks import why_not_whole
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.membership.results import Membership, ScoreOfSets
 from lmgauge.evaluation.membership.text_scores import (
@@ -29,7 +29,7 @@ from lmgauge.evaluation.membership.text_scores import (
 )
 from lmgauge.numerics.detection import Group, Separation, fewest_for_threshold
 from lmgauge.numerics.independence import caveats, in_signature, in_words
-from lmgauge.numerics.intervals import LEVEL
+from lmgauge.numerics.intervals import LEVEL, Spread
 from lmgauge.signature import Signature
 from lmgauge.version import __version__
 
@@ -113,7 +113,6 @@ def membership(
     first = compared.separations["loss"] if control is not None else None
     parts = (None, None) if first is None else first.independent()
     interval = None if first is None else first.auroc_interval()
-    by = [corpus.report.documents_by for corpus in (corpora[0], corpora[-1])]
     shown = names or (model.label, None if reference is None else reference.label)
     return Membership(
         model=shown[0],
@@ -125,11 +124,7 @@ def membership(
         scores=tuple(compared.of(MODEL_SCORES, simultaneous=True)),
         blind=tuple(compared.of(BLIND_SCORES)),
         curves=compared.curves(),
-        independence="; ".join(
-            f"{which}: {in_words(part, how)}"
-            for which, part, how in zip(("texts", "control"), parts, by, strict=True)
-            if part is not None
-        ),
+        independence=_independence(parts, [corpora[0].report.documents_by, corpora[-1].report.documents_by]),
         fingerprints=_fingerprints(model, reference, hashes),
         signature=_signature(model, reference, settings, compared, hashes, in_signature(interval)),
         notes=(
@@ -155,6 +150,14 @@ def _scores(
             difference = own - reference_nats(reference, corpus, settings.threads)
         scores.scores["reference"] = difference / scores.counts["bytes"]
     return scores
+
+
+def _independence(parts: tuple[Spread | None, Spread | None], documents_by: list[str]) -> str:
+    """Return in words what is taken as independent in both sets; once, if it is the same."""
+    said = [in_words(part, by) for part, by in zip(parts, documents_by, strict=True) if part is not None]
+    if len(set(said)) < 2:
+        return f"in each set {said[0]}" if said else ""
+    return f"texts: {said[0]}; control texts: {said[1]}"
 
 
 def _by_label(scores: TextScores) -> tuple[TextScores, TextScores]:

@@ -144,11 +144,11 @@
     return note;
   };
   const painter = (items, names, root) => {
-    const data = { step: 0.05, names, cuts: {}, passages: Object.fromEntries(items.map((item) => [String(item.segment), item.runs])) };
+    const data = { step: 0.05, fine: 0.001, names, cuts: {}, passages: Object.fromEntries(items.map((item) => [String(item.segment), item.runs])) };
     const made = new window.lmgauge.Passages(root, data);
-    if (scale && items.length) [made.width, made.apart] = scale; // one scale for all pages
-    else if (items.length) scale = [made.width, made.apart];
-    if (color !== null && names.length > 1) made.color = color;
+    if (scale && items.length) [made.width, made.apart, made.far] = scale; // one scale for all pages
+    else if (items.length) scale = [made.width, made.apart, made.far];
+    if (color !== null) made.color = color;
     return made;
   };
 
@@ -262,12 +262,16 @@
       if (name !== "segment") option(field.column, name, columnName(name));
     }
     showGroups();
-    if (state.runs.length > 1) {
-      const names = state.runs.map((run) => run.name), box = byId("colors"), fields = element("fieldset");
+    const names = state.runs.map((run) => run.name);
+    const choices = names.length > 1 ? [["difference", `${names[1]} − ${names[0]}`]] : [];
+    choices.push(...names.map((name, i) => [`${i}`, name]));
+    for (const [i, run] of state.runs.entries()) if (run.has_kl) choices.push([`kl${i}`, `${run.name}: KL from its base`]);
+    if (choices.length > 1) {
+      const box = byId("colors"), fields = element("fieldset");
       fields.append(element("legend", "", "Color by"));
-      for (const [value, text] of [["difference", `${names[1]} − ${names[0]}`], ["0", names[0]], ["1", names[1]]]) {
+      for (const [value, text] of choices) {
         const label = element("label"), radio = element("input");
-        Object.assign(radio, { type: "radio", name: "color", value, checked: value === "difference" });
+        Object.assign(radio, { type: "radio", name: "color", value, checked: value === choices[0][0] });
         radio.addEventListener("change", () => { color = value; paint(); });
         label.append(radio, element("span", "", text));
         fields.append(label);

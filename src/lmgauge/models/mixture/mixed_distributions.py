@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.distributions.reduce import BlockDistributions, together
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.blocks import BlockDistributions
+from lmgauge.distributions.reduce import together
 from lmgauge.distributions.tile import Tile, as_numpy, possible
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.segments import Segments
@@ -39,7 +39,7 @@ def mixed(logprobs: Sequence[Floats], log_weights: Floats) -> Floats:
     return np.minimum(logprob, 0.0)  # a certain event is not more than certain by rounding
 
 
-class MixedDistributions:
+class MixedDistributions(BlockDistributions):
     """The distributions of a mixture at events of one block.
 
     Args:
@@ -59,7 +59,6 @@ class MixedDistributions:
         self._block, self._parts, self._log_weights, self._combine = block, parts, log_weights, combine
         self._own: list[list[Floats]] = [[] for _ in parts]
         self.vocabulary_size = parts[0].vocabulary_size
-        self.parallel = False  # the components' own log-probabilities are collected on the way
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -72,10 +71,6 @@ class MixedDistributions:
                 own.append(tile.of_targets())
             arrays = [possible(as_numpy(tile.logprob)) for tile in tiles]
             yield Tile(lambda arrays=arrays: mixed(arrays, self._log_weights), tiles[0].targets)  # type: ignore[misc]
-
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return None: what is known of the components alone does not give that of their mixture."""
-        return None
 
     def finish(self, logprob: Floats | None) -> ScoreBatch:
         """Return the rows of the score table."""

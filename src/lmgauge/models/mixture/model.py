@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
 from lmgauge.contexts import last_sentence
-from lmgauge.distributions.reduce import BlockDistributions, distributions_of
+from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.mixture.mixed_distributions import MixedDistributions, mixed

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
-from lmgauge.distributions.reduce import BlockDistributions, distributions_of
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.blocks import BlockDistributions, distributions_of
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import InputError
 from lmgauge.models.protocol import LanguageModel, check_context
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lmgauge.text.vocabulary import Vocabulary
 
 _SHOWN = 3
+_UNNAMED_ROW = b"<row "  # what rows of an output layer without a token are called: see `models.network.tokens`
 
 
 def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] | None = None) -> LanguageModel:
@@ -73,13 +74,25 @@ def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDAr
     wanted = _strings(common)
     if len(own) != len(common) or any(token not in ids for token in wanted):
         theirs = set(wanted)
-        only = [_some([token for token in ids if token not in theirs], name)]
-        only.append(_some([token for token in wanted if token not in ids], other))
+        alone = [token for token in ids if token not in theirs], [token for token in wanted if token not in ids]
+        if all(token.startswith(_UNNAMED_ROW) for tokens in alone for token in tokens):
+            raise _padded(len(ids), len(wanted), name, other)
+        only = [_some(tokens, one) for tokens, one in zip(alone, (name, other), strict=True)]
         raise InputError(
             f"{name} and {other} have different vocabularies: {', '.join(part for part in only if part)}; "
             "train both with the same --words, or on the same text"
         )
     return np.array([ids[token] for token in wanted], np.uint32)
+
+
+def _padded(size: int, other_size: int, name: str, other: str) -> InputError:
+    """Return the error for networks of one tokenizer whose output layers have different numbers of rows."""
+    if size < other_size:
+        size, other_size, name, other = other_size, size, other, name
+    return InputError(
+        f"{name} has {size - other_size:,} rows in its output layer that are no token and that {other} does not have: part "
+        f"of its probability goes there; remove them (model.resize_token_embeddings in transformers), or pad both alike"
+    )
 
 
 def _strings(vocabulary: Vocabulary) -> list[bytes]:
@@ -196,7 +209,7 @@ class _Reordered:
         return self._model.log_distribution(self._own_ids[context])[self._own_ids]
 
 
-class _ReorderedDistributions:
+class _ReorderedDistributions(BlockDistributions):
     """Distributions in another order of the tokens."""
 
     def __init__(
@@ -217,9 +230,9 @@ class _ReorderedDistributions:
         for tile in self._block.tiles():
             yield Tile(lambda tile=tile: tile.logprob[:, self._own_ids], self._common_ids[tile.targets])  # type: ignore[misc]
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         # No column of ids, and no reduction that names ids, has a closed form.
-        return self._block.closed_form(reduction) if other is None else None
+        return super().closed_form(reduction, other) if other is not None else self._block.closed_form(reduction)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         return self._reordered(self._block.finish(logprob))

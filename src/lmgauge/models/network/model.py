@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.reduce import BlockDistributions, rows_among, rows_of
-from lmgauge.distributions.reductions import Columns, Reduction
+from lmgauge.distributions.blocks import BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import LOWEST, Tile, ready
 from lmgauge.errors import UsageError
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
@@ -30,7 +29,7 @@ from lmgauge.threads import thread_count
 
 # Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
 _GROUP_TOKENS = 1 << 16
-# Contexts that are asked about together, and entries of their distributions: products of so many are quick, and they fit.
+# Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
 
 
@@ -154,7 +153,7 @@ class NetworkModel(ScoresStrings):
         self._segments = self._in_windows = seen = 0
         for block in segments:
             block_rows = block_events(block, self.tokens, self.context_policy, spans=spans)
-            jobs, firsts = stream.jobs(block_rows) if stream is not None else self._jobs_of_segments(block_rows)
+            jobs, firsts = stream.jobs(block_rows) if stream is not None else self.jobs_of_segments(block_rows)
             scored = np.ones(len(block_rows.ids), bool)
             if not self.context_policy.scores_first_tokens:
                 scored[firsts] = False
@@ -232,38 +231,51 @@ class NetworkModel(ScoresStrings):
 
     def _of_segments(self, group: Sequence[BlockEvents]) -> Iterator[ScoreBatch]:
         """Yield segments that are contexts of their own, scored together over all blocks of the group."""
-        jobs, firsts = zip(*map(self._jobs_of_segments, group), strict=True)
+        jobs, firsts = zip(*map(self.jobs_of_segments, group), strict=True)
         scored = np.concatenate([np.zeros(0), *self.engine.score(list(chain.from_iterable(jobs)))])
         for events, first in zip(group, firsts, strict=True):
             used = len(events.ids) - len(first)
-            yield self._batch(events, scored[:used], first)
+            yield self.batch_of(events, scored[:used], first)
             scored = scored[used:]
 
-    def _jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
-        """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is shown before."""
-        jobs: list[Job] = []
-        begin, policy = self._begin(), self.context_policy
-        bounds = np.cumsum(events.counts)[:-1]
-        for segment, ids in enumerate(np.split(self._network_ids(events), bounds), events.block.first):
-            sequence = np.concatenate((begin, ids))
-            self._segments += 1
-            self._in_windows += policy.length is not None and len(sequence) - 1 > policy.length
-            for window in windows(1, len(sequence), policy.length, policy.stride):
-                shown = sequence[window.begin : window.last - 1]
-                jobs.append(Job(shown, sequence[window.first : window.last], segment))
-        starts = (np.cumsum(events.counts) - events.counts)[events.counts > 0]
-        return jobs, np.zeros(0, np.int64) if len(begin) else starts
+    def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
+        """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is shown before.
 
-    def _network_ids(self, events: BlockEvents) -> NDArray[np.int64]:
+        Args:
+            events: of the block.
+        """
+        jobs: list[Job] = []
+        bounds = np.cumsum(events.counts)[:-1]
+        for segment, ids in enumerate(np.split(events.ids, bounds), events.block.first):
+            jobs += self.jobs_of_segment(ids, segment)
+        starts = (np.cumsum(events.counts) - events.counts)[events.counts > 0]
+        return jobs, np.zeros(0, np.int64) if len(self._begin()) else starts
+
+    def jobs_of_segment(self, ids: NDArray[np.uint32], segment: int) -> list[Job]:
+        """Return the jobs of a segment that is a context of its own.
+
+        Args:
+            ids: uint32 [n], its events.
+            segment: its index.
+        """
+        policy, sequence = self.context_policy, np.concatenate((self._begin(), self._network_ids(ids)))
+        self._segments += 1
+        self._in_windows += policy.length is not None and len(sequence) - 1 > policy.length
+        return [
+            Job(sequence[window.begin : window.last - 1], sequence[window.first : window.last], segment)
+            for window in windows(1, len(sequence), policy.length, policy.stride)
+        ]
+
+    def _network_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return int64 [n], the network's ids of events; any for what it has none for, whose probability is zero anyway."""
-        return np.maximum(self.tokens.network_ids[events.ids], 0)
+        return np.maximum(self.tokens.network_ids[ids], 0)
 
     def _begin(self) -> NDArray[np.int64]:
         """Return what the network is shown before a context's first token: int64, one id or none."""
         first = {"bos": self.tokens.bos, "eos": self.tokens.eos}.get(self.context_policy.first)
         return np.array([] if first is None else [first], np.int64)
 
-    def _batch(self, events: BlockEvents, scored: NDArray[np.float64], firsts: NDArray[np.int64]) -> ScoreBatch:
+    def batch_of(self, events: BlockEvents, scored: NDArray[np.float64], firsts: NDArray[np.int64]) -> ScoreBatch:
         """Return the score table of a block.
 
         Args:
@@ -285,7 +297,7 @@ class NetworkModel(ScoresStrings):
         return f"{type(self).__name__}({self.label}, {self.context_policy}, {len(self.vocabulary):,} tokens)"
 
 
-class NetworkDistributions:
+class NetworkDistributions(BlockDistributions):
     """The distributions of a network at events of one block.
 
     Args:
@@ -347,10 +359,6 @@ class NetworkDistributions:
             at += 1
         return at
 
-    def closed_form(self, reduction: Reduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return None: a network has no way but to look at all tokens."""
-        return None
-
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         """Return the rows of the score table, with the log-probabilities of the tokens that came."""
         values = np.zeros(len(self._events.ids))
@@ -377,7 +385,7 @@ class _Stream:
     def __call__(self, events: BlockEvents) -> ScoreBatch:
         """Return the batch of the next block."""
         jobs, firsts = self.jobs(events)
-        return self._model._batch(events, np.concatenate([np.zeros(0), *self._model.engine.score(jobs)]), firsts)
+        return self._model.batch_of(events, np.concatenate([np.zeros(0), *self._model.engine.score(jobs)]), firsts)
 
     def jobs(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of the next block, and the rows that nothing is shown before."""
@@ -385,7 +393,7 @@ class _Stream:
         if not len(events.ids):
             return [], np.zeros(0, np.int64)
         firsts = np.zeros(0 if len(self._tail) else 1, np.int64)
-        parts, first = [model._network_ids(events)], events.block.first
+        parts, first = [model._network_ids(events.ids)], events.block.first
         if model.engine.segment_by_segment:
             parts = np.split(parts[0], np.cumsum(events.counts)[:-1])
         return [job for segment, ids in enumerate(parts, first) for job in self._jobs(ids, segment)], firsts

@@ -8,15 +8,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions
 from lmgauge.distributions.pairs import KullbackLeibler
-from lmgauge.distributions.reduce import TILE_ENTRIES, BlockDistributions, PairReduction
-from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, Reduction
+from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.models.ngram.whole import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
 
 
-class NgramBlock:
+class NgramBlock(BlockDistributions):
     """The distributions at some events of a block of text.
 
     Args:
@@ -29,6 +29,7 @@ class NgramBlock:
 
     def __init__(self, whole: WholeDistributions, batch: ScoreBatch, contexts: Contexts) -> None:
         self._whole, self._batch, self._contexts = whole, batch, contexts
+        self.vocabulary_size = whole.words
 
     def __len__(self) -> int:
         return len(self._batch)
@@ -36,20 +37,15 @@ class NgramBlock:
     def tiles(self) -> Iterator[Tile]:
         """Yield the tiles, in order."""
         targets = self._batch.token_ids.astype(np.int64)
-        at_a_time = max(1, TILE_ENTRIES // self._whole.words)
+        at_a_time = max(1, TILE_ENTRIES // self.vocabulary_size)
         for begin in range(0, len(self), at_a_time):
             end = begin + at_a_time
             yield _Rows(self._whole, self._contexts[begin:end], targets[begin:end])
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        """Return the columns of a reduction that follows from the words seen after each context; else None.
-
-        For few events of a large model, tiles cost less than finding out which words those are.
-        """
-        if not self._whole.pays(len(self)):
-            return None
+        """Return the columns of a reduction that follows from the words seen after each context; else None."""
         if isinstance(other, NgramBlock):
-            same = isinstance(reduction, KullbackLeibler) and self._whole.words == other._whole.words
+            same = isinstance(reduction, KullbackLeibler) and self.vocabulary_size == other.vocabulary_size
             return {"kl_ab": self._whole.divergences(self._contexts, other._whole, other._contexts)} if same else None
         if other is not None:
             return None

@@ -62,13 +62,6 @@ def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDAr
     return table[:, 0], values[:, 2], values[:, 3]
 
 
-def occupied_keys(table: Table) -> NDArray[np.uint64]:
-    """Return the keys of occupied slots, uint64 [n], as `parents_and_words` takes them, and so that sorting them sorts
-    the n-grams."""
-    keys = table[:, 0]
-    return keys[keys > 0] & _KEY_BITS
-
-
 def make_keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
     """Return uint64 [n], the keys that kernels take, from slots of parents [n] and ids of last words [n].
 

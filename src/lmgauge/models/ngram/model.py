@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.reduce import rows_among, rows_of
+from lmgauge.distributions.blocks import rows_among, rows_of
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.ngram.distributions import NgramBlock
 from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
-from lmgauge.models.ngram.tables import NgramTables, context_window
+from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
@@ -261,9 +261,8 @@ class NgramModel(ScoresStrings):
         self.tables.check_file()
         # The last ids only: a running context may be long, and comes with every event.
         seen = context_ids[max(0, len(context_ids) - self.order + 1) :]
-        window = context_window(check_context(seen, len(self.vocabulary)), self.order)
-        whole = self.tables.whole(eos=self.settings.eos)
-        probability = whole.rows(whole.find(window), logarithms=False)[0]
+        context = check_context(seen, len(self.vocabulary))
+        probability = self.tables.whole(eos=self.settings.eos).after(context)
         with np.errstate(divide="ignore"):
             logprob: NDArray[np.float64] = np.log(probability)
         return logprob

@@ -17,7 +17,6 @@ from lmgauge._kernels import _native
 from lmgauge.errors import ModelFileError, ProbabilityError
 from lmgauge.models.ngram.hash_table import Table, columns
 from lmgauge.models.ngram.whole import WholeDistributions, index_children
-from lmgauge.text.vocabulary import BOS
 
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
@@ -150,19 +149,3 @@ class NgramTables:
             _, probability, _ = columns(table)
             counts.append(int(np.count_nonzero(table[:, 0]) - np.count_nonzero(np.signbit(probability) & (table[:, 0] > 0))))
         return counts
-
-
-def context_window(context: NDArray[np.uint32], order: int) -> NDArray[np.uint32]:
-    """Return the part of a context that a model of this order uses: at most order - 1 ids, none before the last `<s>`.
-
-    Args:
-        context: uint32 [n], ids.
-        order: the order of the model.
-
-    Example:
-        >>> context_window(np.array([1, 7, 2, 1, 8], np.uint32), 4).tolist()
-        [1, 8]
-    """
-    window = context[max(0, len(context) - (order - 1)) :] if order > 1 else context[:0]
-    starts = np.flatnonzero(window == BOS)
-    return window[starts[-1] :] if len(starts) else window

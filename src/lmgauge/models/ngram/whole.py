@@ -28,8 +28,8 @@ outside C = C(a) + C(b), what was seen after either, p_A = g_a q_A and p_B = g_b
 
 Where one of the two contexts is longer, only that one is shortened: the other's weight is then 1, and nothing of it changes.
 So pairs meet again in their suffixes, and each is computed once for a block of text. Words that B rules out are counted, not
-added (inf - inf is no number): K is over the others, and infinite if any is left in the end. Both masses are carried along,
-and the divergence is K / M_A + ln(M_B / M_A), that of the distributions divided by their masses.
+added (inf - inf is not a number): K is over the others, and infinite if any is left in the end. Both masses are carried
+along, and the divergence is K / M_A + ln(M_B / M_A), that of the distributions divided by their masses.
 
 Only differences such as M(h') - sum_C q lose digits, and only a weight above one makes an error of the shorter context
 larger: its growth is followed, and where it could pass 256 roundings the whole distribution is added up. Equal models are
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 Contexts = NDArray[np.uint32]  # [n, order - 1]: see `_kernels/distributions.hpp`
 Floats = NDArray[np.float64]
 _FIRST_ROOM = 1 << 12
+_Model = tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]
+_Children = tuple[NDArray[np.uint32], NDArray[np.uint64]]
+_Source = tuple[_Model, list[_Children], tuple[Floats, NDArray[np.uint32]], bool]
 
 
 class WholeDistributions:
@@ -67,7 +70,7 @@ class WholeDistributions:
 
     def __init__(self, tables: NgramTables, *, eos: bool) -> None:
         self._tables, self._eos = tables, eos
-        self._asked = 0  # distributions computed without an index of the children
+        self._asked = 0  # distributions, while there is no index of the words seen after each context
         self._known = np.empty((max(_FIRST_ROOM, tables.order + 1), 4), np.float64)  # sums of contexts, as they came
         self._used = 0
         self._lock = threading.Lock()  # of the two above
@@ -77,19 +80,19 @@ class WholeDistributions:
         """The size of the vocabulary."""
         return len(self._tables.unigrams)
 
-    def pays(self, distributions: int) -> bool:
-        """Return whether an index of the children is there, or is worth its time for this many distributions more.
+    def after(self, context: NDArray[np.uint32]) -> Floats:
+        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0.
 
-        Without it, each takes a look-up for every word of the vocabulary; to make it takes one for every n-gram.
+        Args:
+            context: uint32 [n], ids before the event.
+
+        Raises:
+            ModelFileError: a probability is above one.
         """
-        entries = sum(len(table) for table in self._tables.tables)
-        return "children" in self._tables.__dict__ or (self._asked + distributions) * self.words >= entries
-
-    def find(self, context: NDArray[np.uint32]) -> Contexts:
-        """Return the slots of a context of ids, uint32 [1, order - 1]."""
         slots = np.empty(self._tables.order - 1, np.uint32)
         _native.find_context(self._tables.arguments(), np.ascontiguousarray(context, np.uint32), slots)
-        return slots[None]
+        probability: Floats = self.rows(slots[None], logarithms=False)[0]
+        return probability
 
     def rows(self, contexts: Contexts, *, logarithms: bool) -> Floats:
         """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
@@ -106,11 +109,8 @@ class WholeDistributions:
         """
         tables = self._tables
         tables.check_file()
-        indexed = self.pays(len(contexts))
-        if not indexed:
-            self._asked += len(contexts)
         rows = np.empty((len(contexts), self.words), np.float64)
-        largest = _native.fill_distributions(self._source(indexed=indexed), contexts, logarithms, rows.reshape(-1))
+        largest = _native.fill_distributions(self._source(len(contexts)), contexts, logarithms, rows.reshape(-1))
         tables.check_most(largest)
         return rows
 
@@ -128,7 +128,7 @@ class WholeDistributions:
         """
         self._tables.check_file()
         sums = np.empty((len(contexts), 4), np.float64)
-        done, source = 0, self._source(indexed=True)
+        done, source = 0, self._source(len(contexts))
         with self._lock:
             while done < len(contexts):
                 memo = self._numbers, self._known
@@ -152,19 +152,19 @@ class WholeDistributions:
         self._tables.check_file()
         other._tables.check_file()
         divergence = np.empty(len(contexts), np.float64)
-        sources = [whole._source(indexed=True) for whole in (self, other)]
+        sources = [whole._source(len(contexts)) for whole in (self, other)]
         _native.divergences(sources[0], contexts, sources[1], other_contexts, divergence)
         return divergence
 
-    def _source(
-        self, *, indexed: bool
-    ) -> tuple[
-        tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]],
-        list[tuple[NDArray[np.uint32], NDArray[np.uint64]]],
-        tuple[Floats, NDArray[np.uint32]],
-        bool,
-    ]:
-        return self._tables.arguments(), self._tables.children if indexed else [], self._unigrams, self._eos
+    def _source(self, distributions: int) -> _Source:
+        """Return the model as the kernels take it, to look at this many distributions."""
+        tables = self._tables
+        if "children" not in tables.__dict__:
+            # Without the index, each takes a look-up for every word; to make it takes about one for every n-gram.
+            self._asked += distributions
+            if self._asked * self.words < sum(len(table) for table in tables.tables):
+                return tables.arguments(), [], self._unigrams, self._eos
+        return tables.arguments(), tables.children, self._unigrams, self._eos
 
     @cached_property
     def _unigrams(self) -> tuple[Floats, NDArray[np.uint32]]:

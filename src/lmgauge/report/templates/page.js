@@ -4,7 +4,7 @@
 (() => {
   const INFINITE = 65535;
   const KINDS = ["", "unseen word (<unk>)", "line end"];
-  const COLUMNS = { rank: "rank", entropy: "entropy", context: "context used", occurrences: "times in training" };
+  const COLUMNS = { rank: "rank", entropy: "entropy", kl: "KL from the base", context: "context used", occurrences: "times in training" };
   const tip = document.getElementById("tip");
 
   const numbers = (packed) => {
@@ -21,22 +21,31 @@
   const inBits = (steps, step) => (steps === INFINITE ? Infinity : steps * step);
   const shown = (bits) => (bits === Infinity ? "∞" : bits.toFixed(2));
 
+  /* Return the most probable tokens of each event, as [word, probability]. */
+  const unpackTops = (tops) => {
+    if (!tops || Array.isArray(tops)) return tops;
+    const ids = numbers(tops.ids), bits = numbers(tops.bits);
+    const all = Array.from(ids, (id, i) => [tops.words[id], 2 ** (-bits[i] / 1000)]);
+    return Array.from({ length: all.length / tops.each }, (_, i) => all.slice(i * tops.each, (i + 1) * tops.each).filter(([, p]) => p > 1e-17));
+  };
   /* Return the visible tokens of a run: events that end at the same place (parts of one character) are one. */
-  const unpack = (run, step) => {
+  const unpack = (run, step, fine) => {
     const steps = numbers(run.ends), bits = numbers(run.bits), kinds = numbers(run.kinds);
     const columns = Object.entries(run.columns).map(([name, packed]) => [name, numbers(packed)]);
+    const far = columns.find(([name]) => name === "kl")?.[1];
     const cuts = Object.entries(run.cuts).map(([name, packed]) => [name, numbers(packed)]);
-    const tokens = [];
-    let end = 0, from = 0, sum = 0, first = 0;
+    const tokens = [], tops = unpackTops(run.tops);
+    let end = 0, from = 0, sum = 0, kl = 0, first = 0;
     for (let i = 0; i < steps.length; i++) {
       end += steps[i];
       sum += inBits(bits[i], step);
+      if (far) kl += inBits(far[i], fine);
       const waits = end === from && kinds[i] !== 2 && i + 1 < steps.length;
       if (waits) continue;
       const values = columns.map(([name, all]) => [name, all.slice(first, i + 1)]);
       const codes = new Map(cuts.map(([name, all]) => [name, all.slice(first, i + 1)]));
-      tokens.push({ from, end, bits: sum, kind: kinds[i], events: i + 1 - first, values, codes, tops: run.tops?.slice(first, i + 1) });
-      from = end; sum = 0; first = i + 1;
+      tokens.push({ from, end, bits: sum, kl, kind: kinds[i], events: i + 1 - first, values, codes, tops: tops?.slice(first, i + 1) });
+      from = end; sum = kl = 0; first = i + 1;
     }
     return tokens;
   };
@@ -78,14 +87,17 @@
       this.setScale();
     }
     runs(segment) {
-      if (!this.tokens.has(segment)) this.tokens.set(segment, this.data.passages[segment].map((run) => unpack(run, this.data.step)));
+      if (!this.tokens.has(segment)) this.tokens.set(segment, this.data.passages[segment].map((run) => unpack(run, this.data.step, this.data.fine)));
       return this.tokens.get(segment);
     }
     setScale() {
-      const sample = [], apart = [];
+      const sample = [], apart = [], far = [];
       for (const segment of Object.keys(this.data.passages).slice(0, 24)) {
         const runs = this.runs(segment);
-        for (const run of runs) for (const token of run) if (token.bits !== Infinity) sample.push(token.bits);
+        for (const run of runs) for (const token of run) {
+          if (token.bits !== Infinity) sample.push(token.bits);
+          if (token.kl !== Infinity) far.push(token.kl);
+        }
         if (runs.length > 1) for (const span of align(runs[0], runs[1])) {
           const difference = Math.abs(total(span.of[1]) - total(span.of[0]));
           if (difference < Infinity) apart.push(difference);
@@ -93,6 +105,7 @@
       }
       const high = (values, share) => (values.length ? values.sort((x, y) => x - y)[Math.floor(share * (values.length - 1))] : 1);
       this.width = nice(high(sample, 0.98) / 12, [0.1, 0.25, 0.5, 1, 1.5, 2]);
+      this.far = nice(high(far, 0.98) / 12, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1]);
       this.apart = nice(high(apart, 0.97) / 5, [0.05, 0.1, 0.25, 0.5, 1, 2]);
     }
     paint(article) {
@@ -105,7 +118,7 @@
       const pieces = document.createDocumentFragment();
       const runs = this.runs(segment);
       if (this.color === "difference" && runs.length > 1) this.paintDifference(pieces, text, runs);
-      else this.paintRun(pieces, text, runs[Number(this.color)] ?? runs[0] ?? []);
+      else this.paintRun(pieces, text, runs[Number(this.color.replace("kl", ""))] ?? runs[0] ?? []);
       target.replaceChildren(pieces);
     }
     /* Return a piece of text in the color of what it cost; white space before a word stays as it is. */
@@ -124,9 +137,12 @@
       const code = this.data.cuts[cut].indexOf(label);
       return Boolean(token.codes.get(cut)?.includes(code));
     }
+    /* Colors are of what tokens cost or, kl0 and kl1, of how far the run's model is from its base there. */
     paintRun(pieces, text, tokens) {
+      const far = this.color.startsWith("kl"), width = far ? this.far : this.width;
       for (const token of tokens) {
-        const shade = token.bits === Infinity ? 12 : level(token.bits, this.width);
+        const value = far ? token.kl : token.bits;
+        const shade = value === Infinity ? 12 : level(value, width);
         const piece = this.piece(pieces, text.slice(token.from, token.end), shade ? `c${shade}` : "");
         if (token.bits === Infinity) piece.classList.add("infinite");
         if (token.kind === 2) piece.classList.add("end");
@@ -169,11 +185,13 @@
       if (token.events > 1) lines.push(`${token.events} tokens`);
       for (const [column, values] of token.values) {
         const none = 2 ** (8 * values.BYTES_PER_ELEMENT) - 1;
-        const words = [...values].filter((v) => column === "entropy" || v !== none).map((v) => (column === "entropy" ? `${shown(inBits(v, this.data.step))} bits` : v.toLocaleString("en")));
+        const step = { entropy: this.data.step, kl: this.data.fine }[column];
+        const written = (v) => (v === INFINITE ? "∞" : (v * step).toFixed(column === "kl" ? 3 : 2));
+        const words = [...values].filter((v) => column === "kl" || v !== none).map((v) => (step ? `${written(v)} bits` : v.toLocaleString("en")));
         if (words.length) lines.push(`${COLUMNS[column] ?? column}: ${words.join(", ")}`);
       }
       for (const [cut, codes] of token.codes) lines.push(`${cut}: ${this.data.cuts[cut][codes[codes.length - 1]] ?? ""}`);
-      for (const top of token.tops ?? []) lines.push("most probable: " + top.map(([word, p]) => `${JSON.stringify(word)} ${Number(p.toPrecision(2))}`).join(", "));
+      for (const top of (token.tops ?? []).filter((top) => top.length)) lines.push("most probable: " + top.map(([word, p]) => `${JSON.stringify(word)} ${Number(p.toPrecision(2))}`).join(", "));
       return lines.join("\n");
     }
     legend(target) {
@@ -186,8 +204,9 @@
         for (let i = 1; i < 6; i++) add(`w${i}`, `+${+(i * this.apart).toFixed(2)}${i === 5 ? " and more" : ""}`);
         target.append(element("span", "title", ` ticks within a color, above: tokens of ${this.data.names[0]} begin; below: of ${this.data.names[1]}`));
       } else {
-        target.append(element("span", "title", "bits:"));
-        for (let i = 0; i <= 12; i++) add(i ? `c${i}` : "", `${+(i * this.width).toFixed(2)}${i === 12 ? " and more" : ""}`);
+        const far = this.color.startsWith("kl"), width = far ? this.far : this.width;
+        target.append(element("span", "title", far ? "KL divergence from the base, bits:" : "bits:"));
+        for (let i = 0; i <= 12; i++) add(i ? `c${i}` : "", `${+(i * width).toFixed(3)}${i === 12 ? " and more" : ""}`);
       }
       target.hidden = false;
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,10 @@ from tests.models.network.gguf.gguf_files import (
 
 import lmgauge
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.network.gguf import engine as gguf_engine
+from lmgauge.models.network.gguf import network as gguf_network
 from lmgauge.models.network.gguf.model import GgufModel, load_gguf
+from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import load_model
@@ -221,13 +225,93 @@ def test_later_text_changes_nothing(spm: tuple[Path, Twin]) -> None:
     assert a.logprob[:3] == pytest.approx(b.logprob[:3], abs=1e-6)
 
 
-def test_progress(spm: tuple[Path, Twin], lines: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"context": 9, "stride": 4}, {"first_token": "unscored"}])
+@pytest.mark.parametrize("together", [1, 16, 40, 256])
+def test_contexts_beside_each_other_are_as_alone(
+    spm: tuple[Path, Twin],
+    lines: Path,
+    options: dict[str, Any],
+    together: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gguf_engine, "_TOGETHER", 1)
+    alone = joined(score(load(spm[0], **options), Corpus.from_files([lines])))
+    monkeypatch.setattr(gguf_engine, "_TOGETHER", together)
+    model = load(spm[0], **options)
+    shown: list[int] = []
+    with monkeypatch.context() as patch:
+        of_many = GgufNetwork.logits_of_many
+
+        def counted(network: GgufNetwork, contexts: Any, wanted: Any) -> Any:
+            shown.append(len(contexts))
+            assert sum(map(len, contexts)) <= together
+            return of_many(network, contexts, wanted)
+
+        patch.setattr(GgufNetwork, "logits_of_many", counted)
+        assert joined(score(model, Corpus.from_files([lines]))) == pytest.approx(alone, abs=EXACT)
+    assert bool(shown) == (together > 1)
+    assert min(shown, default=2) > 1
+
+
+def test_no_more_contexts_than_the_library_takes(
+    spm: tuple[Path, Twin], lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = joined(score(load(spm[0]), Corpus.from_files([lines])))
+    monkeypatch.setattr(gguf_network, "_SEQUENCES", 2)
+    assert joined(score(load(spm[0]), Corpus.from_files([lines]))) == pytest.approx(expected, abs=EXACT)
+
+
+@pytest.mark.parametrize("options", [{}, {"context": 9, "stride": 4}, {"stream": True, "context": 12, "stride": 5}])
+@pytest.mark.parametrize("asked", [None, [0, 1, 30, 31, 60, 98], [50], []])
+def test_tiles_are_the_twins(
+    spm: tuple[Path, Twin], lines: Path, options: dict[str, Any], asked: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gguf_engine, "_TOGETHER", 40)
+    model = load(spm[0], **options)
+    chosen = None if asked is None else np.array(asked, np.int64)
+    rows: list[NDArray[np.float64]] = []
+    for block in model.distributions(Corpus.from_files([lines], block_bytes=64), events=chosen, threads=1):
+        rows += [row for tile in block.tiles() for row in np.asarray(tile.logprob, np.float64)]
+    sequences = [own_ids(model, line + "\n") for line in LINES]
+    sequences = [list(itertools.chain(*sequences))] if "stream" in options else sequences
+    context, stride = options.get("context", POSITIONS), options.get("stride", options.get("context", POSITIONS))
+    expected = []
+    for ids in sequences:
+        whole = [1, *ids]
+        for n in range(1, len(whole)):
+            begin = next(k for k in range(n + 1) if n <= k * stride + context) * stride
+            expected.append((whole, begin, n))
+    wanted = expected if asked is None else [expected[event] for event in asked]
+    assert len(rows) == len(wanted)
+    for row, (whole, begin, n) in zip(rows, wanted, strict=True):
+        assert row == pytest.approx(spm[1](whole[begin:n])[-1][model.tokens.network_ids], abs=EXACT)
+
+
+def test_nothing_is_computed_that_is_not_asked_about(
+    spm: tuple[Path, Twin], lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load(spm[0])
+    seen: list[tuple[int, int]] = []
+    decode = GgufNetwork._decode
+
+    def counted(network: GgufNetwork, shown: Any, wanted: Any, *more: Any) -> Any:
+        seen.append((len(shown), int(wanted.sum())))
+        return decode(network, shown, wanted, *more)
+
+    monkeypatch.setattr(GgufNetwork, "_decode", counted)
+    [block] = model.distributions(Corpus.from_files([lines]), events=np.array([0, 2]), threads=1)
+    assert sum(len(tile) for tile in block.tiles()) == 2
+    assert seen == [(len(own_ids(model, LINES[0] + "\n")), 2)]  # one segment, and two rows of the output layer
+
+
+def test_progress(spm: tuple[Path, Twin], lines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf_engine, "_TOGETHER", 16)
     calls: list[int] = []
     model = load(spm[0])
     model.progress = calls.append
     [batch] = score(model, Corpus.from_files([lines]))
     assert sum(calls) == int(batch.segment_events.sum())
-    assert len(calls) >= len(LINES)  # a segment in windows is several
+    assert len(calls) > 3
 
 
 def test_fingerprints_are_of_file_and_policy(spm: tuple[Path, Twin], folder: Path) -> None:
@@ -286,5 +370,9 @@ def test_not_a_number(folder: Path, lines: Path) -> None:
     model = load(folder / "nan.gguf")
     with pytest.raises(ModelFileError, match=r"nan\.gguf: gives NaN in segment 3; the file is damaged"):
         score(model, Corpus.from_files([lines]))
+    with pytest.raises(ModelFileError, match=r"nan\.gguf: gives NaN in segment 3"):
+        [list(block.tiles()) for block in model.distributions(Corpus.from_files([lines]), threads=1)]
+    # What was not a number is forgotten.
+    assert np.isfinite(joined(score(model, Corpus.from_strings([LINES[0], LINES[3]])))).all()
     with pytest.raises(ModelFileError, match="gives NaN after some context"):
         model.log_distribution([BOS, model.vocabulary.id("é")])

@@ -98,7 +98,7 @@ def test_parts_follow_one_another(network: GgufNetwork, ids: Any, twin: Any, ask
 
 
 def test_more_tokens_than_are_computed_at_a_time(path: Path, ids: Any, twin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GgufNetwork, "_at_a_time", 16)
+    monkeypatch.setattr(GgufNetwork, "at_a_time", 16)
     network = GgufNetwork(path)
     network.begin(len(ids))
     assert network.logprob(ids[:-1], ids[3:]) == pytest.approx(twin(ids)[np.arange(2, 39), ids[3:]], abs=EXACT)

@@ -1,9 +1,11 @@
-"""llama.cpp as an engine: one context at a time, and what is kept of it used again."""
+"""llama.cpp as an engine: short segments beside each other, and what is kept of a context used again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +13,19 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError
 from lmgauge.models.network.engine import Job, Progress
-from lmgauge.models.network.gguf.network import GgufNetwork, log_sum_exp
+from lmgauge.models.network.gguf.network import GgufNetwork, log_sum_exp, of_targets
 
 # Tokens of a context that are shown together where whole distributions are asked for. A context is cut into such parts from
 # its beginning, so that what is computed depends on nothing but the context, and its full parts can be kept.
 _PART = 32
 _ROWS = 8  # distributions at a time
+# Tokens of short contexts that are shown together. Each is compared with all places in use, which the library counts in
+# steps of 256: more of them would cost more than they gain.
+_TOGETHER = 256
 
 
 class GgufEngine:
-    """Scores jobs one after another, showing no token twice that the network still holds.
+    """Scores jobs in order, several that are short at a time, showing no token twice that the network still holds.
 
     Args:
         network: the file, loaded.
@@ -28,7 +33,7 @@ class GgufEngine:
     """
 
     carries_state = False
-    # What is shown at a time, and so the rounding, depends on nothing but the text.
+    # What is shown of a running context at a time, and so the rounding, depends on nothing but the text.
     segment_by_segment = True
     # Products of other shapes round in another order, and the activations of quantized layers are rounded to eight bits.
     tolerance = 2e-2
@@ -55,14 +60,41 @@ class GgufEngine:
             ModelFileError: the network gives NaN.
             UsageError: a context does not fit into the memory.
         """
-        return [self._of_job(job) for job in jobs]
+        return [logprob for pack in self._packs(jobs) for logprob in self._scored(pack)]
 
-    def _of_job(self, job: Job) -> NDArray[np.float64]:
-        logprob = self._network.logprob(self._new(job), job.targets.astype(np.int32))
+    def _packs(self, jobs: Iterable[Job]) -> Iterator[list[Job]]:
+        """Yield jobs to be shown together: those that fit into one batch, and alone what is longer or goes on."""
+        most, tokens = self._network.most_contexts, min(_TOGETHER, self._network.at_a_time)
+        pack: list[Job] = []
+        for job in jobs:
+            full = len(pack) == most or sum(len(one.ids) for one in (*pack, job)) > tokens
+            if pack and (full or pack[0].stream is not None or job.stream is not None):
+                yield pack
+                pack = []
+            pack.append(job)
+        if pack:
+            yield pack
+
+    def _scored(self, pack: Sequence[Job]) -> list[NDArray[np.float64]]:
+        """Return the log-probabilities of the targets of each job of a pack."""
+        targets = np.concatenate([job.targets for job in pack]).astype(np.int32)
+        logprob = of_targets(self._logits(pack, np.ones(len(targets), bool)), targets)
         if np.isnan(logprob).any():
-            raise self._gives_nan(f"in segment {job.segment + 1}")
+            self._blame(pack)
         self.progress(len(logprob))
-        return logprob
+        return np.split(logprob, np.cumsum([len(job.targets) for job in pack])[:-1])
+
+    def _logits(self, pack: Sequence[Job], wanted: NDArray[np.bool_]) -> Iterator[NDArray[np.float32]]:
+        """Show jobs and yield the logits, float32 [n, size], of those targets of all of them that are wanted."""
+        network = self._network
+        shown = [self._new(pack[0])] if len(pack) == 1 else [job.ids.astype(np.int32) for job in pack]
+        asked = _at_the_ends(shown, pack, wanted)
+        if len(pack) == 1:
+            yield from network.logits(shown[0], asked)
+        else:
+            network.begin(sum(map(len, shown)))
+            network.holder = None
+            yield network.logits_of_many(shown, asked)
 
     def _new(self, job: Job) -> NDArray[np.int32]:
         """Make the network ready for a job, and return what it has not been shown yet, int32 [n]."""
@@ -87,19 +119,21 @@ class GgufEngine:
             ModelFileError: the network gives NaN.
             UsageError: a context does not fit into the memory.
         """
-        seen = 0
-        for job in jobs:
-            for logits in self._network.logits(self._new(job), len(job.targets)):
-                chosen = np.flatnonzero(wanted[seen : seen + len(logits)])
-                seen += len(logits)
-                for at in range(0, len(chosen), _ROWS):
-                    some = logits[chosen[at : at + _ROWS]]
+        masks = np.split(wanted, np.cumsum([len(job.targets) for job in jobs])[:-1])
+        # A running context needs to be shown all; of others only what is asked about.
+        looked_at = [job.stream is not None or bool(mask.any()) for job, mask in zip(jobs, masks, strict=True)]
+        asked = itertools.compress(masks, looked_at)
+        for pack in self._packs(itertools.compress(jobs, looked_at)):
+            of_pack = np.concatenate(list(itertools.islice(asked, len(pack))))
+            for logits in self._logits(pack, of_pack):
+                for at in range(0, len(logits), _ROWS):
+                    some = logits[at : at + _ROWS]
                     logprob = (some - log_sum_exp(some)[:, None].astype(np.float32))[:, np.maximum(rows, 0)]
                     logprob[:, rows < 0] = -np.inf
-                    if np.isnan(logprob[:, -1]).any():
-                        raise self._gives_nan(f"in segment {job.segment + 1}")
+                    if np.isnan(logprob).any():
+                        self._blame(pack)
                     yield logprob, None
-            self.progress(len(job.targets))
+            self.progress(len(of_pack))
 
     def log_distribution(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the natural log-probabilities of all that may follow, float64 [rows of the output layer].
@@ -131,7 +165,30 @@ class GgufEngine:
         self._held = sequence[:full].copy()
         return network.log_distribution(sequence[full:])
 
+    def _blame(self, pack: Sequence[Job]) -> NoReturn:
+        """Say which of some jobs gives NaN: that of one may have spread to those beside it.
+
+        Raises:
+            ModelFileError: always.
+        """
+        for job in pack if len(pack) > 1 else ():
+            self._network.wipe()
+            if np.isnan(
+                of_targets(self._logits([job], np.ones(len(job.targets), bool)), job.targets.astype(np.int32))
+            ).any():
+                raise self._gives_nan(f"in segment {job.segment + 1}")
+        raise self._gives_nan(f"in segment {pack[0].segment + 1}")
+
     def _gives_nan(self, where: str) -> ModelFileError:
+        self._network.wipe()
         return ModelFileError(
             f"{self._network.path}: gives NaN {where}; the file is damaged, or was quantized from weights that were"
         )
+
+
+def _at_the_ends(shown: Sequence[NDArray[np.int32]], pack: Sequence[Job], wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which of the tokens shown have a target after them that is wanted, bool [tokens of all]."""
+    asked = [np.arange(len(ids)) >= len(ids) - len(job.targets) for ids, job in zip(shown, pack, strict=True)]
+    places = np.concatenate(asked)
+    places[places] = wanted
+    return places

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _FLOAT32 = 0  # GGML_TYPE_F32
-_FLASH_ATTENTION_OFF = 0
+_FLASH_ATTENTION_OFF = 0  # it rounds to half precision what attention weighs: 0.02 nats off on a tiny float32 network
 _LOGIT_BYTES = 1 << 26  # of logits held at a time
 _MOST_TOKENS, _FEWEST_TOKENS = 512, 16  # computed at a time
+_SEQUENCES = 64  # in one batch, the most that older builds of the library take
+_IN_CACHE = 1 << 16  # logits that stay in a core's cache
 _FIRST_CONTEXT = 512
 _ALL_LAYERS = -1
 _KEPT_LINES = 20
@@ -64,7 +66,7 @@ def _last_words() -> str:
 
 
 class GgufNetwork:
-    """A network in llama.cpp, which holds one context at a time.
+    """A network in llama.cpp, which holds one context that goes on, or several short ones that are shown once.
 
     Args:
         path: the file.
@@ -181,7 +183,7 @@ class GgufNetwork:
             self._api.llama_set_n_threads(self._context, threads, threads)
 
     def begin(self, length: int) -> None:
-        """Forget the context, and make room for one of this length.
+        """Forget all contexts, and make room for one of this length, or several together.
 
         Args:
             length: tokens of the context.
@@ -192,6 +194,12 @@ class GgufNetwork:
         if length > self.room:
             self._open(length)
         else:
+            # The numbers may stay in their places: what a place holds counts once a token is put there.
+            self._api.llama_memory_clear(self._api.llama_get_memory(self._context), False)
+
+    def wipe(self) -> None:
+        """Forget all contexts and their numbers: a weight of zero does not rule out NaN."""
+        if self._context is not None:
             self._api.llama_memory_clear(self._api.llama_get_memory(self._context), True)
 
     def rewind(self, length: int) -> bool:
@@ -211,26 +219,19 @@ class GgufNetwork:
             targets: int32 [m], m <= n: what follows the last m tokens shown.
 
         Returns:
-            float64 [m], nats; from float32 logits, summed in float64. NaN where the network gives NaN.
+            float64 [m], nats; see `of_targets`.
 
         Raises:
             ModelFileError: llama.cpp fails to compute.
         """
-        logprob = np.empty(len(targets))
-        done = 0
-        for logits in self.logits(shown, len(targets)):
-            chosen = logits[np.arange(len(logits)), targets[done : done + len(logits)]]
-            logprob[done : done + len(logits)] = chosen - log_sum_exp(logits)
-            done += len(logits)
-        # The log-sum-exp of rounded terms may fall a little below its largest.
-        return np.minimum(logprob, 0.0)
+        return of_targets(self.logits(shown, np.arange(len(shown)) >= len(shown) - len(targets)), targets)
 
-    def logits(self, shown: NDArray[np.int32], asked: int) -> Iterator[NDArray[np.float32]]:
-        """Show the next tokens of the context and yield the logits after the last of them.
+    def logits(self, shown: NDArray[np.int32], wanted: NDArray[np.bool_]) -> Iterator[NDArray[np.float32]]:
+        """Show the next tokens of the context and yield the logits after those that are asked about.
 
         Args:
             shown: int32 [n].
-            asked: how many, at most n.
+            wanted: bool [n].
 
         Yields:
             float32 [m, size]; good until the next is asked for.
@@ -238,12 +239,28 @@ class GgufNetwork:
         Raises:
             ModelFileError: llama.cpp fails to compute.
         """
-        for begin in range(0, len(shown), self._at_a_time):
-            part = shown[begin : begin + self._at_a_time]
-            of_part = min(len(part), max(0, begin + len(part) - (len(shown) - asked)))
-            logits = self._decode(part, of_part)
-            if of_part:
+        for begin in range(0, len(shown), self.at_a_time):
+            part = slice(begin, begin + self.at_a_time)
+            logits = self._decode(shown[part], wanted[part])
+            if len(logits):
                 yield logits
+
+    def logits_of_many(self, contexts: Sequence[NDArray[np.int32]], wanted: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Show whole contexts beside each other, after `begin`, and return the logits after the tokens asked about.
+
+        Args:
+            contexts: int32 [n] each, at most `most_contexts`, of no more than `at_a_time` tokens together.
+            wanted: bool [tokens of all].
+
+        Returns:
+            float32 [m, size], context after context; good until the next call.
+
+        Raises:
+            ModelFileError: llama.cpp fails to compute.
+        """
+        sizes = [len(context) for context in contexts]
+        positions = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
+        return self._decode(np.concatenate(contexts), wanted, positions, np.repeat(np.arange(len(sizes)), sizes))
 
     def log_distribution(self, shown: NDArray[np.int32]) -> NDArray[np.float64]:
         """Show the next tokens of the context and return the log-probabilities of all that may follow.
@@ -257,9 +274,9 @@ class GgufNetwork:
         Raises:
             ModelFileError: llama.cpp fails to compute.
         """
-        for begin in range(0, len(shown), self._at_a_time):
-            part = shown[begin : begin + self._at_a_time]
-            logits = self._decode(part, 1).astype(np.float64)
+        for begin in range(0, len(shown), self.at_a_time):
+            part = shown[begin : begin + self.at_a_time]
+            logits = self._decode(part, np.arange(len(part)) == len(part) - 1).astype(np.float64)
         logprob: NDArray[np.float64] = (logits - log_sum_exp(logits)[:, None])[0]
         return logprob
 
@@ -277,8 +294,15 @@ class GgufNetwork:
             self.close()
 
     @property
-    def _at_a_time(self) -> int:
+    def at_a_time(self) -> int:
+        """How many tokens are computed together: the logits of all of them may be held."""
         return max(_FEWEST_TOKENS, min(_MOST_TOKENS, _LOGIT_BYTES // (4 * self.size)))
+
+    @property
+    def most_contexts(self) -> int:
+        """How many contexts may be shown beside each other: one, if each would need a recurrent state of its own."""
+        with_state = any(getattr(self._api, f"llama_model_is_{kind}")(self._model) for kind in ("recurrent", "hybrid"))
+        return 1 if with_state else _SEQUENCES
 
     def _open(self, length: int) -> None:
         """Open a context with room for this number of tokens and some more, up to what the network was trained for."""
@@ -291,7 +315,9 @@ class GgufNetwork:
             raise self._no_memory(room, f"it takes {needed / 1e9:,.1f} GB and {free / 1e9:,.1f} GB are free")
         parameters = self._api.llama_context_default_params()
         parameters.n_ctx = room
-        parameters.n_batch = parameters.n_ubatch = self._at_a_time
+        parameters.n_batch = parameters.n_ubatch = self.at_a_time
+        # One memory for all contexts, whatever their lengths: what is not of a token's own has a weight of zero.
+        parameters.n_seq_max, parameters.kv_unified = min(self.most_contexts, self.at_a_time, room), True
         parameters.n_threads = parameters.n_threads_batch = self._threads
         parameters.type_k = parameters.type_v = _FLOAT32
         parameters.flash_attn_type = _FLASH_ATTENTION_OFF
@@ -315,23 +341,68 @@ class GgufNetwork:
         width, heads, kept_heads, layers = map(int, sizes)
         return 2 * 4 * layers * kept_heads * (width // max(1, heads))
 
-    def _decode(self, part: NDArray[np.int32], asked: int) -> NDArray[np.float32]:
-        """Show tokens; the logits after the last `asked` of them, float32 [asked, size], valid until the next call."""
-        tokens = np.ascontiguousarray(part, np.int32)
-        wanted = np.zeros(len(tokens), np.int8)
-        wanted[len(tokens) - asked :] = 1
+    def _decode(
+        self,
+        shown: NDArray[np.int32],
+        wanted: NDArray[np.bool_],
+        positions: NDArray[np.int32] | None = None,
+        contexts: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float32]:
+        """Show tokens; the logits after those wanted, float32 [m, size], valid until the next call.
+
+        Args:
+            shown: int32 [n].
+            wanted: bool [n].
+            positions, contexts: of each token, [n]; it follows the one before in the first context if None.
+        """
+        tokens, flags = np.ascontiguousarray(shown, np.int32), np.ascontiguousarray(wanted, np.int8)
         batch = self._api.llama_batch()
         batch.n_tokens = len(tokens)
-        batch.token = tokens.ctypes.data_as(ctypes.POINTER(self._api.llama_token))
-        batch.logits = wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        batch.token = _pointer(tokens, self._api.llama_token)
+        batch.logits = _pointer(flags, ctypes.c_int8)
+        if positions is not None and contexts is not None:
+            numbers, ones = np.ascontiguousarray(contexts, np.int32), np.ones(len(tokens), np.int32)
+            first = numbers.ctypes.data
+            places = np.arange(first, first + numbers.nbytes, numbers.itemsize, dtype=np.uintp)
+            batch.pos, batch.n_seq_id = _pointer(positions, ctypes.c_int32), _pointer(ones, ctypes.c_int32)
+            batch.seq_id = _pointer(places, ctypes.POINTER(ctypes.c_int32))
         _said.clear()
         status = self._api.llama_decode(self._context, batch)
         if status:
             raise ModelFileError(f"{self.path}: llama.cpp fails to compute (status {status}): {_last_words()}")
+        asked = int(np.count_nonzero(flags))
         if not asked:
             return np.zeros((0, self.size), np.float32)
         logits: NDArray[np.float32] = np.ctypeslib.as_array(self._api.llama_get_logits(self._context), (asked, self.size))
         return logits
+
+
+def _pointer(values: NDArray[Any], kind: Any) -> Any:
+    return values.ctypes.data_as(ctypes.POINTER(kind))
+
+
+def of_targets(parts: Iterable[NDArray[np.float32]], targets: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return the log-probabilities of tokens.
+
+    Args:
+        parts: logits, float32 [n, size] each.
+        targets: int32, a token for each row of all parts.
+
+    Returns:
+        float64, nats; from float32 logits, summed in float64. NaN where the logits are.
+
+    Example:
+        >>> of_targets([np.zeros((1, 4), np.float32)], np.array([3], np.int32)).round(4).tolist()
+        [-1.3863]
+    """
+    logprob = np.empty(len(targets))
+    done = 0
+    for logits in parts:
+        chosen = logits[np.arange(len(logits)), targets[done : done + len(logits)]]
+        logprob[done : done + len(logits)] = chosen - log_sum_exp(logits)
+        done += len(logits)
+    # The log-sum-exp of rounded terms may fall a little below its largest.
+    return np.minimum(logprob, 0.0)
 
 
 def log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
@@ -347,7 +418,13 @@ def log_sum_exp(logits: NDArray[Any]) -> NDArray[np.float64]:
         >>> log_sum_exp(np.zeros((1, 2), np.float32)).round(4).tolist()
         [0.6931]
     """
+    sums = np.empty(len(logits))
     largest = logits.max(axis=1, keepdims=True)
-    sums = np.exp(logits - largest).sum(axis=1, dtype=np.float64)
+    rows = max(1, _IN_CACHE // logits.shape[1])
+    room = np.empty((rows, logits.shape[1]), logits.dtype)
+    for begin in range(0, len(logits), rows):
+        some = slice(begin, begin + rows)
+        terms = np.subtract(logits[some], largest[some], out=room[: len(logits[some])])
+        np.exp(terms, out=terms).sum(axis=1, dtype=np.float64, out=sums[some])
     totals: NDArray[np.float64] = largest[:, 0].astype(np.float64) + np.log(sums)
     return totals

@@ -118,9 +118,9 @@ class TorchEngine:
             UsageError: one job alone does not fit into the memory.
         """
         own_rows = torch.from_numpy(rows).to(self.split.device)
-        bounds = np.cumsum([len(job.targets) for job in jobs])[:-1]
+        bounds = np.cumsum([len(job.targets) for job in jobs])
         with kept_pages():
-            for some, asked in self._groups(jobs, np.split(wanted, bounds)):
+            for some, asked in self._groups(jobs, np.split(wanted, bounds)[: len(jobs)]):
                 last: list[Tensor | None] = [None] * len(some)
                 if self.carries_state:
                     parts = [torch.cat([states for _, states in self._carried(job)]) for job in some]

@@ -1,0 +1,44 @@
+"""`lmgauge.dynamic_evaluation`: a network that learns from the text it scores."""
+
+from __future__ import annotations
+
+from lmgauge.api.inputs import Model, loaded
+from lmgauge.errors import UsageError
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+
+DEFAULT_RATE = 0.1
+
+
+def dynamic_evaluation(model: Model, rate: float = DEFAULT_RATE, *, scoring: ScoringOptions | None = None) -> LanguageModel:
+    """Make a network learn from each segment after it was scored, by a step of gradient descent.
+
+    Each pass over a text begins with a copy of the network, which itself stays as it is: the same text gets the same
+    numbers. The model lives in memory; it has no folder form.
+
+    Args:
+        model: a network of the `transformers` library whose segments are contexts of their own and end with `</s>`, or its
+            path.
+        rate: step size, against the gradient of a segment's mean nats an event. Choose it on held-out text.
+        scoring: how a network named by its path scores.
+
+    Returns:
+        A model like any other; its context is the text so far.
+
+    Raises:
+        UsageError: the model is not such a network, or the rate is not a positive number.
+
+    Example:
+        >>> from lmgauge import Corpus, train
+        >>> dynamic_evaluation(train("laplace", Corpus.from_strings(["a b"])))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: laplace3: dynamic evaluation needs a network that torch computes; ...
+    """
+    base = loaded(model, scoring)
+    if not hasattr(base, "network"):
+        raise UsageError(
+            f"{base.label}: dynamic evaluation needs a network that torch computes; lmgauge.cache adapts others"
+        )
+    from lmgauge.models.network.torch.dynamic import DynamicModel
+
+    return DynamicModel(base, rate)  # type: ignore[arg-type]  # what has a network is a NeuralModel

@@ -1,0 +1,239 @@
+"""The distributions of one model at the events of a text, block by block, however the model comes by them.
+
+A model that computes many distributions at a time offers `distributions`; of any other, `log_distribution` is asked event
+by event.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import policy_of
+from lmgauge.contexts import EventContexts
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
+from lmgauge.distributions.tile import Tile
+from lmgauge.errors import UsageError
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.vocabulary import BOS
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.segments import Segments
+
+Events = NDArray[np.int64]  # numbers of events of the text, from 0, ascending
+TILE_ENTRIES = 1 << 16  # of a tile in float64: half a megabyte stays in a core's cache
+
+
+class BlockDistributions(ABC):
+    """The distributions at the events of one block of text that were asked for.
+
+    Attributes:
+        parallel: whether its tiles may be computed in threads.
+        vocabulary_size: columns of its tiles.
+    """
+
+    parallel: bool = False
+    vocabulary_size: int
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of events."""
+
+    @abstractmethod
+    def tiles(self) -> Iterator[Tile]:
+        """Yield the tiles, in order; a tile is good until the next is asked for, unless `parallel`."""
+
+    def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
+        """Return the columns of a reduction without looking at all tokens; None where there is no such way.
+
+        Args:
+            reduction: what to keep.
+            other: for a reduction of two models, the same events of the other one.
+        """
+        return None
+
+    @abstractmethod
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        """Return the rows of the score table.
+
+        Args:
+            logprob: float64 [n], nats, of the tokens that came; None if no tile was computed.
+        """
+
+
+def distributions_of(
+    model: LanguageModel,
+    segments: Iterable[Segments],
+    *,
+    events: Events | None = None,
+    spans: bool = True,
+    threads: int | None = None,
+) -> Iterator[BlockDistributions]:
+    """Yield the distributions of a model at the events of each block; arguments as of `reduce`.
+
+    Args:
+        model: the model.
+        segments: blocks of text.
+        events: which events to look at; all if None.
+        spans: whether the rows get byte spans.
+        threads: how many to compute with.
+
+    Raises:
+        UsageError: the model has no method for it, or its first tokens are not scored, so that contexts are not whole.
+    """
+    if computes_many(model):
+        own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
+        yield from own(segments, events=events, spans=spans, threads=threads)
+        return
+    yield from by_event(model, model.score(segments, spans=spans, threads=threads), events)
+
+
+def computes_many(model: object, method: str = "distributions") -> bool:
+    """Return True if a model has a method for many distributions that speaks for its `log_distribution`.
+
+    A class that changes `log_distribution` and inherits the other has two answers: then the first one counts.
+
+    Args:
+        model: any.
+        method: its name.
+
+    Example:
+        >>> class Fast:
+        ...     def log_distribution(self, context): ...
+        ...     def distributions(self, segments): ...
+        >>> class Changed(Fast):
+        ...     def log_distribution(self, context): ...
+        >>> computes_many(Fast()), computes_many(Changed())
+        (True, False)
+    """
+    if not hasattr(model, method):
+        return False
+    places = [getattr(model, "__dict__", {}), *map(vars, type(model).__mro__)]
+
+    def place(name: str) -> int:
+        return next((i for i, names in enumerate(places) if name in names), len(places))
+
+    return place(method) <= place("log_distribution")
+
+
+def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events | None) -> Iterator[BlockDistributions]:
+    """Yield the distributions of a model that answers one question at a time, in tiles.
+
+    Args:
+        model: what has `log_distribution`.
+        batches: its rows, in order.
+        events: which events to look at; all if None.
+
+    Raises:
+        UsageError: first tokens are not scored, so that contexts are not whole.
+    """
+    policy = policy_of(model)
+    if not policy.scores_first_tokens:
+        raise UsageError(
+            f"{model.label}: whole distributions need whole contexts, but first tokens are unscored (--first-token)"
+        )
+    before = np.array([BOS], np.uint32)
+    seen = 0
+    for batch in batches:
+        ids, counts = batch.token_ids, batch.segment_events
+        contexts = EventContexts(ids, counts, bos=BOS, runs_on=policy.runs_on, before=before)
+        before = contexts.ids
+        rows = rows_among(events, seen, len(batch))
+        yield _ByEvent(model, rows_of(batch, rows), contexts, rows)
+        seen += len(batch)
+
+
+class _ByEvent(BlockDistributions):
+    """Distributions asked of a model one by one."""
+
+    def __init__(self, model: LanguageModel, batch: ScoreBatch, contexts: EventContexts, rows: Events) -> None:
+        self._model, self._batch, self._contexts, self._rows = model, batch, contexts, rows
+        # Only models that may score blocks at a time are asked from several threads.
+        self.parallel = bool(getattr(model, "blocks_are_independent", False))
+        self.vocabulary_size = len(model.vocabulary)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def tiles(self) -> Iterator[Tile]:
+        targets = self._batch.token_ids.astype(np.int64)
+        at_a_time = max(1, TILE_ENTRIES // max(1, len(self._model.vocabulary)))
+        for begin in range(0, len(self._rows), at_a_time):
+            rows = self._rows[begin : begin + at_a_time]
+            yield Tile(lambda rows=rows: self._stacked(rows), targets[begin : begin + at_a_time])  # type: ignore[misc]
+
+    def _stacked(self, rows: Events) -> NDArray[np.float64]:
+        """Return the log-probabilities after the contexts of some rows, float64 [rows, vocabulary]."""
+        return np.stack([self._model.log_distribution(self._contexts[row]) for row in rows.tolist()])
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        return self._batch
+
+
+def why_not_whole(model: LanguageModel) -> str:
+    """Return why a model gives no whole distributions; the empty string if it does.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> why_not_whole(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+        ''
+    """
+    if not policy_of(model).scores_first_tokens:
+        return "first tokens are unscored (--first-token)"
+    try:
+        model.log_distribution(np.array([BOS], np.uint32))
+    except UsageError:
+        return "the model tells the probabilities of what came only"
+    return ""
+
+
+def rows_among(events: Events | None, seen: int, size: int) -> Events:
+    """Return which rows of a block were asked for, int64, ascending.
+
+    Args:
+        events: numbers of events of the text, ascending; None for all.
+        seen: events before the block.
+        size: events of the block.
+
+    Example:
+        >>> rows_among(np.array([1, 4, 5, 9]), seen=4, size=3).tolist()
+        [0, 1]
+    """
+    if events is None:
+        return np.arange(size)
+    return events[np.searchsorted(events, seen) : np.searchsorted(events, seen + size)] - seen
+
+
+def rows_of(batch: ScoreBatch, rows: Events) -> ScoreBatch:
+    """Return a batch of some of the rows; segments without any stay, with none.
+
+    Args:
+        batch: rows of the score table.
+        rows: int64, ascending: which to keep. Spans begin where that of the row kept before ended.
+
+    Example:
+        >>> from lmgauge.scores.table import example_batch
+        >>> rows_of(example_batch(), np.array([0, 2])).segment_events.tolist()
+        [1, 1]
+    """
+    if len(rows) == len(batch):
+        return batch
+    owner = np.repeat(np.arange(len(batch.segment_events)), batch.segment_events)
+    return replace(
+        batch,
+        segment_events=np.bincount(owner[rows], minlength=len(batch.segment_events)),
+        token_ids=batch.token_ids[rows],
+        logprob=batch.logprob[rows],
+        kind=batch.kind[rows],
+        ends=batch.ends[rows] if len(batch.ends) else batch.ends,
+        extra={name: values[rows] for name, values in batch.extra.items()},
+    )

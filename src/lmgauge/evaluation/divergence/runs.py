@@ -1,0 +1,87 @@
+"""Runs of candidates: their scores with KL(base || candidate) and the base's log-probability beside each event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.divergence.events import PairRows
+from lmgauge.evaluation.evaluate import Evaluator, sum_block
+from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.run_folder import RunFolders, run_settings
+from lmgauge.text.documents import Corpus
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+
+COLUMNS = ("kl", "base_logprob")
+
+
+class CandidateRuns:
+    """Run folders of candidates, written while they are compared; they appear when the block ends well.
+
+    Args:
+        output: the folder; several candidates have folders of their own in it.
+        candidates: the models.
+        names: of the candidates.
+        corpus: the text, all of which is compared.
+
+    Raises:
+        UsageError: two candidates would have the same folder.
+    """
+
+    def __init__(
+        self, output: str | Path, candidates: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus
+    ) -> None:
+        self._candidates, self._corpus = candidates, corpus
+        self._folders = RunFolders(output, names)
+        self._evaluators = [Evaluator(Origin.of_model(m, name)) for m, name in zip(candidates, names, strict=True)]
+        self._denominators = [Denominators() for _ in names]
+
+    def __enter__(self) -> Self:
+        self._folders.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._folders.__exit__(*error)
+
+    def write(self, candidate: int, rows: PairRows) -> None:
+        """Write the rows of a block.
+
+        Args:
+            candidate: number of the candidate.
+            rows: of base and candidate.
+
+        Raises:
+            OSError: the table cannot be written.
+        """
+        block, batch = rows.block, rows.b
+        columns = {"kl": np.asarray(rows.columns["kl_ab"], np.float64), "base_logprob": rows.a.logprob}
+        batch = replace(batch, extra={**batch.extra, **columns})
+        if block.documents is not None:
+            batch = batch.with_documents(block.documents[batch.segments - block.first])
+        self._evaluators[candidate].add(sum_block(batch))
+        self._denominators[candidate] += count_denominators(block)
+        self._folders.write(candidate, batch, block.ids)
+
+    def finish(self, scoring: object) -> None:
+        """Write the numbers beside the rows.
+
+        Args:
+            scoring: how models without options of their own were loaded.
+
+        Raises:
+            OSError: a file cannot be written.
+        """
+        report, results = self._corpus.report, []
+        for model, evaluator, counted in zip(self._candidates, self._evaluators, self._denominators, strict=True):
+            notes = [*report.notes(), *getattr(model, "notes", ())]
+            evaluator.origin = replace(evaluator.origin, documents_by=report.documents_by)
+            results.append(evaluator.finish(evaluator.total, counted, text_sha256=report.sha256, notes=notes))
+        chosen: dict[str, Any] = {"by_group": False, "columns": COLUMNS, "scoring": scoring}
+        self._folders.finish(results, [run_settings(m, self._corpus.settings, **chosen) for m in self._candidates])

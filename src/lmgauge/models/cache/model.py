@@ -1,0 +1,314 @@
+"""A cache as a language model: it predicts what went by, and mixed with another model it makes that one adapt to a text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import ContextPolicy, policy_of
+from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions, rows_among, rows_of
+from lmgauge.distributions.tile import Tile
+from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
+from lmgauge.files import writing_directory
+from lmgauge.models.cache.counts import CacheCounts, CacheSettings
+from lmgauge.models.custom import score_segments
+from lmgauge.models.mixture.model import reserved_policy
+from lmgauge.models.protocol import CACHE_MODEL_TYPE, LanguageModel, check_context, read_config
+from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.encoding import ReservedPolicy
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokenizers import load_tokenizer
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer
+from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+FORMAT_VERSION = 1
+_CONFIG, _VOCABULARY = "config.json", "vocabulary.json"
+
+
+@dataclass(frozen=True)
+class _Language:
+    """What a cache shares with the model beside it."""
+
+    vocabulary: Vocabulary
+    tokenizer: Tokenizer
+    reserved: ReservedPolicy
+
+
+class CacheModel(ScoresStrings):
+    """Predicts each event by what went by before it, in this text; it is scored before it is counted.
+
+    Its context runs on over the ends of segments, and `</s>` counts as an event like any other.
+
+    Attributes:
+        settings: what it remembers.
+        context_policy: `stream`.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=1)
+        >>> cache = CacheModel.beside(model, CacheSettings())
+        >>> [round(p, 2) for p in np.exp(cache.score_text("a a b").logprobs)]  # of <unk>, </s>, a, b; then of a; of a, a
+        [0.25, 1.0, 0.0, 0.0]
+    """
+
+    blocks_are_independent = False
+    context_policy = ContextPolicy(unit="stream")
+
+    def __init__(self, language: _Language, settings: CacheSettings) -> None:
+        """Take what it shares with a model; use `beside`."""
+        self._language, self.settings = language, settings
+        self._replayed: tuple[NDArray[np.uint32], CacheCounts] | None = None
+
+    @classmethod
+    def beside(cls, model: LanguageModel, settings: CacheSettings) -> CacheModel:
+        """Return a cache over the tokens of a model.
+
+        Args:
+            model: any that predicts the end of a line as an event.
+            settings: what to remember.
+
+        Raises:
+            UsageError: the model does not predict `</s>`, or leaves first tokens unscored.
+        """
+        policy = policy_of(model)
+        if policy.line_ends != "event" or not policy.scores_first_tokens:
+            raise UsageError(
+                f"{model.label}: a cache needs a model that scores each event of a text, the end of a line as </s> "
+                "(--end eos, --first-token bos)"
+            )
+        return cls(_Language(model.vocabulary, model.tokenizer, reserved_policy(model) or "refuse"), settings)
+
+    @property
+    def label(self) -> str:
+        """Short name for signatures, e.g. `cache500`."""
+        return self.settings.label
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Tokens and ids."""
+        return self._language.vocabulary
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """How text becomes tokens."""
+        return self._language.tokenizer
+
+    @property
+    def reserved(self) -> ReservedPolicy:
+        """What a reserved token in the text means."""
+        return self._language.reserved
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the settings, the vocabulary and the tokenizer."""
+        parts = [CACHE_MODEL_TYPE, asdict(self.settings), self.vocabulary.fingerprint, self.tokenizer.fingerprint]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def with_reserved(self, reserved: ReservedPolicy) -> CacheModel:
+        """Return the same cache with another meaning of reserved tokens in the text.
+
+        Args:
+            reserved: refuse, escape or unk.
+        """
+        return CacheModel(_Language(self.vocabulary, self.tokenizer, reserved), self.settings)
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield one batch for each block of segments, in order; each event is scored, then counted.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: not used: each event depends on those before it.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
+        counts = CacheCounts(self.settings, len(self.vocabulary))
+
+        def score_ids(ids: NDArray[np.uint32]) -> NDArray[np.float64]:
+            p = np.empty(len(ids) - 1)
+            for place, token in enumerate(ids[1:].tolist()):
+                p[place] = counts.probability(token)
+                counts.add(token)
+            with np.errstate(divide="ignore"):
+                return np.log(p)
+
+        yield from score_segments(segments, self.tokenizer, self.vocabulary, score_ids, reserved=self.reserved, spans=spans)
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block of segments, with nothing before it.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+        """
+        return next(self.score([block], spans=spans))
+
+    def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> NDArray[np.float64]:
+        """Return natural log-probabilities of all tokens after a context.
+
+        Args:
+            context_ids: ids of all of the text before the event, `<s>` first.
+
+        Returns:
+            float64 [vocabulary]; -inf for what did not go by.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
+        context = check_context(context_ids, len(self.vocabulary))[1:]
+        before, counts = self._replayed or (context[:0], None)
+        if counts is None or len(before) > len(context) or not np.array_equal(before, context[: len(before)]):
+            before, counts = context[:0], CacheCounts(self.settings, len(self.vocabulary))
+        for token in context[len(before) :].tolist():
+            counts.add(token)
+        self._replayed = context.copy(), counts
+        with np.errstate(divide="ignore"):
+            return np.log(counts.distribution())
+
+    def distributions(
+        self,
+        segments: Iterable[Segments],
+        *,
+        events: NDArray[np.int64] | None = None,
+        spans: bool = True,
+        threads: int | None = None,
+    ) -> Iterator[BlockDistributions]:
+        """Yield the distributions at the events of each block; see `lmgauge.distributions.reduce`.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            events: numbers of the events to look at, ascending; all if None.
+            spans: whether the rows get byte spans.
+            threads: not used.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
+        counts, seen = CacheCounts(self.settings, len(self.vocabulary)), 0
+        for batch in self.score(segments, spans=spans):
+            walk = _Walk(counts, batch, rows_among(events, seen, len(batch)))
+            yield walk
+            walk.end()
+            seen += len(batch)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is in the model, as config.json tells it."""
+        return {
+            "model_type": CACHE_MODEL_TYPE,
+            **asdict(self.settings),
+            "reserved": self.reserved,
+            "context": str(self.context_policy),
+            "vocabulary": "closed" if self.vocabulary.closed else "open",
+            "vocabulary_size": len(self.vocabulary),
+            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "tokenizer": self.tokenizer.settings(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the cache as a folder: its settings and its tokens, as it has nothing else before a text.
+
+        Args:
+            path: the new folder.
+
+        Raises:
+            InputError: something else is in the way.
+            OutputError: it cannot be written; nothing is left behind.
+        """
+        config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
+        tokens = self.vocabulary.tokens[len(SPECIAL_TOKENS) :]
+        with writing_directory(path, is_ours=_is_cache_folder) as folder:
+            for name, content in self.tokenizer.files().items():
+                (folder / name).write_bytes(content)
+            (folder / _VOCABULARY).write_text(json.dumps(tokens, ensure_ascii=False) + "\n", encoding="utf-8")
+            (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"CacheModel({self.label}, {len(self.vocabulary):,} tokens)"
+
+
+class _Walk(BlockDistributions):
+    """The distributions of a cache at events of one block; blocks are walked in order, each once."""
+
+    def __init__(self, counts: CacheCounts, batch: ScoreBatch, rows: NDArray[np.int64]) -> None:
+        self._counts, self._batch, self._rows, self._walked = counts, batch, rows, 0
+        self.vocabulary_size = counts.size
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def tiles(self) -> Iterator[Tile]:
+        ids = self._batch.token_ids.astype(np.int64)
+        at_a_time = max(1, TILE_ENTRIES // self._counts.size)
+        for begin in range(0, len(self._rows), at_a_time):
+            rows = self._rows[begin : begin + at_a_time]
+            p = np.empty((len(rows), self._counts.size))
+            for place, row in enumerate(rows.tolist()):
+                self._walk(ids, row)
+                p[place] = self._counts.distribution()
+            with np.errstate(divide="ignore"):
+                logprob = np.log(p)
+            yield Tile(lambda logprob=logprob: logprob, ids[rows])  # type: ignore[misc]
+
+    def _walk(self, ids: NDArray[np.int64], row: int) -> None:
+        """Count the events before a row."""
+        for token in ids[self._walked : row].tolist():
+            self._counts.add(token)
+        self._walked = max(self._walked, row)
+
+    def end(self) -> None:
+        """Count what is left of the block."""
+        self._walk(self._batch.token_ids.astype(np.int64), len(self._batch))
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        return rows_of(self._batch, self._rows)
+
+
+def _is_cache_folder(path: Path) -> bool:
+    try:
+        names = {file.name for file in path.iterdir()}
+        ours = names <= {_CONFIG, _VOCABULARY, TOKENIZER_FILE}
+        return ours and read_config(path).get("model_type") == CACHE_MODEL_TYPE
+    except ModelFileError:
+        return False
+
+
+def load_cache(path: str | Path) -> CacheModel:
+    """Load the folder of a cache.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        ModelFileError: a file is missing, damaged or inconsistent.
+    """
+    path = Path(path)
+    config: Any = read_config(path)
+    if config.get("format_version") != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
+        )
+    try:
+        tokens = json.loads((path / _VOCABULARY).read_bytes())
+        vocabulary = Vocabulary.from_tokens(tokens, closed=config["vocabulary"] == "closed")
+        settings = CacheSettings(order=config["order"], window=config["window"], decay=config["decay"])
+        tokenizer = load_tokenizer(config["tokenizer"], path)
+        model = CacheModel(_Language(vocabulary, tokenizer, config["reserved"]), settings)
+        same = model.fingerprint == config["fingerprint"]
+    except (OSError, RecursionError, KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        why = str(error) if isinstance(error, LmgaugeError) else repr(error)
+        raise ModelFileError(f"{path}: does not describe a cache ({why}); the model is damaged") from error
+    if not same:
+        raise ModelFileError(f"{path}: the fingerprint in config.json is not that of the cache; it was edited or damaged")
+    return model
