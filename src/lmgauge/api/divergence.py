@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypedDict, Unpack, overload
 
@@ -29,6 +29,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names
 from lmgauge.progress import say_progress
+from lmgauge.text.documents import Corpus
 
 
 class _Options(TypedDict, total=False):
@@ -102,16 +103,42 @@ def divergence(
     """
     ranks = [top_k] if isinstance(top_k, int) else top_k
     settings = DivergenceSettings(events=events, top_k=ranks, examples=examples, seed=seed, threads=threads)
-    candidates = listed(candidate)
-    if not candidates:
+    if not listed(candidate):
         raise UsageError("there is no candidate in the list: lmgauge.divergence(base, [candidate, ...], text)")
-    corpus = corpus_of(text)
-    stored = base if isinstance(base, BaseFile) else BaseFile(base) if is_base_file(base) else None
-    own = [] if isinstance(base, BaseFile) or stored is not None else [base]
+    with _opened(base) as stored:
+        result = _compared(base if stored is None else stored, candidate, corpus_of(text), settings, train, output, scoring)
+    several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
+    return result if several else result[0]
+
+
+@contextmanager
+def _opened(base: Model | BaseFile) -> Iterator[BaseFile | None]:
+    """Open a stored base, given by its path or open; None where the base is a model."""
+    if isinstance(base, BaseFile):
+        with base:
+            yield base
+    elif is_base_file(base):
+        with BaseFile(base) as stored:
+            yield stored
+    else:
+        yield None
+
+
+def _compared(
+    base: Model | BaseFile,
+    candidate: Models,
+    corpus: Corpus,
+    settings: DivergenceSettings,
+    train: Text | None,
+    output: PathLike | None,
+    scoring: ScoringOptions | None,
+) -> CandidateDivergences:
+    candidates = listed(candidate)
+    stored, own = (base, []) if isinstance(base, BaseFile) else (None, [base])
     models = [*own, *candidates]
     paths = [*refuse_twice(models), *([] if stored is None else [str(stored.path)])]
     if output is not None:
-        if (events if stored is None else stored.header.asked_events) is not None:
+        if (settings.events if stored is None else stored.header.asked_events) is not None:
             again = "add --exhaustive (events=None)" + ("" if stored is None else " where the base is stored")
             raise UsageError(f"a run has all events of a text: with -o (output) {again}")
         refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
@@ -120,19 +147,16 @@ def divergence(
     if isinstance(candidate, Mapping):
         names[len(own) :] = [str(name) for name in candidate]
     say_progress("comparing")
-    training = None if train is None else partial(training_words, corpus_of(train), threads)
+    training = None if train is None else partial(training_words, corpus_of(train), settings.threads)
     others = loaded if stored is not None else _aligned(models, loaded[0], loaded[1:])
     measure = partial(_divergence, loaded[0]) if stored is None else partial(divergence_from, stored)
     compare = partial(measure, others, corpus, settings, names=names, training=training, progress=_say)
-    with nullcontext() if stored is None else stored:
-        if output is None:
-            result = compare()
-        else:
-            with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
-                result = compare(watch=runs.write)
-                runs.finish(scoring or ScoringOptions())
-    several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
-    return result if several else result[0]
+    if output is None:
+        return compare()
+    with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
+        result = compare(watch=runs.write)
+        runs.finish(scoring or ScoringOptions())
+    return result
 
 
 def _aligned(named: Sequence[Model], base: LanguageModel, others: Sequence[LanguageModel]) -> list[LanguageModel]:

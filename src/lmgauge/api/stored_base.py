@@ -6,7 +6,7 @@ from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_mod
 from lmgauge.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, DEFAULT_SEED, BaseType
 from lmgauge.distributions.stored_rows import StoringSettings
 from lmgauge.evaluation.divergence.base_results import SavedBase
-from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS
+from lmgauge.evaluation.divergence.divergence import DEFAULT_EVENTS, DivergenceSettings
 from lmgauge.evaluation.divergence.from_base import save_base as _save_base
 from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
@@ -63,6 +63,7 @@ def save_base(
         >>> saved.top, round(result.kl_ab_bits.value, 3)
         (9, 0.633)
     """
+    DivergenceSettings(events=events, seed=seed)  # refuses what is out of range
     settings = StoringSettings(top, samples, seed, exact)
     corpus = corpus_of(text)
     inputs = [base] if isinstance(base, PATHS) else []

@@ -86,5 +86,5 @@ def _size(file_bytes: int, whole: int) -> str:
 def _bytes(count: int) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
-            return f"{number(count / size, 3)} {unit}"
+            return f"{count / size:.3g} {unit}"
     return f"{count} bytes"

@@ -64,21 +64,14 @@ def save_base(
         OutputError: the file cannot be written.
         UsageError: a number is out of range, or the model gives no distributions.
     """
-    kept = kept_of(base, settings)
+    contents = kept_of(base, settings)
     sample = draw((base,), corpus, events, settings.seed)
-    segments = 0
-
-    def blocks() -> Iterator[Segments]:
-        nonlocal segments
-        for block in sample:
-            segments += len(block)
-            yield block
-
-    with writing_base(path, kept) as writer:
+    counter = _Counter(sample)
+    with writing_base(path, contents) as writer:
         stored, ruled_out = write_base(
             writer,
             base,
-            blocks(),
+            counter.blocks(),
             settings,
             events=sample.events,
             threads=threads,
@@ -86,7 +79,7 @@ def save_base(
         )
         if not stored:
             raise InputError("there is nothing to store: the text has no event; name a text that is not empty")
-        drawn = segments if sample.segments is None else sample.segments
+        segments = sample.segments or counter.segments
         writer.header = header = BaseHeader(
             model=name or base.label,
             model_fingerprint=base.fingerprint,
@@ -98,31 +91,49 @@ def save_base(
             asked_events=events,
             events=stored,
             total_events=sample.total_events or stored,
-            segments=drawn,
-            total_segments=sample.total_segments or drawn,
+            segments=segments,
+            total_segments=sample.total_segments or segments,
             stored="top" if settings.exact is None else settings.exact,
-            top=kept.top,
-            samples=kept.samples,
+            top=contents.top,
+            samples=contents.samples,
             seed=settings.seed,
             ruled_out=ruled_out,
             lmgauge=__version__,
         )
+    return _saved(Path(path), header, tuple(corpus.report.notes()))
+
+
+class _Counter:
+    """Counts the segments of a sample while they are read."""
+
+    def __init__(self, sample: Sample) -> None:
+        self._sample, self.segments = sample, 0
+
+    def blocks(self) -> Iterator[Segments]:
+        for block in self._sample:
+            self.segments += len(block)
+            yield block
+
+
+def _saved(path: Path, header: BaseHeader, notes: tuple[str, ...]) -> SavedBase:
     return SavedBase(
-        path=Path(path),
+        path=path,
         model=header.model,
-        events=stored,
+        events=header.events,
         total_events=header.total_events,
-        segments=drawn,
+        segments=header.segments,
         total_segments=header.total_segments,
         stored=header.stored,
         top=header.top,
         samples=header.samples,
         file_bytes=os.path.getsize(path),
         whole_bytes=whole_bytes(header),
-        seed=settings.seed,
-        fingerprints={"a": base.fingerprint, "vocabulary": base.vocabulary.fingerprint, "text": corpus.report.sha256},
-        notes=tuple(corpus.report.notes()),
-    )
+        seed=header.seed,
+        fingerprints={
+            "a": header.model_fingerprint, "vocabulary": header.vocabulary_fingerprint, "text": header.text_sha256
+        },
+        notes=notes,
+    )  # fmt: skip
 
 
 def divergence_from(
