@@ -76,8 +76,8 @@ def _lmgauge(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
             "top": float(columns["top_logprobs"].mean()),
         }
     else:
-        found = [columns["kl_ab"] for _, _, columns in reduce_pair(*models, text, KullbackLeibler(), threads=1)]
-        yield {"events": sum(map(len, found)), "kl": float(np.concatenate(found).mean())}
+        blocks = [columns["kl_ab"] for _, _, columns in reduce_pair(*models, text, KullbackLeibler(), threads=1)]
+        yield {"events": sum(map(len, blocks)), "kl": float(np.concatenate(blocks).mean())}
 
 
 def _transformers(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
