@@ -21,7 +21,7 @@ from lmgauge.evaluation.divergence.divergence import divergence as _divergence
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.runs import CandidateRuns
 from lmgauge.files import refuse_replacing
-from lmgauge.models.mixture.vocabulary_alignment import aligned
+from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names
@@ -84,7 +84,7 @@ def divergence(
         of which is worse.
 
     Raises:
-        InputError: the vocabularies or tokenizers differ, or the text is empty.
+        InputError: the tokens differ, of the models or of the text to them, or the text is empty.
         ModelFileError: a model cannot be loaded.
         UsageError: the same path twice, no candidate, numbers out of range, or an output without all events.
 
@@ -110,13 +110,14 @@ def divergence(
         refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
     first, *others = load_models(models, scoring)
     names = model_names(models, [first, *others])
+    base, *views = _over_common_tokens(models, [first, *others])
     if isinstance(candidate, Mapping):
         names[1:] = [str(name) for name in candidate]
     say_progress("comparing")
     compare = partial(
         _divergence,
-        first,
-        _aligned(models, first, others),
+        base,
+        views,
         corpus,
         settings,
         names=names,
@@ -133,13 +134,10 @@ def divergence(
     return result if several else result[0]
 
 
-def _aligned(named: Sequence[Model], base: LanguageModel, others: Sequence[LanguageModel]) -> list[LanguageModel]:
-    """Return models with the ids of the base; messages name their paths, where all have one."""
-    paths = [os.fspath(model) if isinstance(model, PATHS) else "" for model in named]
-    return [
-        aligned(model, base, names=(path, paths[0]) if path and paths[0] else None)
-        for model, path in zip(others, paths[1:], strict=True)
-    ]
+def _over_common_tokens(named: Sequence[Model], models: Sequence[LanguageModel]) -> list[LanguageModel]:
+    """Return models with the ids of the first; messages name paths, where there are any."""
+    shown = [os.fspath(one) if isinstance(one, PATHS) else model.label for one, model in zip(named, models, strict=True)]
+    return over_common_tokens(models, shown)
 
 
 def _say(done: int, total: int | None) -> None:
