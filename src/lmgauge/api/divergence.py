@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypedDict, Unpack, overload
 
@@ -104,10 +104,9 @@ def divergence(
     models = [base, *candidates]
     paths = refuse_twice(models)
     corpus = corpus_of(text)
-    if output is not None:
-        if events is not None:
-            raise UsageError("a run has all events of a text: with -o (output) add --exhaustive (events=None)")
-        refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
+    if output is not None and events is not None:
+        raise UsageError("a run has all events of a text: with -o (output) add --exhaustive (events=None)")
+    refuse_replacing({"-o": output}, [*paths, *(source.path for source in corpus.sources)])
     first, *others = load_models(models, scoring)
     names = model_names(models, [first, *others])
     base, *views = _over_common_tokens(models, [first, *others])
@@ -124,14 +123,20 @@ def divergence(
         training=None if train is None else partial(training_words, corpus_of(train), threads),
         progress=_say,
     )
-    if output is None:
-        result = compare()
-    else:
-        with CandidateRuns(os.fspath(output), others, names[1:], corpus) as runs:
-            result = compare(watch=runs.write)
-            runs.finish(scoring or ScoringOptions())
+    runs = None if output is None else CandidateRuns(os.fspath(output), others, names[1:], corpus)
+    result = compare() if runs is None else _written(runs, compare, scoring)
     several = isinstance(candidate, (Sequence, Mapping)) and not isinstance(candidate, str)
     return result if several else result[0]
+
+
+def _written(
+    runs: CandidateRuns, compare: Callable[..., CandidateDivergences], scoring: ScoringOptions | None
+) -> CandidateDivergences:
+    """Return what a comparison comes to, its rows written into runs."""
+    with runs:
+        result = compare(watch=runs.write)
+        runs.finish(scoring or ScoringOptions())
+    return result
 
 
 def _over_common_tokens(named: Sequence[Model], models: Sequence[LanguageModel]) -> list[LanguageModel]:
