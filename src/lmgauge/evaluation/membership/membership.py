@@ -266,8 +266,8 @@ def _notes(settings: MembershipSettings, compared: _Compared, left_out: int, why
         rate = f"{100 * settings.false_alarms:g} %"
         count = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
         yield (
-            f"the control texts count as {count} independent ones; about {needed:,} say which score {rate} of such texts "
-            f"reach, and with fewer the interval of TPR at {rate} FPR begins at 0"
+            f"the control texts count as {count} independent ones; about {needed:,} are needed to say which score {rate} of "
+            f"such texts reach, and with fewer the interval of TPR at {rate} FPR begins at 0"
         )
 
 
