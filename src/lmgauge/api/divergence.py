@@ -24,7 +24,7 @@ from lmgauge.evaluation.divergence.from_base import divergence_from
 from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
 from lmgauge.evaluation.divergence.runs import CandidateRuns
 from lmgauge.files import refuse_replacing
-from lmgauge.models.mixture.vocabulary_alignment import aligned
+from lmgauge.models.mixture.vocabulary_alignment import over_common_tokens
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names
@@ -89,7 +89,8 @@ def divergence(
         of which is worse.
 
     Raises:
-        InputError: the vocabularies or tokenizers differ, or the text is empty; a stored base is damaged or of another text.
+        InputError: the tokens differ, of the models or of the text to them, or the text is empty; a stored base is damaged
+            or of another text.
         ModelFileError: a model cannot be loaded.
         UsageError: the same path twice, no candidate, numbers out of range, or an output without all events.
 
@@ -148,9 +149,12 @@ def _compared(
         names[len(own) :] = [str(name) for name in candidate]
     say_progress("comparing")
     training = None if train is None else partial(training_words, corpus_of(train), settings.threads)
-    others = loaded if stored is not None else _aligned(models, loaded[0], loaded[1:])
-    measure = partial(_divergence, loaded[0]) if stored is None else partial(divergence_from, stored)
-    compare = partial(measure, others, corpus, settings, names=names, training=training, progress=_say)
+    if stored is None:
+        first, *views = _over_common_tokens(models, loaded)
+        measure = partial(_divergence, first)
+    else:
+        views, measure = loaded, partial(divergence_from, stored)
+    compare = partial(measure, views, corpus, settings, names=names, training=training, progress=_say)
     if output is None:
         return compare()
     with CandidateRuns(os.fspath(output), loaded[len(own) :], names[len(own) :], corpus) as runs:
@@ -159,13 +163,10 @@ def _compared(
     return result
 
 
-def _aligned(named: Sequence[Model], base: LanguageModel, others: Sequence[LanguageModel]) -> list[LanguageModel]:
-    """Return models with the ids of the base; messages name their paths, where all have one."""
-    paths = [os.fspath(model) if isinstance(model, PATHS) else "" for model in named]
-    return [
-        aligned(model, base, names=(path, paths[0]) if path and paths[0] else None)
-        for model, path in zip(others, paths[1:], strict=True)
-    ]
+def _over_common_tokens(named: Sequence[Model], models: Sequence[LanguageModel]) -> list[LanguageModel]:
+    """Return models with the ids of the first; messages name paths, where there are any."""
+    shown = [os.fspath(one) if isinstance(one, PATHS) else model.label for one, model in zip(named, models, strict=True)]
+    return over_common_tokens(models, shown)
 
 
 def _say(done: int, total: int | None) -> None:

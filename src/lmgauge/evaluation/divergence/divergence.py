@@ -89,6 +89,7 @@ class ModelFacts:
         name: what to call it.
         label, fingerprint: of the model.
         context: its policy, as signatures show it.
+        alignment: how its tokens became those of the base, where that has to be said.
         stored: how it was stored; empty where the model itself was asked.
     """
 
@@ -96,6 +97,7 @@ class ModelFacts:
     label: str
     fingerprint: str
     context: str
+    alignment: str = ""
     stored: str = ""
 
     @classmethod
@@ -106,7 +108,7 @@ class ModelFacts:
             model: any language model.
             name: what to call it.
         """
-        return cls(name, model.label, model.fingerprint, str(policy_of(model)))
+        return cls(name, model.label, model.fingerprint, str(policy_of(model)), getattr(model, "alignment", ""))
 
 
 def divergence(
@@ -124,8 +126,8 @@ def divergence(
 
     Args:
         base: the model to be compared with, e.g. before quantizing.
-        candidates: the others, with the same ids for the same tokens (`models.mixture.vocabulary_alignment.aligned` sees to
-            it).
+        candidates: the others, with the same ids for the same tokens
+            (`models.mixture.vocabulary_alignment.over_common_tokens` sees to it).
         corpus: the text.
         settings: how many events to look at and how to compare them; the defaults if None.
         names: what to call the base and the candidates; their short names if None.
@@ -213,8 +215,8 @@ def counted(rows: Iterable[PairRows], sample: Sample, progress: Progress) -> Ite
 def _check_alike(a: LanguageModel, b: LanguageModel) -> None:
     if a.vocabulary.fingerprint != b.vocabulary.fingerprint or a.tokenizer.fingerprint != b.tokenizer.fingerprint:
         raise InputError(
-            "the models number or divide their tokens differently; where the tokens are the same, aligned(b, to=a) of "
-            "lmgauge.models.mixture.vocabulary_alignment makes the ids so"
+            "the models number or divide their tokens differently; where the tokens are the same, "
+            "over_common_tokens([a, b]) of lmgauge.models.mixture.vocabulary_alignment makes the ids so"
         )
 
 
@@ -311,8 +313,22 @@ class Measured:
                 "a": a.fingerprint, "b": facts.fingerprint, "vocabulary": b.vocabulary.fingerprint, "text": report.sha256
             },
             signature=str(Signature(signature, head="div")),
-            notes=(*_notes(events, segments, (a.name, self.name)), *caveats(interval), *report.notes()),
+            notes=(
+                *filter(None, (a.alignment, facts.alignment)),
+                *_context_notes(a, facts),
+                *_notes(events, segments, (a.name, self.name)),
+                *caveats(interval),
+                *report.notes(),
+            ),
         )  # fmt: skip
+
+
+def _context_notes(a: ModelFacts, b: ModelFacts) -> Iterator[str]:
+    if a.context != b.context:
+        yield (
+            f"the models see different contexts ({a.name}: {a.context}; {b.name}: {b.context}), which is a part of what is "
+            "measured here; --context, --stride and --first-token make them the same"
+        )
 
 
 def _notes(events: PairEvents, segments: int, names: tuple[str, str]) -> Iterator[str]:

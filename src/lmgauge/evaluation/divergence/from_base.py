@@ -172,7 +172,7 @@ def divergence_from(
         check_text(header, corpus.report.sha256)
     words = None if training is None else training(sample)
     how = header.stored if header.stored != "top" else f"top={header.top},samples={header.samples}"
-    facts = ModelFacts(header.model, header.model, header.model_fingerprint, header.context, how)
+    facts = ModelFacts(header.model, header.model, header.model_fingerprint, header.context, stored=how)
     items, sums = [], []
     for i, (candidate, name) in enumerate(zip(candidates, names, strict=True)):
 

@@ -146,6 +146,11 @@ class MixtureModel(Shown, ScoresStrings):
         """What the components met in the latest scoring that numbers depend on."""
         return [note for component in self.components for note in getattr(component, "notes", ())]
 
+    @property
+    def tolerance(self) -> float:
+        """Nats by which rows may differ when they are scored again: no more than those of the components do."""
+        return max(float(getattr(component, "tolerance", 0.0)) for component in self.components)
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the components' fingerprints and the weights."""

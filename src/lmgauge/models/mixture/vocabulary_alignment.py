@@ -5,7 +5,7 @@ Toolkits number the same words differently. A model seen through `aligned` speak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
-from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
-from lmgauge.distributions.tile import Tile
-from lmgauge.errors import InputError
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
+from lmgauge.distributions.tile import LOWEST, Array, Tile
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.protocol import LanguageModel, check_context
 from lmgauge.scores import ScoreBatch
+from lmgauge.text.encoding import encode
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
@@ -68,8 +71,112 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
     return _Reordered(model, to.vocabulary, _own_ids(model.vocabulary, to.vocabulary, name, other))
 
 
-def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDArray[np.uint32]:
-    """Return uint32 [vocabulary], the id in `own` of each token of `common`."""
+def over_common_tokens(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[LanguageModel]:
+    """Return models that are to be compared, all with the ids of the first, over the tokens that all of them have.
+
+    Models that `aligned` takes are as it returns them. Others must be networks whose output layers have the same tokens in
+    the same rows, as forms of one checkpoint do (GGUF and transformers, with rows for padding and without): strings are
+    compared row by row, but for special tokens and rows without one. Their tokenizers may differ in all but what they make
+    of the text, and that is looked at before a block is scored: every segment must become the same tokens. A row that only
+    some of the networks have gets probability zero in all; what the others then lack of one is its mass.
+
+    Args:
+        models: the base first.
+        names: what to call them in messages; their labels if None.
+
+    Returns:
+        Each model itself, or a view of it whose `alignment` says in a sentence what was done.
+
+    Raises:
+        InputError: the tokens differ; a view raises it where a text becomes different events.
+
+    Example:
+        >>> import lmgauge
+        >>> corpus = lmgauge.Corpus.from_strings(["a b", "a"])
+        >>> [model.label for model in over_common_tokens([lmgauge.train("laplace", corpus, order=n) for n in (1, 2)])]
+        ['laplace1', 'laplace2']
+    """
+    base, *others = models
+    shown = list(names or (model.label for model in models))
+    own_ids: list[NDArray[np.int64] | None] = []
+    views: list[LanguageModel] = [base]
+    for model, name in zip(others, shown[1:], strict=True):
+        try:
+            views.append(aligned(model, base, names=(name, shown[0])))
+            own_ids.append(None)
+        except InputError:
+            tokens, wanted = getattr(model, "tokens", None), getattr(base, "tokens", None)
+            if not isinstance(tokens, TokenMap) or not isinstance(wanted, TokenMap):
+                raise
+            own_ids.append(_ids_by_row(tokens, wanted, (name, shown[0])))
+            views.append(model)
+    return _restricted(views, shown, own_ids) if any(ids is not None for ids in own_ids) else views
+
+
+def _restricted(
+    models: Sequence[LanguageModel], names: Sequence[str], own_ids: Sequence[NDArray[np.int64] | None]
+) -> list[LanguageModel]:
+    """Return views over the tokens that all have; `own_ids` of all models but the first, None where they are its own."""
+    base = models[0]
+    same = np.arange(len(base.vocabulary))
+    missing = np.any([own == NO_ID for own in own_ids if own is not None], axis=0)
+    views: list[LanguageModel] = []
+    for model, name, own in zip(models, names, (None, *own_ids), strict=True):
+        chosen = np.where(missing, NO_ID, same if own is None else own)
+        view = _Reordered(model, base.vocabulary, chosen, base, (name, names[0]))
+        view.alignment = _in_words(view, model, name, names[0])
+        views.append(model if own is None and not view.alignment else view)
+    return views
+
+
+def _in_words(view: _Reordered, model: LanguageModel, name: str, base: str) -> str:
+    """Return what has to be said of a view; nothing if it differs from the model in nothing."""
+    sentences = []
+    if view.tokenizer.fingerprint != model.tokenizer.fingerprint:
+        sentences.append(f"{base} and {name} have the same tokens, row by row, and make the same ones of this text")
+    tokens = getattr(model, "tokens", None)  # a model that is not a network has all that the base has
+    left_out = [] if tokens is None else [i for i in view.left_out.tolist() if tokens.predicted_ids[i] != NO_ID]
+    if left_out:
+        rows = f"{len(left_out):,} rows" if len(left_out) > 1 else "1 row"
+        more = ", ..." if len(left_out) > 1 else ""
+        sentences.append(
+            f"left out: {rows} of {name} that not all models have ({model.vocabulary.token(left_out[0])!r}{more})"
+        )
+    return "; ".join(sentences)
+
+
+def _ids_by_row(own: TokenMap, common: TokenMap, names: tuple[str, str]) -> NDArray[np.int64]:
+    """Return int64 [vocabulary], the id in `own` of each token of `common` that stands in the same row; -1 for none.
+
+    Raises:
+        InputError: some row stands for other strings.
+    """
+    rows = common.predicted_ids
+    by_row = np.full(int(max(rows.max(), own.predicted_ids.max())) + 1, NO_ID)
+    has_row = own.predicted_ids != NO_ID
+    by_row[own.predicted_ids[has_row]] = np.flatnonzero(has_row)
+    ids: NDArray[np.int64] = np.where(rows == NO_ID, NO_ID, by_row[np.maximum(rows, 0)])
+    ours, theirs = own.vocabulary.tokens, common.vocabulary.tokens
+    both = np.flatnonzero(ids != NO_ID).tolist()
+    different = [i for i in both if not _same_token(ours[ids[i]], theirs[i], int(rows[i]))]
+    if different:
+        i = different[0]
+        raise InputError(
+            f"{names[0]} and {names[1]} have different tokens: {len(different):,} rows of their output layers differ, row "
+            f"{rows[i]} stands for {ours[ids[i]]!r} and {theirs[i]!r}; compare forms of one checkpoint"
+        )
+    return ids
+
+
+def _same_token(one: str, other: str, row: int) -> bool:
+    """Whether two names may be of one token: special tokens and rows without a token are not named by their strings."""
+    nameless = (*SPECIAL_TOKENS, f"<row {row}>", f"[PAD{row}]")
+    one, other = (name.removesuffix(f" (id {row})") for name in (one, other))
+    return one == other or one in nameless or other in nameless
+
+
+def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDArray[np.int64]:
+    """Return int64 [vocabulary], the id in `own` of each token of `common`."""
     ids = {token: i for i, token in enumerate(_strings(own))}
     wanted = _strings(common)
     if len(own) != len(common) or any(token not in ids for token in wanted):
@@ -82,7 +189,7 @@ def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDAr
             f"{name} and {other} have different vocabularies: {', '.join(part for part in only if part)}; "
             "train both with the same --words, or on the same text"
         )
-    return np.array([ids[token] for token in wanted], np.uint32)
+    return np.array([ids[token] for token in wanted], np.int64)
 
 
 def _padded(size: int, other_size: int, name: str, other: str) -> InputError:
@@ -114,13 +221,32 @@ class _Reordered:
     Args:
         model: what answers.
         vocabulary: the same tokens in the order to speak in.
-        own_ids: uint32 [vocabulary], the model's own id of each.
+        own_ids: int64 [vocabulary], the model's own id of each; -1 for what is to have probability zero.
+        like: the model whose tokenizer must make the same tokens of a text; None where it is the same.
+        names: of the two, for messages.
+
+    Attributes:
+        alignment: what a reader of figures must know of it, in a sentence; empty if nothing.
     """
 
-    def __init__(self, model: LanguageModel, vocabulary: Vocabulary, own_ids: NDArray[np.uint32]) -> None:
-        self._model, self.vocabulary, self._own_ids = model, vocabulary, own_ids
-        self._common_ids = np.empty_like(own_ids)
-        self._common_ids[own_ids] = np.arange(len(own_ids), dtype=np.uint32)
+    def __init__(
+        self,
+        model: LanguageModel,
+        vocabulary: Vocabulary,
+        own_ids: NDArray[np.int64],
+        like: LanguageModel | None = None,
+        names: tuple[str, str] = ("", ""),
+    ) -> None:
+        self._model, self.vocabulary, self._own_ids, self._like, self._names = model, vocabulary, own_ids, like, names
+        self.alignment = ""
+        self._common_ids = np.full(len(model.vocabulary), NO_ID)
+        self._common_ids[: len(SPECIAL_TOKENS)] = np.arange(len(SPECIAL_TOKENS))  # as events, even where they have no row
+        self._common_ids[own_ids[own_ids != NO_ID]] = np.flatnonzero(own_ids != NO_ID)
+
+    @property
+    def left_out(self) -> NDArray[np.int64]:
+        """The model's own ids of what has probability zero here."""
+        return np.setdiff1d(np.arange(len(self._common_ids)), self._own_ids)
 
     @property
     def label(self) -> str:
@@ -128,7 +254,7 @@ class _Reordered:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        return self._model.tokenizer
+        return (self._like or self._model).tokenizer
 
     @property
     def fingerprint(self) -> str:
@@ -153,7 +279,7 @@ class _Reordered:
         Raises:
             InputError: the text has a reserved token that is refused.
         """
-        for batch in self._model.score(segments, spans=spans, threads=threads):
+        for batch in self._model.score(map(self._checked, segments), spans=spans, threads=threads):
             yield self._reordered(batch)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
@@ -166,7 +292,7 @@ class _Reordered:
         Raises:
             InputError: the text has a reserved token that is refused.
         """
-        return self._reordered(self._model.score_block(block, spans=spans))
+        return self._reordered(self._model.score_block(self._checked(block), spans=spans))
 
     def distributions(
         self,
@@ -187,11 +313,42 @@ class _Reordered:
         Raises:
             InputError: the text has a reserved token that is refused.
         """
-        for block in distributions_of(self._model, segments, events=events, spans=spans, threads=threads):
+        blocks = map(self._checked, segments)
+        for block in distributions_of(self._model, blocks, events=events, spans=spans, threads=threads):
             yield _ReorderedDistributions(block, self._own_ids, self._common_ids, self._reordered)
 
     def _reordered(self, batch: ScoreBatch) -> ScoreBatch:
-        return replace(batch, token_ids=self._common_ids[batch.token_ids], strings=self.vocabulary)
+        ids = self._common_ids[batch.token_ids].astype(np.uint32)
+        return replace(batch, token_ids=ids, strings=self.vocabulary)
+
+    def _checked(self, block: Segments) -> Segments:
+        """Return a block of text, once both tokenizers are known to make the same tokens of it.
+
+        Raises:
+            InputError: they do not.
+        """
+        if self._like is None:
+            return block
+        own, common = (_events(model, block) for model in (self._model, self._like))
+        ids = self._common_ids[own[0]]
+        if not (np.array_equal(own[1], common[1]) and np.array_equal(ids, common[0])):
+            raise InputError(self._difference(block, (ids, own[1]), common))
+        return block
+
+    def _difference(self, block: Segments, own: _Events, common: _Events) -> str:
+        pairs = list(zip(_by_segment(own), _by_segment(common), strict=True))
+        i = next(i for i, (one, other) in enumerate(pairs) if not np.array_equal(one, other))
+        one, other = (ids.tolist() for ids in pairs[i])
+        at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+        shown = [self._shown(ids[at : at + _SHOWN]) for ids in (one, other)]
+        return (
+            f"{self._names[0]} and {self._names[1]} cut the text into different tokens, first in segment "
+            f"{block.first + i + 1:,}: {shown[0]} and {shown[1]}; distances are defined over the same events alone"
+        )
+
+    def _shown(self, ids: Sequence[int]) -> str:
+        strings = ["a token that the other lacks" if i == NO_ID else repr(self.vocabulary.token(i)) for i in ids]
+        return " ".join(strings) or "no further token"
 
     def log_distribution(self, context_ids: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context, in the other ids.
@@ -205,8 +362,13 @@ class _Reordered:
         Raises:
             UsageError: an id is outside the vocabulary.
         """
-        context = check_context(context_ids, len(self._own_ids))
-        return self._model.log_distribution(self._own_ids[context])[self._own_ids]
+        context = self._own_ids[check_context(context_ids, len(self._own_ids))]
+        context[0] = BOS
+        if (context == NO_ID).any():
+            raise UsageError(f"{self.label}: has no such token as one of the context")
+        logprob = self._model.log_distribution(context.astype(np.uint32))[self._own_ids]
+        logprob[self._own_ids == NO_ID] = -np.inf
+        return logprob
 
 
 class _ReorderedDistributions(BlockDistributions):
@@ -215,24 +377,46 @@ class _ReorderedDistributions(BlockDistributions):
     def __init__(
         self,
         block: BlockDistributions,
-        own_ids: NDArray[np.uint32],
-        common_ids: NDArray[np.uint32],
+        own_ids: NDArray[np.int64],
+        common_ids: NDArray[np.int64],
         reordered: Callable[[ScoreBatch], ScoreBatch],
     ) -> None:
         self._block, self._reordered, self.parallel = block, reordered, block.parallel
         self.vocabulary_size = len(own_ids)
-        self._own_ids, self._common_ids = own_ids.astype(np.int64), common_ids.astype(np.int64)
+        self._own_ids, self._common_ids, self._missing = own_ids, common_ids, np.flatnonzero(own_ids == NO_ID)
 
     def __len__(self) -> int:
         return len(self._block)
 
     def tiles(self) -> Iterator[Tile]:
         for tile in self._block.tiles():
-            yield Tile(lambda tile=tile: tile.logprob[:, self._own_ids], self._common_ids[tile.targets])  # type: ignore[misc]
+            yield Tile(lambda tile=tile: self._chosen(tile), self._common_ids[tile.targets])  # type: ignore[misc]
+
+    def _chosen(self, tile: Tile) -> Array:
+        logprob = tile.logprob[:, self._own_ids]
+        if len(self._missing):
+            logprob[:, self._missing] = LOWEST
+        return logprob
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        # No column of ids, and no reduction that names ids, has a closed form.
-        return super().closed_form(reduction, other) if other is not None else self._block.closed_form(reduction)
+        # The ids of the block are not the common ones. No other reduction that has or names ids has a closed form.
+        return None if other is not None or isinstance(reduction, TopK) else self._block.closed_form(reduction)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         return self._reordered(self._block.finish(logprob))
+
+
+_Events = tuple[NDArray[np.int64], NDArray[np.int64]]  # ids of all events, and events of each segment
+
+
+def _events(model: LanguageModel, block: Segments) -> _Events:
+    """Return what a model makes of a block, by its tokenizer alone."""
+    # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
+    ids = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape").ids.astype(np.int64)
+    last = ids == EOS
+    counts = np.diff(np.flatnonzero(last), prepend=-1)
+    return (ids, counts) if policy_of(model).end == "eos" else (ids[~last], counts - 1)
+
+
+def _by_segment(events: _Events) -> list[NDArray[np.int64]]:
+    return np.split(events[0], np.cumsum(events[1])[:-1])
