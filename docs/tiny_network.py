@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,21 @@ def make_network(
         for weight in network.parameters():
             weight.mul_(scale if weight.dim() > 1 else 1)
     network.save_pretrained(folder)
+
+
+def round_weights(folder: str, target: str, bits: int) -> None:
+    """Write a network whose matrices are rounded to so many bits, each column on a scale of its own, as quantizing does.
+
+    The rounded weights are stored in float32, so that any library computes with them.
+    """
+    network = GPT2LMHeadModel.from_pretrained(folder)
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            if weight.dim() > 1 and ".h." in name:
+                scale = weight.abs().amax(dim=0, keepdim=True) / (2 ** (bits - 1) - 1)
+                weight.copy_((weight / scale).round() * scale)
+    shutil.copytree(folder, target)
+    network.save_pretrained(target)
 
 
 def make_gguf(folder: str | Path, path: str | Path) -> None:

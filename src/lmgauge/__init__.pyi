@@ -29,6 +29,7 @@ from lmgauge.api.sentences import perplexity as perplexity
 from lmgauge.api.sentences import score_text as score_text
 from lmgauge.api.split import SplitText as SplitText
 from lmgauge.api.split import split as split
+from lmgauge.api.stored_base import save_base as save_base
 from lmgauge.api.train import train as train
 from lmgauge.api.train import train_neural as train_neural
 from lmgauge.errors import CheckFailedError as CheckFailedError
@@ -41,6 +42,7 @@ from lmgauge.evaluation.audit.results import Audit as Audit
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
+from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
 from lmgauge.evaluation.membership.results import Membership as Membership

@@ -12,6 +12,13 @@ from lmgauge.figures import COMPARED
 DEFAULT_SEED = 12345
 """Of everything that is drawn."""
 
+DEFAULT_BASE_TOP, DEFAULT_BASE_SAMPLES = 64, 256
+"""Of a stored base: how many of the most probable tokens, and draws from the rest for each unit of its probability."""
+
+BaseType = Literal["float32", "bfloat16"]
+BASE_TYPES: tuple[BaseType, ...] = get_args(BaseType)
+"""In which whole distributions can be stored."""
+
 # -- text ---------------------------------------------------------------------------------------------------------------
 Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)

@@ -152,3 +152,33 @@ def test_divergence_in_python_takes_one_rank_or_several(folder: Path) -> None:
         assert found.top_k_overlap.keys() == {2}
     with pytest.raises(lmgauge.UsageError, match="whole numbers from 1"):
         lmgauge.divergence(*models, folder / "test.txt", top_k=0)
+
+
+def test_a_run_of_each_candidate_goes_where_it_is_told(folder: Path, tmp_path: Path) -> None:
+    models = [folder / "kn3", folder / "pruned", folder / "lightly"]
+    assert "add --exhaustive" in refused("divergence", *models, folder / "test.txt", "-o", tmp_path / "runs")
+    ok("divergence", *models, folder / "test.txt", "--exhaustive", "-o", tmp_path / "runs")
+    page = ok("report", tmp_path / "runs" / "pruned", "-o", tmp_path / "page.html")
+    assert page.exit_code == 0
+    assert "pruned: KL from its base" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "would replace" in refused("divergence", *models[:2], folder / "test.txt", "--exhaustive", "-o", folder / "kn3")
+
+
+def test_the_table_of_llama_cpp(folder: Path, tmp_path: Path) -> None:
+    arguments = [folder / "kn3", folder / "pruned", folder / "lightly", folder / "test.txt", "--events", 300]
+    printed = ok("divergence", *arguments, "--llama-cpp", "--html", tmp_path / "page.html").stdout
+    items = lmgauge.divergence(arguments[0], arguments[1:3], folder / "test.txt", events=300)
+    assert printed.count("Mean    KLD: ") == 2
+    for item in items:
+        assert item.to_llama_cpp() in printed
+    assert (tmp_path / "page.html").stat().st_size > 10_000
+
+
+def test_the_text_may_come_through_a_pipe(folder: Path) -> None:
+    models = [folder / "kn3", folder / "pruned", folder / "lightly"]
+    text = (folder / "test.txt").read_bytes()
+    for options in (["--exhaustive"], ["--events", 200]):
+        named = found(*models, folder / "test.txt", *options)
+        piped = json.loads(ok("divergence", *models, *options, "--json", stdin=text).stdout)
+        for one, other in zip(named, piped, strict=True):
+            assert one["kl_ab_nats"]["value"] == other["kl_ab_nats"]["value"]

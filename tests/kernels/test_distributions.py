@@ -82,6 +82,25 @@ def test_sums(tables: NgramTables, contexts: list[list[int]], eos: bool) -> None
     np.testing.assert_allclose(sums[:, 2], (p * (log - mean[:, None]) ** 2).sum(axis=1), rtol=1e-10, atol=1e-13)
 
 
+@settings(max_examples=200)
+@given(models, texts, st.booleans(), st.integers(1, SIZE), st.data())
+def test_ranks_and_most_probable_words(
+    tables: NgramTables, contexts: list[list[int]], eos: bool, k: int, data: st.DataObject
+) -> None:
+    slots = contexts_of(tables, contexts)
+    targets = np.array([data.draw(st.integers(0, SIZE - 1)) for _ in contexts], np.uint32)
+    for whole in both_ways(tables, eos):
+        rows = whole.rows(slots, logarithms=False)
+        own = rows[np.arange(len(rows)), targets]
+        assert whole.ranks(slots, targets).tolist() == (1 + (rows > own[:, None]).sum(axis=1)).tolist()
+        ids, logarithms = whole.top(slots, k)
+        expected = np.argsort(-rows, axis=1, kind="stable")[:, :k]
+        assert ids.tolist() == expected.tolist()
+        with np.errstate(divide="ignore"):
+            np.testing.assert_allclose(logarithms, np.log(np.take_along_axis(rows, expected, 1)), rtol=1e-15, atol=0)
+    assert whole.top(slots, SIZE + 5)[0].shape == (len(contexts), SIZE)
+
+
 @settings(max_examples=300)
 @given(models, models, texts, st.booleans())
 def test_divergences(a: NgramTables, b: NgramTables, contexts: list[list[int]], eos: bool) -> None:
@@ -122,6 +141,12 @@ def test_large_weights_do_not_make_rounding_large() -> None:
     tables = heavy()
     slots = contexts_of(tables, [[3], [4], [BOS]])
     other = model_tables(["a b a c a d", "e"], "witten-bell", 1)
+    clipped = heavy(6e-4)
+    clipped.unigrams[[4, 5], 0] = 1.0000005, 0.1
+    rows = clipped.whole(eos=True).rows(slots[1:2], logarithms=False)
+    assert rows.max() == 1  # above by rounding only
+    assert clipped.whole(eos=True).top(slots[1:2], 1)[0].tolist() == [[4]]
+    assert clipped.whole(eos=True).ranks(slots[1:2], np.array([4], np.uint32)).tolist() == [1]
     for whole in both_ways(tables):
         p = whole.rows(slots, logarithms=False)
         log = np.log(np.where(p > 0, p, 1))
@@ -140,7 +165,13 @@ def test_probabilities_above_one_are_refused(context: int, weight: float, most: 
     tables = heavy()
     tables.unigrams[context, 1] = weight
     whole, slots = tables.whole(eos=True), contexts_of(tables, [[context]])
-    for work in (whole.sums, lambda s: whole.rows(s, logarithms=True), lambda s: whole.rows(s, logarithms=False)):
+    for work in (
+        whole.sums,
+        lambda s: whole.rows(s, logarithms=True),
+        lambda s: whole.rows(s, logarithms=False),
+        lambda s: whole.ranks(s, np.array([5], np.uint32)),
+        lambda s: whole.top(s, 2),
+    ):
         with pytest.raises(ProbabilityError, match=f"probability {most}:"):
             work(slots)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -82,6 +84,36 @@ def test_columns_are_those_of_the_distributions(model: NgramModel, lines: list[s
         best = np.argsort(-logprob, kind="stable")[:2]
         assert found["top_ids"][row].tolist() == best.tolist()
         np.testing.assert_allclose(found["top_logprobs"][row], logprob[best], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["modified-kneser-ney", "good-turing", "witten-bell"])
+@pytest.mark.parametrize("weight", ["", "\t-0.25", "\t0.1"])
+def test_an_arpa_file_with_blanks(kind: Any, weight: str, tmp_path: Path) -> None:
+    """Suffixes that the file leaves out are added as blanks; a weight that other programs made may be any."""
+    lines = ["a b c d", "b c d a", "d c b a", "a a b", "c d a b"]
+    lmgauge.write_arpa(lmgauge.train(kind, Corpus.from_strings(lines), order=4), tmp_path / "whole.arpa")
+    written = (tmp_path / "whole.arpa").read_text(encoding="utf-8").split("\n")
+    removed = [line for line in written if line.split("\t")[1:2] in (["c d"], ["b c d"])]
+    kept = [line for line in written if line not in removed]
+    counts = {f"ngram {n}=": len([line for line in removed if len(line.split("\t")[1].split()) == n]) for n in (2, 3)}
+    for i, line in enumerate(kept):
+        for start, fewer in counts.items():
+            if line.startswith(start):
+                kept[i] = f"{start}{int(line.removeprefix(start)) - fewer}"
+        parts = line.split("\t")
+        if parts[1:2] == ["a b"] and weight:
+            kept[i] = f"{parts[0]}\t{parts[1]}{weight}"
+    (tmp_path / "pruned.arpa").write_text("\n".join(kept), encoding="utf-8")
+    model = lmgauge.load_model(tmp_path / "pruned.arpa")
+    assert isinstance(model, NgramModel)
+    assert len(removed) == 2
+    text = Corpus.from_strings([*lines, "b c d x", "a b x"])
+    columns = joined([batch.extra for batch in reduce(model, text, ALL)])
+    for row, logprob in enumerate(log_distributions(model, text)):
+        p = np.exp(logprob)
+        assert columns["entropy"][row] == pytest.approx(-(p * np.where(p > 0, logprob, 0)).sum(), rel=1e-9)
+        assert columns["mass"][row] == pytest.approx(p.sum(), rel=1e-12)
+        assert columns["top_ids"][row].tolist() == np.argsort(-logprob, kind="stable")[:2].tolist()
 
 
 @settings(max_examples=150)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, NgramModel, UsageError
+from lmgauge.models import sampling
 from lmgauge.models.sampling import sample, sample_ids
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 
@@ -171,3 +173,25 @@ def test_where_nothing_follows_a_segment_begins() -> None:
 class _Nothing(NgramModel):
     def log_distribution(self, context_ids: Any) -> Any:
         return np.full(len(self.vocabulary), -np.inf)
+
+
+def test_a_long_piece_begins_anew_only_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network keeps what it computed of a context only while that begins with the same ids."""
+    monkeypatch.setattr(sampling, "_LONGEST_CONTEXT", 20)
+    monkeypatch.setattr(sampling, "_LEFT_OUT", 10)
+    model = lmgauge.train("witten-bell", Corpus.from_strings(["a b c a b"]), order=2, context="stream")
+    contexts: list[list[int]] = []
+    own = model.log_distribution
+
+    def noted(context_ids: Any) -> Any:
+        contexts.append(list(context_ids))
+        return own(context_ids)
+
+    monkeypatch.setattr(type(model), "log_distribution", lambda self, context_ids: noted(context_ids))
+    (ids,) = sample_ids(model, [60], seed=1, threads=1)
+    whole = [BOS, *ids.tolist()]
+    assert all(context == whole[: i + 1][-len(context) :] for i, context in enumerate(contexts))
+    assert all(len(context) >= min(i + 1, 20) for i, context in enumerate(contexts))
+    assert max(map(len, contexts)) == 29
+    anew = [b[: len(a)] != a for a, b in pairwise(contexts)]
+    assert sum(anew) == 4  # 60 contexts: behind 30, 40, 50 and 60 ids

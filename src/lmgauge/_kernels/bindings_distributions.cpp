@@ -9,6 +9,7 @@ using Children = std::tuple<Array<std::uint32_t>, Array<std::uint64_t>>;    // o
 using Unigrams = std::tuple<Array<double>, Array<std::uint32_t>>;           // values, the value of each word
 using Source = std::tuple<Model, std::vector<Children>, Unigrams, bool>;
 using MutableRows = nb::ndarray<double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+using Order = std::tuple<Array<std::uint32_t>, Array<std::int64_t>>;                         // words, above
 using Memo = std::tuple<std::vector<MutableArray<std::uint32_t>>, MutableRows>;      // numbers, sums
 using Contexts = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -45,6 +46,13 @@ View<std::uint32_t> contexts_view(const Contexts& contexts, const DistributionSo
     return slots;
 }
 
+UnigramOrder order_view(const Order& order, const DistributionSource& source) {
+    const UnigramOrder known{view(std::get<0>(order)), view(std::get<1>(order))};
+    require(known.words.size() == source.model.words() && known.above.size() == source.values.size() + 1, "order of words");
+    for (const std::uint32_t word : known.words) require(word < known.words.size(), "order of words");
+    return known;
+}
+
 MutableView<DistributionSums> sums_view(const MutableRows& rows) {
     static_assert(sizeof(DistributionSums) == 4 * sizeof(double));
     return {reinterpret_cast<DistributionSums*>(rows.data()), rows.shape(0)};
@@ -74,6 +82,22 @@ void bind_distributions(nb::module_& m) {
         require(rows.size() == contexts.shape(0) * s.model.words(), "output");
         nb::gil_scoped_release release;
         return fill_distributions(s, contexts_view(contexts, s, contexts.shape(0)), logarithms, view(rows));
+    });
+    m.def("rank_words", [](const Source& source, const Order& order, Contexts contexts, Array<std::uint32_t> targets,
+                           MutableArray<std::int64_t> ranks) {
+        const DistributionSource s = view_of(source);
+        require(targets.size() == ranks.size(), "targets");
+        nb::gil_scoped_release release;
+        for (const std::uint32_t id : view(targets)) require(id < s.model.words(), "a token id outside the vocabulary");
+        return rank_words(s, order_view(order, s), contexts_view(contexts, s, ranks.size()), view(targets), view(ranks));
+    });
+    m.def("top_words", [](const Source& source, const Order& order, Contexts contexts, std::size_t k,
+                          MutableArray<std::uint32_t> words, MutableArray<double> logarithms) {
+        const DistributionSource s = view_of(source);
+        require(0 < k && k <= s.model.words() && words.size() == contexts.shape(0) * k && logarithms.size() == words.size(), "output");
+        nb::gil_scoped_release release;
+        const auto rows = contexts_view(contexts, s, contexts.shape(0));
+        return top_words(s, order_view(order, s), rows, k, view(words), view(logarithms));
     });
     m.def("sum_distributions", [](const Source& source, Contexts contexts, const Memo& memo, std::size_t used, MutableRows rows) {
         const DistributionSource s = view_of(source);

@@ -117,49 +117,62 @@ class ChildFinder {
     std::vector<std::uint32_t> found_;
 };
 
+// The distribution at a level of a context in two parts: words that were seen after its last word (of the full context, where
+// there is no back-off), with their probabilities, and all others, whose probability is a product of what level 0 gives them
+// and the weights. Products are made in the order of the levels, as scoring makes them.
+class Parts {
+  public:
+    explicit Parts(const DistributionSource& source) : source_(source), probability_(source.model.words()) {}
+
+    void take(const Chain& chain, std::size_t levels) {
+        weights_.clear();
+        for (std::size_t k = 1; k <= levels; ++k) weights_.push_back(chain.weight(k));
+        for (std::size_t level = 1; level <= levels; ++level) {
+            for (const Child& child : children_.of(chain, level)) {
+                double p = std::fabs(child.probability);
+                for (std::size_t k = level; k < levels; ++k) p *= weights_[k];
+                probability_[child.word] = source_.possible(child.word) ? p : 0;
+            }
+        }
+        // What was seen after a longer context was seen after the last word.
+        seen_ = levels > 0 ? children_.of(chain, 1) : View<Child>{};
+    }
+    View<Child> seen() const { return seen_; }
+    double of_seen(std::uint32_t word) const { return probability_[word]; }
+    double of_other(double base) const {
+        for (const double weight : weights_) base *= weight;
+        return base;
+    }
+
+  private:
+    const DistributionSource& source_;
+    ChildFinder children_;
+    View<Child> seen_;
+    std::vector<double> weights_, probability_;
+};
+
 // Rows over the vocabulary.
 class Rows {
   public:
-    explicit Rows(const DistributionSource& source) : source_(source), scaled_(source.values.size()), seen_(source.model.words()) {}
+    explicit Rows(const DistributionSource& source) : source_(source), parts_(source), scaled_(source.values.size()) {}
 
-    // Probabilities at a level of a context; logarithms if `logarithms`. Products are made in the order of the levels, as
-    // scoring makes them.
+    // Probabilities at a level of a context; logarithms if `logarithms`.
     void fill(const Chain& chain, std::size_t levels, bool logarithms, MutableView<double> row) {
         double largest = 0;
         const auto finished = [&](double p) {
             largest = std::max(largest, p);
             return !logarithms ? p : p > 0 ? std::log(p) : kLowest;
         };
+        parts_.take(chain, levels);
         if (chain.uniform() && levels > 0) {
-            const double rest = finished(chain.weight(levels)), never = logarithms ? kLowest : 0.0;
-            std::fill(row.begin(), row.end(), rest);
-            for (std::uint32_t word = 0; word <= kEos; ++word) row[word] = source_.possible(word) ? rest : never;
-            for (const Child& child : children_.of(chain, levels)) {
-                if (source_.possible(child.word)) row[child.word] = finished(std::fabs(child.probability));
-            }
+            const double other = finished(parts_.of_other(1)), never = logarithms ? kLowest : 0.0;
+            std::fill(row.begin(), row.end(), other);
+            for (std::uint32_t word = 0; word <= kEos; ++word) row[word] = source_.possible(word) ? other : never;
         } else {
-            weights_.clear();
-            for (std::size_t k = 1; k <= levels; ++k) weights_.push_back(chain.weight(k));
-            for (std::size_t i = 0; i < scaled_.size(); ++i) {
-                double p = source_.values[i];
-                for (const double weight : weights_) p *= weight;
-                scaled_[i] = finished(p);
-            }
+            for (std::size_t i = 0; i < scaled_.size(); ++i) scaled_[i] = finished(parts_.of_other(source_.values[i]));
             for (std::size_t word = 0; word < row.size(); ++word) row[word] = scaled_[source_.value_of[word]];
-            for (std::size_t level = 1; level <= levels; ++level) {
-                for (const Child& child : children_.of(chain, level)) {
-                    double p = std::fabs(child.probability);
-                    for (std::size_t k = level; k < levels; ++k) p *= weights_[k];
-                    seen_[child.word] = p;
-                }
-            }
-            // What was seen after a longer context was seen after the last word.
-            if (levels > 0) {
-                for (const Child& child : children_.of(chain, 1)) {
-                    if (source_.possible(child.word)) row[child.word] = finished(seen_[child.word]);
-                }
-            }
         }
+        for (const Child& child : parts_.seen()) row[child.word] = finished(parts_.of_seen(child.word));
         if (largest > 1) clip(logarithms, row);    // unless it was of words whose probability a longer context changed
     }
     double largest() const { return largest_; }
@@ -173,9 +186,100 @@ class Rows {
     }
 
     const DistributionSource& source_;
-    ChildFinder children_;
-    std::vector<double> weights_, scaled_, seen_;
+    Parts parts_;
+    std::vector<double> scaled_;
     double largest_ = 0;
+};
+
+// Ranks and most probable words from the words seen after the last word of a context, and the unigrams in order.
+class Ranks {
+  public:
+    Ranks(const DistributionSource& source, const UnigramOrder& order)
+        : source_(source), order_(order), parts_(source), rows_(source), row_(source.model.words()), taken_(source.model.words()) {}
+
+    std::int64_t rank(const Chain& chain, std::uint32_t target) {
+        parts_.take(chain, chain.levels());
+        if (odd(chain)) {
+            rows_.fill(chain, chain.levels(), false, row_);
+            return 1 + std::count_if(row_.begin(), row_.end(), [&](double p) { return p > row_[target]; });
+        }
+        const double own = chain.value(chain.levels(), target);
+        // Of the values of unigrams, those from `first` on are more probable now; then the words seen change sides.
+        const std::size_t first = first_above(chain, own);
+        std::int64_t above = chain.uniform() ? (first == 0 ? words_that_come() : 0) : order_.above[first];
+        for (const Child& child : parts_.seen()) {
+            const bool before = chain.uniform() ? first == 0 && source_.possible(child.word) : source_.value_of[child.word] >= first;
+            above += (parts_.of_seen(child.word) > own) - before;
+        }
+        return 1 + above;
+    }
+
+    // The most probable words, falling, equal ones by id; their logarithms.
+    void top(const Chain& chain, MutableView<std::uint32_t> words, MutableView<double> logarithms) {
+        parts_.take(chain, chain.levels());
+        candidates_.clear();
+        if (!odd(chain)) {
+            ++turn_;
+            for (const Child& child : parts_.seen()) {
+                taken_[child.word] = turn_;
+                candidates_.push_back({parts_.of_seen(child.word), child.word});
+            }
+            const std::size_t enough = candidates_.size() + words.size();
+            for (std::uint32_t i = 0; i < row_.size() && candidates_.size() < enough; ++i) {
+                const std::uint32_t word = chain.uniform() ? i : order_.words[i];
+                if (taken_[word] != turn_ && source_.possible(word)) candidates_.push_back({parts_.of_other(chain.base(word)), word});
+            }
+            choose(words.size());
+        }
+        if (candidates_.size() < words.size() || candidates_[words.size() - 1].p == 0) {    // what cannot come, by id
+            rows_.fill(chain, chain.levels(), false, row_);
+            candidates_.clear();
+            for (std::uint32_t word = 0; word < row_.size(); ++word) candidates_.push_back({row_[word], word});
+            choose(words.size());
+        }
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            words[i] = candidates_[i].word;
+            logarithms[i] = candidates_[i].p > 0 ? std::log(candidates_[i].p) : -std::numeric_limits<double>::infinity();
+        }
+    }
+    double largest() const { return rows_.largest(); }
+
+  private:
+    struct Candidate {
+        double p;
+        std::uint32_t word;
+        bool operator<(const Candidate& other) const { return p != other.p ? p > other.p : word < other.word; }
+    };
+
+    // Whether a probability may be above one: then the row says, and is clipped.
+    bool odd(const Chain& chain) const {
+        double largest = parts_.of_other(chain.uniform() ? 1.0 : source_.values.back());
+        for (const Child& child : parts_.seen()) largest = std::max(largest, parts_.of_seen(child.word));
+        return largest > 1;
+    }
+    std::int64_t words_that_come() const {
+        std::int64_t words = row_.size() > kEos ? static_cast<std::int64_t>(row_.size()) - kEos - 1 : 0;
+        for (std::uint32_t word = 0; word <= kEos; ++word) words += source_.possible(word);
+        return words;
+    }
+    std::size_t first_above(const Chain& chain, double own) const {
+        if (chain.uniform()) return parts_.of_other(1) > own ? 0 : 1;
+        const auto above = [&](double value) { return parts_.of_other(value) <= own; };
+        return static_cast<std::size_t>(std::partition_point(source_.values.begin(), source_.values.end(), above) - source_.values.begin());
+    }
+    void choose(std::size_t n) {
+        n = std::min(n, candidates_.size());
+        std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(n), candidates_.end());
+    }
+
+    const DistributionSource& source_;
+    const UnigramOrder& order_;
+    Parts parts_;
+    Rows rows_;
+    std::vector<double> row_;
+    std::vector<std::uint64_t> taken_;
+    std::uint64_t turn_ = 0;
+    std::vector<Candidate> candidates_;
 };
 
 double logarithm(double p) { return p > 0 ? std::log(p) : 0.0; }    // wherever it is multiplied by p
@@ -451,6 +555,24 @@ double fill_distributions(const DistributionSource& source, View<std::uint32_t> 
         filler.fill(chain, chain.levels(), logarithms, rows.subspan(i * words, words));
     }
     return filler.largest();
+}
+
+double rank_words(const DistributionSource& source, const UnigramOrder& order, View<std::uint32_t> contexts,
+                  View<std::uint32_t> targets, MutableView<std::int64_t> ranks) {
+    Ranks finder(source, order);
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        ranks[i] = finder.rank(Chain(source, contexts.data() + i * source.width()), targets[i]);
+    }
+    return finder.largest();
+}
+
+double top_words(const DistributionSource& source, const UnigramOrder& order, View<std::uint32_t> contexts, std::size_t k,
+                 MutableView<std::uint32_t> words, MutableView<double> logarithms) {
+    Ranks finder(source, order);
+    for (std::size_t i = 0; i * k < words.size(); ++i) {
+        finder.top(Chain(source, contexts.data() + i * source.width()), words.subspan(i * k, k), logarithms.subspan(i * k, k));
+    }
+    return finder.largest();
 }
 
 SumsResult sum_distributions(const DistributionSource& source, View<std::uint32_t> contexts, SumsMemo& memo,

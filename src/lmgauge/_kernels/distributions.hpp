@@ -45,6 +45,19 @@ constexpr double kLowest = -1e30;    // stands for ln 0 in tiles
 double fill_distributions(const DistributionSource& source, View<std::uint32_t> contexts, bool logarithms,
                           MutableView<double> rows);
 
+// The words by falling unigram probability, equal ones by id; above[i] words have values[i] or more, none values.size().
+struct UnigramOrder {
+    View<std::uint32_t> words;
+    View<std::int64_t> above;
+};
+// How many words are more probable than the target, and one, for each context.
+double rank_words(const DistributionSource& source, const UnigramOrder& order, View<std::uint32_t> contexts,
+                  View<std::uint32_t> targets, MutableView<std::int64_t> ranks);
+// The k most probable words after each context, equal ones by id, and the natural logarithms of their probabilities. Both
+// functions return the largest probability of the rows they had to fill, as there may be one above one.
+double top_words(const DistributionSource& source, const UnigramOrder& order, View<std::uint32_t> contexts, std::size_t k,
+                 MutableView<std::uint32_t> words, MutableView<double> logarithms);
+
 // Sums over the distribution after a context: of p, of p ln p, and of p (ln p - the sum before)^2. `error` bounds how much of
 // the rounding of one step there is in them.
 struct DistributionSums {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.cli.command import CommaList, Command, settings, whole_number
+from lmgauge.choices import BASE_TYPES, DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, BaseType
+from lmgauge.cli.command import CommaList, Command, refuse_given, settings, whole_number
 from lmgauge.cli.options import (
     document_option,
     html_option,
@@ -27,7 +28,10 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lmgauge.evaluation.divergence.results import CandidateDivergences, Divergence
+    from lmgauge.text.documents import Corpus
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,21 @@ class _Choices:
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """What is printed."""
+class _Storing:
+    """What is stored of a base, or where it was stored."""
 
+    save_base: str | None
+    base_file: str | None
+    base_top: int
+    base_samples: int
+    exact: BaseType | None
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What is printed and written."""
+
+    output: str | None
     details: bool | None
     llama_cpp: bool
     html: str | None
@@ -54,14 +70,7 @@ class _Shown:
 
 @click.command(cls=Command)
 @click.argument("base", type=click.Path())
-@click.argument("candidate", type=click.Path())
-@click.argument("paths", nargs=-1, type=click.Path(allow_dash=True), metavar="[CANDIDATE]... [TEXT]...")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(),
-    help="With --exhaustive: a folder for the candidate's run (several: one each in it), with KL from the base in its rows.",
-)
+@click.argument("paths", nargs=-1, type=click.Path(allow_dash=True), metavar="CANDIDATE... [TEXT]...")
 @training_text("for slices by how often words occur in it")
 @settings(
     "choices",
@@ -81,9 +90,47 @@ class _Shown:
     threads_option,
 )
 @settings(
+    "storing",
+    _Storing,
+    "Stored bases",
+    click.option(
+        "--save-base",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="Store what BASE predicts in FILE, and compare nothing: BASE TEXT... --save-base FILE.",
+    ),
+    click.option(
+        "--base",
+        "base_file",
+        type=click.Path(),
+        metavar="FILE",
+        help="Compare with a stored base: --base FILE CANDIDATE... TEXT...",
+    ),
+    whole_number(
+        "--base-top", default=DEFAULT_BASE_TOP, help="With --save-base: most probable tokens of each event to store."
+    ),
+    whole_number(
+        "--base-samples",
+        default=DEFAULT_BASE_SAMPLES,
+        help="With --save-base: tokens to draw from the rest for each unit of its probability; more narrow the bounds.",
+    ),
+    click.option(
+        "--exact",
+        type=click.Choice(BASE_TYPES),
+        help="With --save-base: store whole distributions, in this type.",
+    ),
+)
+@settings(
     "shown",
     _Shown,
     "Output",
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(),
+        help="With --exhaustive: a folder for the candidate's run (several: one each in it), with KL from the base in its "
+        "rows.",
+    ),
     click.option(
         "--details/--no-details",
         default=None,
@@ -99,13 +146,12 @@ class _Shown:
 @scoring_settings(reserved_option)
 def divergence(
     base: str,
-    candidate: str,
     paths: tuple[str, ...],
-    output: str | None,
     train: tuple[str, ...],
     choices: _Choices,
     reading: ReadingOptions,
     scoring: ScoringOptions,
+    storing: _Storing,
     shown: _Shown,
 ) -> None:
     """Measure how far models' predictions are from those of a base.
@@ -117,27 +163,31 @@ def divergence(
     \b
     lmgauge divergence base.gguf q8.gguf q4.gguf test.txt
     lmgauge divergence kn5/ kn5-pruned/ test.txt --exhaustive --json | jq .[0].kl_ab_nats
+    lmgauge divergence base/ test.txt --save-base base.parquet
+    lmgauge divergence --base base.parquet q8.gguf q4.gguf test.txt
     """
+    models, texts = _named(base, paths, storing)
+    corpus = read_texts(texts, reading)
+    events = None if choices.exhaustive else choices.events
+    if storing.save_base is not None:
+        _store(base, corpus, storing, _Asked(events, choices.seed, choices.threads), scoring, shown)
+        return
     from lmgauge.api.divergence import divergence as run
+    from lmgauge.evaluation.divergence.base_file import BaseFile
     from lmgauge.report import candidates as report
 
-    more, texts = models_and_texts(paths)
-    model = model_among(texts)
-    if model is not None:
-        raise click.UsageError(f"{model} is a model, not a text: models come first, then texts: BASE CANDIDATE... TEXT...")
-    corpus = read_texts(texts, reading)
     with showing_progress():
         result = run(
-            base,
-            [candidate, *more],
+            models.pop(0) if storing.base_file is None else BaseFile(storing.base_file),
+            models,
             corpus,
-            events=None if choices.exhaustive else choices.events,
+            events=events,
             top_k=choices.top_k,
             train=list(train) or None,
             examples=choices.examples,
             seed=choices.seed,
             threads=choices.threads,
-            output=output,
+            output=shown.output,
             scoring=scoring,
         )
     if shown.llama_cpp and not shown.as_json:
@@ -152,6 +202,66 @@ def divergence(
         html=shown.html,
         page=None if shown.html is None else _page(result),
     )
+
+
+_OF_COMPARING = ("base_file", "top_k", "train", "examples", "output", "details", "llama_cpp", "html")
+
+
+def _named(base: str, paths: Sequence[str], storing: _Storing) -> tuple[list[str], list[str]]:
+    """Return the models that were named, the base first where it is one of them, and the texts.
+
+    Raises:
+        click.UsageError: no candidate is named, a model stands among the texts, or options do not go together.
+    """
+    saving, stored = storing.save_base is not None, storing.base_file is not None
+    if saving:
+        refuse_given(_OF_COMPARING, "compares, and --save-base only stores; leave it out")
+    else:
+        refuse_given(("base_top", "base_samples", "exact"), "says what --save-base stores; leave it out, or add --save-base")
+    if stored:
+        refuse_given(("events", "exhaustive", "seed"), "is settled by the stored base; leave it out")
+    if not (saving or stored or paths):
+        raise click.UsageError("Missing argument 'CANDIDATE...'.")
+    # A name that is neither a folder nor a known ending can be a model where one must stand.
+    least = 0 if saving or stored else 1
+    more, texts = models_and_texts(paths[least:])
+    models = [base, *paths[:least], *more]
+    if saving and more:
+        raise click.UsageError(f"--save-base stores one model, and {more[0]} is another: BASE TEXT... --save-base FILE")
+    model = model_among(texts)
+    if model is not None:
+        raise click.UsageError(f"{model} is a model, not a text: models come first, then texts: BASE CANDIDATE... TEXT...")
+    return models, texts
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Which events to store, and with how many threads."""
+
+    events: int | None
+    seed: int
+    threads: int | None
+
+
+def _store(base: str, corpus: Corpus, storing: _Storing, asked: _Asked, scoring: ScoringOptions, shown: _Shown) -> None:
+    from lmgauge.api.stored_base import save_base
+    from lmgauge.report.stored_base import blocks
+
+    assert storing.save_base is not None
+    with showing_progress():
+        saved = save_base(
+            base,
+            corpus,
+            storing.save_base,
+            events=asked.events,
+            top=storing.base_top,
+            samples=storing.base_samples,
+            exact=storing.exact,
+            seed=asked.seed,
+            threads=asked.threads,
+            scoring=scoring,
+        )
+    answer(saved, lambda: blocks(saved), as_json=shown.as_json)
 
 
 def _as_llama_cpp(item: Divergence) -> str:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import array_api_compat
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, BaseType
 from lmgauge.distributions.reductions import largest
-from lmgauge.distributions.tile import Tile, as_numpy, possible
+from lmgauge.distributions.tile import Tile, as_numpy, dot, possible
 from lmgauge.scores.table import TOKEN
 
 Floats = NDArray[np.float64]
@@ -98,10 +99,10 @@ class StoringSettings:
         exact: the type in which to store whole distributions in place of that; None: not whole.
     """
 
-    top: int = 64
-    samples: int = 256
+    top: int = DEFAULT_BASE_TOP
+    samples: int = DEFAULT_BASE_SAMPLES
     seed: int = 0
-    exact: Literal["float32", "bfloat16"] | None = None
+    exact: BaseType | None = None
 
 
 def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows:
@@ -131,7 +132,7 @@ def stored_rows(tile: Tile, first: int, settings: StoringSettings) -> StoredRows
     rows = xp.asarray(owner, device=array_api_compat.device(tile.logprob))
     columns = xp.asarray(drawn, device=array_api_compat.device(tile.logprob))
     of_drawn = as_numpy(tile.logprob[rows, columns])
-    weighted = xp.vecdot(tile.p, tile.logprob)
+    weighted = dot(tile.p, tile.logprob)
     return StoredRows(
         token_ids=tile.targets.astype(np.uint32),
         kind=np.full(len(tile), TOKEN, np.uint8),

@@ -17,8 +17,9 @@ from lmgauge.text.encoding import encode
 from lmgauge.text.vocabulary import BOS, EOS, UNK
 from lmgauge.threads import map_in_order, thread_count
 
-# Ids a running text is drawn from at most, so that a long piece costs no more an id than a short one.
-_LONGEST_CONTEXT = 1 << 13
+# Ids that a running text is drawn from, so that a long piece costs no more an id than a short one: at least the first number
+# where there are as many. The oldest are left out 4,096 at a time, as a network has to read all again where it begins anew.
+_LONGEST_CONTEXT, _LEFT_OUT = 1 << 13, 1 << 12
 
 
 def sample(
@@ -106,7 +107,8 @@ def sample_ids(
         ids = np.empty(lengths[piece], np.uint32)
         context = GrowingContext(BOS, runs_on=policy_of(model).runs_on)
         for i in range(len(ids)):
-            before = context.ids()[-_LONGEST_CONTEXT:]
+            before = context.ids()
+            before = before[max(0, len(before) - _LONGEST_CONTEXT) // _LEFT_OUT * _LEFT_OUT :]
             logprob = model.log_distribution(before)
             if float(np.max(logprob)) == -np.inf and len(before) > 1:
                 context.restart()

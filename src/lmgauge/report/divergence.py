@@ -12,6 +12,7 @@ from lmgauge.report import blocks as doc
 from lmgauge.report.comparison import change_cells
 from lmgauge.report.formats import in_words, number, percent
 from lmgauge.report.slices import slice_kind
+from lmgauge.report.stored_base import storage_blocks
 
 Row = tuple[str, doc.Number, doc.Cell]
 _AROUND = 40  # characters of context to show
@@ -30,6 +31,7 @@ def blocks(divergence: Divergence, *, details: bool = True) -> doc.Document:
         *_verdict(divergence),
         doc.Text(looked_at(divergence)),
         doc.Table((doc.labels("figure", names), doc.Column("value", values), doc.Column("95 % interval", intervals, 1))),
+        *storage_blocks(divergence.storage),
         *_quantiles(divergence),
         *(details_of(divergence) if details else ()),
         *doc.notes([f"95 % intervals: {divergence.independence}."] if divergence.independence else []),

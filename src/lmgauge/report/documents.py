@@ -38,6 +38,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Diagnosis": _by("diagnosis"),
     "Divergence": _by("divergence"),
     "CandidateDivergences": _by("candidates"),
+    "SavedBase": _by("stored_base"),
     "Audit": _by("audit"),
     "Overlap": _by("overlap"),
     "Membership": _by("membership"),

@@ -7,8 +7,7 @@ import pytest
 
 import lmgauge
 from lmgauge import Corpus, InputError, NgramModel, UsageError
-from lmgauge.distributions import reduce_pair
-from lmgauge.distributions.pairs import Divergences
+from lmgauge.distributions import Divergences, Entropy, Rank, TopK, reduce, reduce_pair
 from lmgauge.models.mixture.vocabulary_alignment import aligned, over_common_tokens
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.torch.model import NeuralModel
@@ -44,6 +43,17 @@ def test_another_order_changes_ids_alone(context: str) -> None:
     for words in ([], ["a"], ["c", "b"]):
         context_ids = np.array([BOS, *straight.vocabulary.ids(words)], np.uint32)
         assert np.array_equal(view.log_distribution(context_ids), straight.log_distribution(context_ids))
+
+
+def test_whole_distributions_have_the_common_ids() -> None:
+    straight, view = train(["a", "b", "c"]), aligned(train(["c", "b", "a"]), train(["a", "b", "c"]))
+    for ours, theirs in zip(
+        *(reduce(m, Corpus.from_strings(TEST), [TopK(3), Rank(), Entropy()]) for m in (view, straight)), strict=True
+    ):
+        assert ours.extra["rank"].tolist() == theirs.extra["rank"].tolist()
+        np.testing.assert_allclose(ours.extra["entropy"], theirs.extra["entropy"], rtol=1e-13)
+        np.testing.assert_allclose(ours.extra["top_logprobs"], theirs.extra["top_logprobs"], rtol=1e-13)
+        assert ours.extra["top_ids"].tolist() == theirs.extra["top_ids"].tolist()
 
 
 def test_blocks_are_reordered_too() -> None:

@@ -6,19 +6,19 @@ is checked, then the size of each row group against it, then every value.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, TypeGuard
 
+from lmgauge.choices import BASE_TYPES, BaseType
 from lmgauge.errors import InputError
 from lmgauge.evaluation.divergence.base_columns import Kept, Rows, column_types, from_table, to_table
+from lmgauge.evaluation.divergence.sealed_file import MAGIC, UNSEALED, HashedFile, check_seal
 from lmgauge.files import writing
 
 if TYPE_CHECKING:
@@ -28,17 +28,13 @@ if TYPE_CHECKING:
 FORMAT = "lmgauge base"
 FORMAT_VERSION = 1
 METADATA_KEY, SEAL_KEY = b"lmgauge", b"lmgauge.seal"
-_UNSEALED = b"sha256:" + b"0" * 64
-_SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
-_MAGIC = b"PAR1"
-_LONGEST_FOOTER = 1 << 26
 _CHUNK = 1 << 20
 _COMPRESSION = 9
 _GROUP_VALUES = 1 << 20  # of the longest column of a row group
 _MOST_VOCABULARY = 1 << 24
 MOST_RULED_OUT = 1 << 12
 
-Stored = Literal["top", "float32", "bfloat16"]
+Stored = Literal["top"] | BaseType
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ class BaseHeader:
 
 
 @contextmanager
-def writing_base(path: str | Path, kept: Kept) -> Iterator[BaseWriter]:
+def writing_base(path: str | os.PathLike[str], kept: Kept) -> Iterator[BaseWriter]:
     """Open a base file for writing, which appears under its name when the block ends well, and not at all otherwise.
 
     Args:
@@ -98,8 +94,11 @@ def writing_base(path: str | Path, kept: Kept) -> Iterator[BaseWriter]:
     """
     with writing(path) as file:
         writer = BaseWriter(file, kept)
-        yield writer
-        writer.finish()
+        try:
+            yield writer
+            writer.finish()
+        finally:
+            writer.close()
 
 
 class BaseWriter:
@@ -118,7 +117,7 @@ class BaseWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._file, self.kept = _Hashed(file), kept
+        self._file, self.kept = HashedFile(file), kept
         self._waiting: list[Rows] = []
         self._group = group_rows(kept)
         self.header: BaseHeader | None = None
@@ -165,10 +164,15 @@ class BaseWriter:
         if rest:
             self._write_group(type(rest[0]).joined(rest))
         header = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(self.header)
-        self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(header).encode(), SEAL_KEY: _UNSEALED})
+        self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(header).encode(), SEAL_KEY: UNSEALED})
         self._file.footer = bytearray()
         self._writer.close()
         self._file.seal()
+
+    def close(self) -> None:
+        """Let go of the file; what was not finished is lost."""
+        self._file.discarding = True
+        self._writer.close()
 
 
 def group_rows(kept: Kept) -> int:
@@ -184,47 +188,6 @@ def group_rows(kept: Kept) -> int:
     return max(1, _GROUP_VALUES // kept.widest)
 
 
-class _Hashed:
-    """A file that is written from begin to end, and knows the SHA-256 of its bytes."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._digest, self._size = file, hashlib.sha256(), 0
-        self.footer: bytearray | None = None
-        self.closed = False
-
-    def write(self, data: bytes) -> int:
-        self._digest.update(data)
-        self._size += len(data)
-        if self.footer is not None:
-            self.footer += data
-        return self._file.write(data)
-
-    def tell(self) -> int:
-        return self._size
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-
-    def seal(self) -> None:
-        """Put the digest of the file, with zeros in its place, into the footer."""
-        assert self.footer is not None
-        self._file.flush()
-        self._file.seek(self._size - len(self.footer) + self.footer.rindex(_UNSEALED))
-        self._file.write(b"sha256:" + self._digest.hexdigest().encode())
-
-
 class BaseFile:
     """A base that was stored, whole and unchanged; to be closed, or used in a `with` block.
 
@@ -238,14 +201,14 @@ class BaseFile:
         InputError: it is not a base file, is damaged, or was changed.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         self.path = Path(path)
         self._file = _opened(self.path)
         try:
-            footer_size = _check_seal(self._file, self.path)
+            footer_size = check_seal(self._file)
             self._file.seek(0)
             limits = {"thrift_string_size_limit": footer_size, "thrift_container_size_limit": footer_size}
             self._parquet = pq.ParquetFile(self._file, page_checksum_verification=True, pre_buffer=False, **limits)
@@ -253,7 +216,7 @@ class BaseFile:
             _check_groups(self._parquet, self.header, self.path)
         except (pa.ArrowException, OSError, MemoryError, ValueError, KeyError, OverflowError, RecursionError) as error:
             self.close()
-            if isinstance(error, InputError):
+            if str(self.path) in str(error):  # it says all there is to say
                 raise
             raise _damaged(self.path, _reason(error)) from error
 
@@ -291,6 +254,25 @@ class BaseFile:
             first += len(rows)
 
 
+def is_base_file(path: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return True for the path of a file that begins as Parquet does, as no model does.
+
+    Args:
+        path: of what may be a base file; a model in memory is none.
+
+    Example:
+        >>> is_base_file("nowhere.base")
+        False
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == MAGIC
+    except (OSError, ValueError):
+        return False
+
+
 def _opened(path: Path) -> IO[bytes]:
     try:
         if not path.is_file():
@@ -311,54 +293,14 @@ def _reason(error: BaseException) -> str:
     return lines[0][:200] if lines else type(error).__name__
 
 
-def _check_seal(file: IO[bytes], path: Path) -> int:
-    """Return the length of the footer of a file whose seal is that of its bytes.
-
-    Raises:
-        InputError: it has none, or another.
-    """
-    size = os.fstat(file.fileno()).st_size
-    file.seek(max(0, size - 8))
-    end = file.read(8)
-    length = int.from_bytes(end[:4], "little")
-    if size < 12 or end[4:] != _MAGIC:
-        file.seek(0)
-        begun = file.read(4) == _MAGIC
-        what = "its end is missing: it was cut off" if begun else "it is not even Parquet"
-        raise _damaged(path, what)
-    if length > min(size - 12, _LONGEST_FOOTER):
-        raise _damaged(path, "its footer is longer than it can be")
-    file.seek(size - 8 - length)
-    footer = file.read(length)
-    seals = [match.start() for match in _SEAL.finditer(footer)]
-    if len(seals) != 1:
-        raise _damaged(path, "it has no seal, so another program wrote it")
-    place = size - 8 - length + seals[0]
-    digest = hashlib.sha256()
-    file.seek(0)
-    _feed(digest, file, place)
-    digest.update(_UNSEALED)
-    file.seek(place + len(_UNSEALED))
-    _feed(digest, file, size - place - len(_UNSEALED))
-    if footer[seals[0] : seals[0] + len(_UNSEALED)] != b"sha256:" + digest.hexdigest().encode():
-        raise _damaged(path, "its seal is broken: the file was damaged or changed after it was written")
-    return length
-
-
-def _feed(digest: Any, file: IO[bytes], count: int) -> None:
-    while count > 0:
-        data = file.read(min(count, _CHUNK))
-        if not data:
-            return
-        digest.update(data)
-        count -= len(data)
-
-
 def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
     stored = (file.metadata.metadata or {}).get(METADATA_KEY)
     if stored is None:
         raise _damaged(path, "it has no header")
-    values = json.loads(stored)
+    try:
+        values = json.loads(stored)
+    except ValueError:
+        values = None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise _damaged(path, "its header is that of another file")
     if values.get("format_version") != FORMAT_VERSION:
@@ -374,7 +316,7 @@ def _header(file: pq.ParquetFile, path: Path) -> BaseHeader:
         known[field.name] = tuple(value) if isinstance(value, list) else value
     header = BaseHeader(**known)
     within = (
-        header.stored in get_args(Stored)
+        header.stored in ("top", *BASE_TYPES)
         and 1 <= header.vocabulary_size <= _MOST_VOCABULARY
         and header.events <= header.total_events
         and header.segments <= header.total_segments
@@ -418,12 +360,9 @@ def _check_groups(file: pq.ParquetFile, header: BaseHeader, path: Path) -> None:
         own = metadata.row_group(group)
         if not 0 < own.num_rows <= most:
             raise _damaged(path, f"a row group has {own.num_rows:,} rows, not 1 to {most:,}")
-        for number in range(own.num_columns):
-            column = own.column(number)
-            # 8 bytes a value, as many for levels and pages, and what a short column takes in any case.
-            least = own.num_rows * 16 * kept.widest + _CHUNK
-            if not (0 <= column.total_uncompressed_size <= least and column.num_values <= own.num_rows * kept.widest):
-                raise _damaged(path, f"column {column.path_in_schema[:40]!r} is larger than its rows")
+        # 8 bytes a value, as many for levels and pages, and what a short column takes in any case.
+        if not 0 <= own.total_byte_size <= len(types) * (own.num_rows * 16 * kept.widest + _CHUNK):
+            raise _damaged(path, "a row group is larger than its rows")
 
 
 def _shape(kind: pa.DataType) -> tuple[str, str]:

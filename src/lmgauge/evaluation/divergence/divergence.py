@@ -90,6 +90,7 @@ class ModelFacts:
         label, fingerprint: of the model.
         context: its policy, as signatures show it.
         alignment: how its tokens became those of the base, where that has to be said.
+        stored: how it was stored; empty where the model itself was asked.
     """
 
     name: str
@@ -97,6 +98,7 @@ class ModelFacts:
     fingerprint: str
     context: str
     alignment: str = ""
+    stored: str = ""
 
     @classmethod
     def of(cls, model: LanguageModel, name: str) -> ModelFacts:
@@ -152,7 +154,7 @@ def divergence(
 
         rows = pair_rows(base, candidate, sample, settings)
         measured = Measured(facts, candidate, name, sample, corpus)
-        item, events = measured.summarize(_counted(rows, sample, progress), settings, training=words, watch=seen)
+        item, events = measured.summarize(counted(rows, sample, progress), settings, training=words, watch=seen)
         items.append(item)
         sums.append(CandidateSums.of(name, events))
     return with_tests(items, sums, settings)
@@ -195,7 +197,14 @@ def pair_rows(
         yield PairRows(block, a, b, columns)
 
 
-def _counted(rows: Iterable[PairRows], sample: Sample, progress: Progress) -> Iterator[PairRows]:
+def counted(rows: Iterable[PairRows], sample: Sample, progress: Progress) -> Iterator[PairRows]:
+    """Yield rows, and say how many events they are.
+
+    Args:
+        rows: of each block.
+        sample: what they are of.
+        progress: called with the events so far, and how many there will be, if that is known.
+    """
     done = 0
     for part in rows:
         yield part
@@ -274,6 +283,7 @@ class Measured:
         signature = {
             "a": f"{a.label}@{a.fingerprint[:6]}",
             "b": f"{facts.label}@{facts.fingerprint[:6]}",
+            **({"stored": a.stored} if a.stored else {}),
             "n": f"{len(events)}/{total_events}",
             "segments": f"{segments}/{total_segments}",
             "seed": str(settings.seed),
@@ -337,6 +347,7 @@ def _notes(events: PairEvents, segments: int, names: tuple[str, str]) -> Iterato
         wrong, worst = int(np.count_nonzero(off > _MASS_TOLERANCE)), float(mass[int(off.argmax())])
         if wrong:
             yield (
-                f"{name}: its probabilities do not sum to one at {wrong:,} events (at worst to {worst:.6g}) "
+                f"{name}: its probabilities do not sum to one at {wrong:,} events (on average to "
+                f"{mass[mass > 0].mean():.6g}, at worst to {worst:.6g}) "
                 "and were divided by their sum; see lmgauge audit"
             )

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.evaluation.diagnosis.costs import TokenCost
+from lmgauge.evaluation.divergence.base_results import Storage
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.numerics.intervals import Interval, interval_columns
 from lmgauge.result_list import ResultList, data_frame
@@ -164,6 +165,7 @@ class Divergence(Shown):
         fingerprints: of both models, the vocabulary and the text.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
+        storage: of a stored base: what storing can have done to the figures; None where the base itself was asked.
 
     Example:
         >>> import lmgauge
@@ -215,6 +217,7 @@ class Divergence(Shown):
     fingerprints: dict[str, str]
     signature: str
     notes: tuple[str, ...]
+    storage: Storage | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, full precision; infinities stay floats."""

@@ -228,9 +228,10 @@ class _Compared:
                 curves[name] = (tuple(false_alarms[at].tolist()), tuple(hits[at].tolist()))
         return curves
 
-    def effective_control(self) -> float:
-        """Return as how many independent texts the control texts count."""
-        return self.separations["loss"].others.effective
+    def effective_control(self) -> tuple[int, int]:
+        """Return as how many independent texts the control texts count: by the score where they are fewest, and most."""
+        counts = [round(both.others.effective) for name, both in self.separations.items() if name in MODEL_SCORES]
+        return min(counts), max(counts)
 
 
 def _values(scores: TextScores, name: str) -> Floats:
@@ -260,12 +261,13 @@ def _notes(settings: MembershipSettings, compared: _Compared, left_out: int, why
         yield f"Min-K%++ is left out: {why}"
     if compared.control is None:
         return
-    needed, count = fewest_for_threshold(settings.false_alarms), compared.effective_control()
-    if count < needed:
+    needed, (fewest, most) = fewest_for_threshold(settings.false_alarms), compared.effective_control()
+    if fewest < needed:
         rate = f"{100 * settings.false_alarms:g} %"
+        count = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
         yield (
-            f"the control texts count as {count:,.0f} independent ones, too few to say which score {rate} of such texts "
-            f"reach (about {needed:,} are needed): the interval of TPR at {rate} FPR begins at 0"
+            f"the control texts count as {count} independent ones; about {needed:,} are needed to say which score {rate} of "
+            f"such texts reach, and with fewer the interval of TPR at {rate} FPR begins at 0"
         )
 
 

@@ -73,8 +73,8 @@ class CacheCounts:
         >>> counts = CacheCounts(CacheSettings(window=2), 5)
         >>> for token in (3, 4, 4):
         ...     counts.add(token)
-        >>> counts.probability(4), counts.probability(3), counts.distribution().sum()
-        (1.0, 0.0, 1.0)
+        >>> counts.probability(4), counts.probability(3), counts.distribution().tolist()
+        (1.0, 0.0, [0.0, 0.0, 0.0, 0.0, 1.0])
     """
 
     settings: CacheSettings

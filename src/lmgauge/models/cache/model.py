@@ -56,7 +56,7 @@ class CacheModel(ScoresStrings):
         >>> import lmgauge
         >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=1)
         >>> cache = CacheModel.beside(model, CacheSettings())
-        >>> [round(p, 2) for p in np.exp(cache.score_text("a a b").logprobs)]  # of <unk>, </s>, a, b; then of a; of a, a
+        >>> np.exp(cache.score_text("a a b").logprobs).tolist()  # of <unk>, </s>, a and b; then of a; of a and a
         [0.25, 1.0, 0.0, 0.0]
     """
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy, policy_of
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
-from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
+from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, TopK
 from lmgauge.distributions.tile import LOWEST, Array, Tile
 from lmgauge.errors import InputError, UsageError
 from lmgauge.models.network.tokens import NO_ID, TokenMap
@@ -399,8 +399,8 @@ class _ReorderedDistributions(BlockDistributions):
         return logprob
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
-        # No column of ids, and no reduction that names ids, has a closed form.
-        return super().closed_form(reduction, other) if other is not None else self._block.closed_form(reduction)
+        # The ids of the block are not the common ones. No other reduction that has or names ids has a closed form.
+        return None if other is not None or isinstance(reduction, TopK) else self._block.closed_form(reduction)
 
     def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
         return self._reordered(self._block.finish(logprob))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lmgauge.distributions.blocks import TILE_ENTRIES, BlockDistributions
 from lmgauge.distributions.pairs import KullbackLeibler
-from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Reduction
+from lmgauge.distributions.reductions import Columns, Entropy, Mass, Moments, PairReduction, Rank, Reduction, TopK
 from lmgauge.distributions.tile import Tile
 from lmgauge.models.ngram.whole import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
@@ -55,6 +55,11 @@ class NgramBlock(BlockDistributions):
             return {"mean_logprob": self._sums[:, 1], "logprob_deviation": np.sqrt(self._sums[:, 2])}
         if isinstance(reduction, Mass) and reduction.ids is None:
             return {reduction.name: self._sums[:, 0]}
+        if isinstance(reduction, Rank):
+            return {"rank": self._whole.ranks(self._contexts, self._batch.token_ids)}
+        if isinstance(reduction, TopK):
+            ids, logprobs = self._whole.top(self._contexts, reduction.k)
+            return {"top_ids": ids, "top_logprobs": logprobs}
         return None
 
     @cached_property

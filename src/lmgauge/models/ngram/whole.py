@@ -31,6 +31,9 @@ So pairs meet again in their suffixes, and each is computed once for a block of 
 added (inf - inf is not a number): K is over the others, and infinite if any is left in the end. Both masses are carried
 along, and the divergence is K / M_A + ln(M_B / M_A), that of the distributions divided by their masses.
 
+Ranks and the most probable words take no sum. Of words not seen after the last word, the order is that of the unigrams, and
+a search among these finds how many are above a probability; the words seen are looked at one by one.
+
 Only differences such as M(h') - sum_C q lose digits, and only a weight above one makes an error of the shorter context
 larger: its growth is followed, and where it could pass 256 roundings the whole distribution is added up. Equal models are
 exactly 0 apart. The laws hold all of it against the direct sums, to 1e-9 of the value.
@@ -73,7 +76,7 @@ class WholeDistributions:
         self._asked = 0  # distributions, while there is no index of the words seen after each context
         self._known = np.empty((max(_FIRST_ROOM, tables.order + 1), 4), np.float64)  # sums of contexts, as they came
         self._used = 0
-        self._lock = threading.Lock()  # of the two above
+        self._lock = threading.Lock()  # of what is held
 
     @property
     def words(self) -> int:
@@ -139,6 +142,38 @@ class WholeDistributions:
                     self._known = np.concatenate((self._known, np.empty_like(self._known)))
         return sums
 
+    def ranks(self, contexts: Contexts, targets: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Return how many words are more probable after each context than the one that came, and one, int64 [n].
+
+        Args:
+            contexts: uint32 [n, order - 1], slots.
+            targets: uint32 [n], ids of what came.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        self._tables.check_file()
+        ranks = np.empty(len(contexts), np.int64)
+        self._tables.check_most(_native.rank_words(self._source(len(contexts)), self._order, contexts, targets, ranks))
+        return ranks
+
+    def top(self, contexts: Contexts, k: int) -> tuple[NDArray[np.uint32], Floats]:
+        """Return the most probable words after contexts, equal ones by id: ids and natural logarithms, each [n, k].
+
+        Args:
+            contexts: uint32 [n, order - 1], slots.
+            k: how many; at most all come.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        self._tables.check_file()
+        k = min(k, self.words)
+        words, logarithms = np.empty((len(contexts), k), np.uint32), np.empty((len(contexts), k), np.float64)
+        arrays = words.reshape(-1), logarithms.reshape(-1)
+        self._tables.check_most(_native.top_words(self._source(len(contexts)), self._order, contexts, k, *arrays))
+        return words, logarithms
+
     def divergences(self, contexts: Contexts, other: WholeDistributions, other_contexts: Contexts) -> Floats:
         """Return the Kullback-Leibler divergence of distributions from those of another model, nats, float64 [n].
 
@@ -164,7 +199,8 @@ class WholeDistributions:
             self._asked += distributions
             if self._asked * self.words < sum(len(table) for table in tables.tables):
                 return tables.arguments(), [], self._unigrams, self._eos
-        return tables.arguments(), tables.children, self._unigrams, self._eos
+        with self._lock:  # one thread makes it
+            return tables.arguments(), tables.children, self._unigrams, self._eos
 
     @cached_property
     def _unigrams(self) -> tuple[Floats, NDArray[np.uint32]]:
@@ -175,6 +211,14 @@ class WholeDistributions:
             probability[EOS] = 0
         values, value_of = np.unique(probability, return_inverse=True)
         return values, value_of.astype(np.uint32)
+
+    @cached_property
+    def _order(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """The words by falling probability as unigrams, and how many have each different probability or more."""
+        values, value_of = self._unigrams
+        words = np.argsort(-value_of.astype(np.int64), kind="stable").astype(np.uint32)
+        above = np.concatenate((np.cumsum(np.bincount(value_of, minlength=len(values))[::-1])[::-1], [0]))
+        return words, above.astype(np.int64)
 
     @cached_property
     def _numbers(self) -> list[NDArray[np.uint32]]:

