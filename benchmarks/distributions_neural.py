@@ -25,7 +25,7 @@ import score_neural
 from harness import Goal, median
 
 TOP = 10
-SAME = 1e-3  # relative, of means in float32; windows of long documents are cut in other places
+SAME = 1e-3  # relative, of means in float32
 CASES = (score_neural.LONG, score_neural.SHORT)
 PLAIN, COLUMNS, KL = "plain scoring", "entropy, rank, top 10", "KL of two"
 OURS, LOOP = "lmgauge", "transformers"
@@ -76,8 +76,8 @@ def _lmgauge(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
             "top": float(columns["top_logprobs"].mean()),
         }
     else:
-        found = [columns["kl_ab"] for _, _, columns in reduce_pair(*models, text, KullbackLeibler(), threads=1)]
-        yield {"events": sum(map(len, found)), "kl": float(np.concatenate(found).mean())}
+        blocks = [columns["kl_ab"] for _, _, columns in reduce_pair(*models, text, KullbackLeibler(), threads=1)]
+        yield {"events": sum(map(len, blocks)), "kl": float(np.concatenate(blocks).mean())}
 
 
 def _transformers(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
@@ -95,13 +95,12 @@ def _transformers(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
         sums, events, size = dict.fromkeys(("entropy", "rank", "top", "kl"), 0.0), 0, score_neural.POSITIONS
         for text in texts:
             ids = torch.tensor([[tokenizer.bos_token_id, *tokenizer(text)["input_ids"]]])
-            # As lmgauge's windows: each event is predicted in the first one that reaches it, half a window at a time.
-            shown, done = ids[:, :-1], 0
-            for begin in range(0, shown.shape[1], size // 2):
+            shown = ids[:, :-1]
+            for begin in range(0, shown.shape[1], size):
                 part = shown[:, begin : begin + size]
-                logprobs = [log_softmax(model(part).logits[0, done - begin :], -1) for model in models]
-                targets = ids[0, done + 1 : begin + part.shape[1] + 1, None]
-                done, events = begin + part.shape[1], events + len(targets)
+                logprobs = [log_softmax(model(part).logits[0], -1) for model in models]
+                targets = ids[0, begin + 1 : begin + part.shape[1] + 1, None]
+                events += len(targets)
                 if work == KL:
                     a, b = logprobs
                     sums["kl"] += float(kl_div(b, a, reduction="none", log_target=True).sum(-1).double().sum())
@@ -110,8 +109,6 @@ def _transformers(folder: str, texts: list[str], work: str) -> Iterator[Answer]:
                     sums["entropy"] -= float((a.exp() * a).sum(-1).double().sum())
                     sums["rank"] += float(1 + (a > a.gather(-1, targets)).sum(-1).double().mean()) * len(targets)
                     sums["top"] += float(a.topk(TOP, -1).values.double().mean()) * len(targets)
-                if done == shown.shape[1]:
-                    break
     names = ("kl",) if work == KL else ("entropy", "rank", "top")
     yield {"events": events} | {name: sums[name] / events for name in names}
 

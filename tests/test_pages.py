@@ -14,7 +14,15 @@ from lmgauge.cli.main import COMMANDS, cli
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "data")]
 TASKS = [path for path in PAGES if path.parent.name == "how-to" and path.name != "index.md"]
-OTHER_PROGRAMS = {"--extra-index-url", "--inplace", "--nproc-per-node", "--paired-ar", "--paired-bs", "--tasks"}
+OTHER_PROGRAMS = {
+    "--extra-index-url",
+    "--inplace",
+    "--kl-divergence",
+    "--nproc-per-node",
+    "--paired-ar",
+    "--paired-bs",
+    "--tasks",
+}
 OF_BENCHMARKS = {"--copies", "--line-words", "--train-words"}
 PYTHON_ONLY = {"read-a-chart.md", "use-a-notebook.md", "write-your-own-metric.md"}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")

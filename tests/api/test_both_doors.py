@@ -115,9 +115,12 @@ PRINTED: dict[str, tuple[Callable[[Path], list[object]], Callable[[Path], Any]]]
     ),
     "divergence": (
         lambda f: ["divergence", f / KN, f / LAPLACE, f / "one.txt", "--exhaustive", "--top-k", "2", "--reserved", "unk"],
-        lambda f: lmgauge.divergence(
-            f / KN, f / LAPLACE, f / "one.txt", events=None, top_k=2, scoring=ScoringOptions(reserved="unk")
-        ).to_dict(),
+        lambda f: [
+            item.to_dict()
+            for item in lmgauge.divergence(
+                f / KN, [f / LAPLACE], f / "one.txt", events=None, top_k=2, scoring=ScoringOptions(reserved="unk")
+            )
+        ],
     ),
     "membership": (
         lambda f: ["membership", f / KN, f / "one.txt", "--control", f / "two.jsonl", "--field", "line", "--k", 0.3],

@@ -338,15 +338,16 @@ def test_bytes_that_a_mixture_does_not_score_are_not_counted(end: str, folder: P
     assert f"end={end}" in both["signature"]
 
 
-def test_divergence(folder: Path) -> None:
+def test_divergence(folder: Path, tmp_path: Path) -> None:
     def apart(a: str, b: str, *options: object) -> dict[str, Any]:
         arguments = ["divergence", folder / a, folder / b, folder / "test.txt", "--events", 20, "--json", *options]
-        found: dict[str, Any] = json.loads(ok(*arguments).stdout)
-        assert found["events"] >= 20
-        return found
+        of_candidates: list[dict[str, Any]] = json.loads(ok(*arguments).stdout)
+        assert of_candidates[0]["events"] >= 20
+        return of_candidates[0]
 
     assert apart("gpt2", "llama", "--context", 16)["kl_ab_nats"]["value"] > 0
-    assert apart("lstm", "lstm")["kl_ab_nats"]["value"] == pytest.approx(0, abs=1e-9)
+    shutil.copytree(folder / "lstm", tmp_path / "copy")
+    assert apart("lstm", str(tmp_path / "copy"))["kl_ab_nats"]["value"] == pytest.approx(0, abs=1e-9)
     assert apart("kn2", "lstm")["kl_ab_nats"]["value"] > 0
     # No text goes on with its beginning: what an n-gram model thinks impossible is so for a network trained here.
     # The network leaves a little to `<s>`, which the n-gram model knows to be impossible.

@@ -65,7 +65,9 @@ def cache(
     scoring: ScoringOptions,
     as_json: bool,
 ) -> None:
-    """Mix a model with a cache of the words that went by.
+    """Make a model adapt to the text it scores.
+
+    The model is mixed with a cache of the words that went by.
 
     MODEL is a model folder or an ARPA file. TEXTS are held-out text, in the order in which it was written: the cache gets
     the weight that makes it most probable. Each event is scored before it is counted.

@@ -42,7 +42,7 @@ SECTIONS = {
             "lmgauge.cli.compare:compare",
             "Say whether results may be compared, and whether their difference is real.",
         ),
-        "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far two models' predictions are apart."),
+        "divergence": ("lmgauge.cli.divergence:divergence", "Measure how far models' predictions are from those of a base."),
         "correlate": (
             "lmgauge.cli.correlate:correlate",
             "Say whether better language models go with better task scores.",

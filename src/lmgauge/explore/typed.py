@@ -142,10 +142,9 @@ class Typed:
     def _distributions(self, lines: list[str], events: NDArray[np.int64]) -> tuple[dict[str, NDArray[Any]], list[_Top]]:
         """Return entropy (bits), rank and the most probable tokens of some events."""
         reductions = Entropy(), Rank(), TopK(TOP)
-        found = [
-            batch.extra for batch in reduce(self._model, Corpus.from_strings(lines), reductions, events=events, spans=False)
-        ]
-        columns = {name: np.concatenate([extra[name] for extra in found]) for name in found[0]}
+        text = Corpus.from_strings(lines)
+        blocks = [batch.extra for batch in reduce(self._model, text, reductions, events=events, spans=False)]
+        columns = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
         tokens = self._model.vocabulary.tokens
         tops = [
             [(visible_on_page(tokens[i]), p) for i, p in zip(ids, probabilities, strict=True)]

@@ -18,7 +18,7 @@ from lmgauge.text.vocabulary import BOS, EOS, UNK
 from lmgauge.threads import map_in_order, thread_count
 
 # Ids that a running text is drawn from, so that a long piece costs no more an id than a short one: at least the first number
-# where there are as many. Of the oldest many are left out at a time, as a network then has to read all others again.
+# where there are as many. The oldest are left out 4,096 at a time, as a network has to read all again where it begins anew.
 _LONGEST_CONTEXT, _LEFT_OUT = 1 << 13, 1 << 12
 
 

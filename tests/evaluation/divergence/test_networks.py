@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lmgauge
-from lmgauge import Corpus, InputError, ModelFileError, NeuralModel, ScoringOptions
+from lmgauge import Corpus, ModelFileError, NeuralModel, ScoringOptions
 
 torch = pytest.importorskip("torch", reason="the extra neural is not installed")
 tiny = pytest.importorskip("tests.integrations.tiny", reason="the extra neural is not installed")
@@ -83,8 +83,16 @@ def test_what_cannot_be_compared_is_said(networks: tuple[Any, Any, Any]) -> None
         broken.transformer.ln_f.weight.fill_(float("nan"))
     with pytest.raises(ModelFileError, match="gives NaN in segment 1"):
         lmgauge.divergence(model, wrapped(broken, tokenizer), text)
+
+
+def test_a_padded_network_is_compared_over_the_common_tokens(networks: tuple[Any, Any, Any]) -> None:
+    base, _, tokenizer = networks
     padded = copy.deepcopy(base)
     padded.resize_token_embeddings(len(tokenizer) + 5, mean_resizing=False)
-    for pair in ((model, wrapped(padded, tokenizer)), (wrapped(padded, tokenizer), model)):
-        with pytest.raises(InputError, match="has 5 rows in its output layer that are no token"):
-            lmgauge.divergence(*pair, text)
+    text, model = Corpus.from_strings(LINES), wrapped(base, tokenizer)
+    found = lmgauge.divergence(model, wrapped(padded, tokenizer), text, events=200)
+    assert found.missing_mass_a == pytest.approx(0, abs=1e-5)
+    assert 1e-4 < found.missing_mass_b < 0.1
+    assert found.kl_ab_nats.value == pytest.approx(0, abs=1e-6)  # the rest is the same network
+    assert any("5 rows" in note for note in found.notes)
+    assert any(f"on average to {1 - found.missing_mass_b:.6g}" in note for note in found.notes)

@@ -347,6 +347,7 @@ def _notes(events: PairEvents, segments: int, names: tuple[str, str]) -> Iterato
         wrong, worst = int(np.count_nonzero(off > _MASS_TOLERANCE)), float(mass[int(off.argmax())])
         if wrong:
             yield (
-                f"{name}: its probabilities do not sum to one at {wrong:,} events (at worst to {worst:.6g}) "
+                f"{name}: its probabilities do not sum to one at {wrong:,} events (on average to "
+                f"{mass[mass > 0].mean():.6g}, at worst to {worst:.6g}) "
                 "and were divided by their sum; see lmgauge audit"
             )

@@ -1,7 +1,6 @@
 """Linear interpolation of models: p(w | h) = sum_k weight_k p_k(w | h) (Jelinek & Mercer 1980).
 
-The components may be of any kind, also mixtures; they know the same tokens. Weights come from `models/interpolation.py`.
-
+The components may be of any kind, also mixtures; they know the same tokens. Weights come from `weights.py`.
 Source: Jelinek, F. & Mercer, R. L. (1980), "Interpolated estimation of Markov source parameters from sparse data", in
 "Pattern Recognition in Practice", pp. 381-397.
 """
@@ -80,6 +79,7 @@ class MixtureModel(Shown, ScoresStrings):
         components: the models, each with its own ids.
         weights: one each, not negative, summing to one.
         estimation: how the weights were found, e.g. `MixtureFit.to_dict()`; empty if they were given.
+        tolerance: nats by which rows may differ when they are scored again; the components' largest.
 
     Example:
         >>> import lmgauge
@@ -115,6 +115,7 @@ class MixtureModel(Shown, ScoresStrings):
         self.estimation = dict(estimation or {})
         with np.errstate(divide="ignore"):
             self._log_weights = np.log(np.array(self.weights))
+        self.tolerance = max(float(getattr(component, "tolerance", 0.0)) for component in self.components)
 
     @property
     def label(self) -> str:
@@ -145,11 +146,6 @@ class MixtureModel(Shown, ScoresStrings):
     def notes(self) -> list[str]:
         """What the components met in the latest scoring that numbers depend on."""
         return [note for component in self.components for note in getattr(component, "notes", ())]
-
-    @property
-    def tolerance(self) -> float:
-        """Nats by which rows may differ when they are scored again: no more than those of the components do."""
-        return max(float(getattr(component, "tolerance", 0.0)) for component in self.components)
 
     @cached_property
     def fingerprint(self) -> str:

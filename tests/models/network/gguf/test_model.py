@@ -376,3 +376,47 @@ def test_not_a_number(folder: Path, lines: Path) -> None:
     assert np.isfinite(joined(score(model, Corpus.from_strings([LINES[0], LINES[3]])))).all()
     with pytest.raises(ModelFileError, match="gives NaN after some context"):
         model.log_distribution([BOS, model.vocabulary.id("é")])
+
+
+def quantized(source: Path, kind: str) -> Path:
+    """The library's own quantization of a file."""
+    import llama_cpp
+
+    path = source.with_name(f"{source.stem}-{kind}.gguf")
+    settings = llama_cpp.llama_model_quantize_default_params()
+    settings.nthread, settings.ftype = 1, getattr(llama_cpp, f"LLAMA_FTYPE_MOSTLY_{kind.upper()}")
+    assert llama_cpp.llama_model_quantize(str(source).encode(), str(path).encode(), settings) == 0
+    return path
+
+
+def test_quantized_files_beside_their_own(spm: tuple[Path, Twin], lines: Path) -> None:
+    results = []
+    for kind in ("q8_0", "q4_0"):
+        path = quantized(spm[0], kind)
+        assert load(path).vocabulary.fingerprint == load(spm[0]).vocabulary.fingerprint
+        results.append(lmgauge.divergence(load(spm[0]), load(path), lines, events=None, threads=1))
+    near, far = (result.kl_ab_nats.value for result in results)
+    assert near is not None
+    assert far is not None
+    assert 0 < near < 0.1 < 10 * near < far
+
+
+def test_a_checkpoint_beside_its_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers")
+    monkeypatch.syspath_prepend(Path(__file__).parents[4] / "docs")
+    from docs.tiny_network import make_gguf, make_network
+
+    text = folder / "text.txt"
+    letters = np.random.default_rng(1).choice(list("abcdefghij  "), (60, 40))
+    text.write_text("\n".join("".join(line) for line in letters) + "\n", encoding="utf-8")
+    make_network(str(folder / "hf"), str(text), positions=48, scale=4)
+    make_gguf(folder / "hf", folder / "hf.gguf")
+    scoring = ScoringOptions(first_token="bos")
+    base, file = (load_model(path, first_token="bos") for path in (folder / "hf", folder / "hf.gguf"))
+    assert base.tokenizer.fingerprint != file.tokenizer.fingerprint
+    result = lmgauge.divergence(folder / "hf", folder / "hf.gguf", text, events=None, threads=1, scoring=scoring)
+    assert result.kl_ab_nats.value is not None
+    assert result.kl_ab_nats.value < 1e-5
+    assert any("have the same tokens, row by row, and make the same ones of this text" in note for note in result.notes)
+    unlike = lmgauge.divergence(folder / "hf", folder / "hf.gguf", text, events=None, threads=1)
+    assert any("the models see different contexts" in note for note in unlike.notes)

@@ -23,6 +23,8 @@ from lmgauge.models.network.torch.stepping import Stepper
 
 # Nats by which a row may differ when it is scored again in another batch.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.02}
+# The same where the scale of activations depends on all that is shown, later tokens too.
+_ROUNDED = 0.1
 # Tokens of a stream that a recurrent network is shown at a time.
 _STREAM_CHUNK = 1 << 10
 # Activations of a layer that live at a time, in hidden states: input, norm, wide middle of the feed-forward part, attention.
@@ -52,9 +54,11 @@ class TorchEngine:
 
     def __init__(self, network: SplitNetwork, policy: ContextPolicy, batch_tokens: int | None, name: str) -> None:
         self.split, self._name = network, name
-        self.tolerance = _TOLERANCE.get(network.network.dtype, 1e-3)
+        self.tolerance = _ROUNDED if network.rounds_together else _TOLERANCE.get(network.network.dtype, 1e-3)
         self.carries_state = network.recurrent and policy.runs_on and policy.length is None
         self._tokens = batch_tokens or tokens_at_a_time(_bytes_a_token(network), network.device)
+        if network.rounds_together:
+            self._tokens = 1  # every window by itself, so that no neighbor moves its scale
         self.log_distribution = stepper = Stepper(network)
         self.log_distributions = stepper.many
         self.progress: Progress = lambda tokens: None

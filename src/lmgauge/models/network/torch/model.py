@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -136,8 +137,8 @@ class NeuralModel(NetworkModel):
         digest.update(self.vocabulary.fingerprint.encode() + self.tokenizer.fingerprint.encode())
         digest.update(np.ascontiguousarray(self.tokens.network_ids, "<i8").data)
         for name, weight in sorted(self.network.state_dict().items()):
-            digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
-            digest.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+            for part in _bytes_of(name, weight):
+                digest.update(part)
         return digest.hexdigest()
 
     def keep_journal(self, path: Path) -> Journal | None:
@@ -171,7 +172,11 @@ class NeuralModel(NetworkModel):
     @property
     def notes(self) -> list[str]:
         """Sentences about the network and the text scored last that its numbers depend on."""
-        return [*self._checkpoint.notes, *super().notes]
+        rounded = (
+            f"{self.label}: its layers round activations by one scale for all tokens of a window, so that its predictions "
+            "depend a little on later tokens: they are not probabilities in the strict sense"
+        )
+        return [*self._checkpoint.notes, *([rounded] if self.engine.split.rounds_together else []), *super().notes]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model."""
@@ -209,6 +214,26 @@ class NeuralModel(NetworkModel):
             dtype = "bfloat16" if self.network.dtype == torch.bfloat16 else "float32"
             chosen = self.options.stored() | {"dtype": dtype}
             (folder / SCORING_FILE).write_text(json.dumps(chosen, indent=2) + "\n", encoding="utf-8")
+
+
+def _bytes_of(name: str, weight: Any) -> Iterator[Any]:
+    """Yield what is to be digested of an entry of a network's state: a tensor, or what a quantized layer packs into one."""
+    if isinstance(weight, tuple | list):
+        for i, part in enumerate(weight):
+            yield from _bytes_of(f"{name}.{i}", part)
+    elif not isinstance(weight, torch.Tensor):
+        yield f"{name} {weight}".encode()
+    elif hasattr(weight, "__tensor_flatten__"):  # made of other tensors
+        parts, settings = weight.__tensor_flatten__()
+        yield f"{name} {type(weight).__name__} {settings}".encode()
+        for part in parts:
+            yield from _bytes_of(f"{name}.{part}", getattr(weight, part))
+    elif weight.is_quantized:
+        yield f"{name} {weight.dtype} {weight.qscheme()}".encode()
+        yield from _bytes_of(f"{name}.values", weight.dequantize())
+    else:
+        yield f"{name} {weight.dtype} {tuple(weight.shape)}".encode()
+        yield weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data
 
 
 def _is_copy(folder: Path) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _PROBED_TOKENS = 8
 # Of the largest logit: rounding stays below, and any other function of the logits far above.
 _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-5, torch.bfloat16: 0.01, torch.float16: 0.002}
+# Where all tokens of a batch move the scale by which layers round what they are given to eight bits.
+_ROUNDED_ACTIVATIONS = 0.1
 _SCALES_TOLD_APART = 0.02
 _ROWS_OF_LOGITS = 8  # made into distributions at a time
 
@@ -30,6 +32,9 @@ class SplitNetwork:
     that is not known here), all logits are asked of the network itself: as right, and slower.
 
     Attributes:
+        vocabulary_size: rows of the output layer.
+        rounds_together: whether layers round what they are given by one scale for all tokens of a batch.
+        tolerance: by how much logits that should be the same may differ, as a share of the largest.
         recurrent: whether it takes and gives a state that stands for all that was shown before.
         caches: whether it takes and gives the keys and values of what was shown before.
         output: the output layer; None where the network is asked for logits itself.
@@ -41,13 +46,13 @@ class SplitNetwork:
         head = network.get_output_embeddings()
         if head is None:
             raise ModelFileError(f"{type(network).__name__} has no output layer over a vocabulary; it predicts no tokens")
-        bias = getattr(head, "bias", None)
         self._base: Callable[..., Any] = network.base_model
-        self.vocabulary_size = int(head.weight.shape[0])
-        weight = head.weight.detach()
-        self.output: OutputLayer | None = OutputLayer(weight, None if bias is None else bias.detach().float())
+        self.output = _plain(head)
         self._slow_activations = _fused(network)
+        self.rounds_together = _rounds_together(network)
+        self.tolerance = _ROUNDED_ACTIVATIONS if self.rounds_together else _TOLERANCE.get(network.dtype, 1e-5)
         with self.ready():
+            self.vocabulary_size = len(head.weight) if self.output is not None else self._logits_at_a_time()
             self._refuse_what_sees_later_tokens()
             self.output = self._probe()
             # Model folders may carry older code of ours, without this trait; --trust-remote-code runs it.
@@ -86,6 +91,10 @@ class SplitNetwork:
         output = self._base(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device), use_cache=True)
         return isinstance(getattr(output, "past_key_values", None), DynamicCache)
 
+    @torch.inference_mode()
+    def _logits_at_a_time(self) -> int:
+        return int(self.network(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=self.device)).logits.shape[-1])
+
     def _probed_ids(self) -> Tensor:
         count = min(_PROBED_TOKENS, positions_of(self.network) or _PROBED_TOKENS)
         return torch.linspace(0, self.vocabulary_size - 1, count, device=self.device).long()[None]
@@ -97,7 +106,7 @@ class SplitNetwork:
         other, half = ids.clone(), ids.shape[1] // 2
         other[:, half:] = ids[:, : ids.shape[1] - half]
         first, second = (self.network(input_ids=probed).logits[0, :half].float() for probed in (ids, other))
-        if not _close(first, second, self.network.dtype):
+        if not _close(first, second, self.tolerance):
             raise ModelFileError(
                 f"{type(self.network).__name__} sees later tokens when it predicts one; it is not a causal language model"
             )
@@ -115,7 +124,7 @@ class SplitNetwork:
         except (AttributeError, RuntimeError, TypeError):
             return None
         for adjust in _adjustments(self.network.config.get_text_config(), plain, logits, self.network.dtype):
-            if plain.shape == logits.shape and _close(adjust(plain.clone()), logits, self.network.dtype):
+            if plain.shape == logits.shape and _close(adjust(plain.clone()), logits, self.tolerance):
                 return OutputLayer(self.output.weight, self.output.bias, adjust)
         return None
 
@@ -200,6 +209,19 @@ class SplitNetwork:
             yield normalized(chosen)
 
 
+def _plain(head: torch.nn.Module) -> OutputLayer | None:
+    """Return an output layer whose weights are numbers; None where they are packed, as quantized ones are."""
+    weight: Any = getattr(head, "weight", None)
+    bias: Any = getattr(head, "bias", None)
+    if type(weight) not in (Tensor, torch.nn.Parameter) or not weight.is_floating_point() or callable(bias):
+        return None
+    return OutputLayer(weight.detach(), None if bias is None else bias.detach().float())
+
+
+def _rounds_together(network: torch.nn.Module) -> bool:
+    return any(type(module).__module__.startswith("torch.ao.nn.quantized") for module in network.modules())
+
+
 def _of_logits(logits: Tensor, targets: Tensor) -> Tensor:
     """Return float64 [n], log-probabilities of targets from all logits [n, vocabulary]."""
     whole = logits.float()
@@ -225,7 +247,7 @@ def _adjustments(config: Any, plain: Tensor, wanted: Tensor, dtype: torch.dtype)
     return adjustments
 
 
-def _close(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
+def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
     """Return True if logits are the same up to rounding; what a network makes impossible (-inf) must be the same, too."""
     if bool(b.isnan().any()):
         return True  # NaN cannot be compared; scoring says where it comes from
@@ -233,7 +255,7 @@ def _close(a: Tensor, b: Tensor, dtype: torch.dtype) -> bool:
     if not torch.equal(torch.isfinite(a), possible):
         return False
     a, b = a[possible], b[possible]
-    return not len(b) or bool(torch.allclose(a, b, rtol=0.0, atol=_TOLERANCE.get(dtype, 1e-5) * float(b.abs().max())))
+    return not len(b) or bool(torch.allclose(a, b, rtol=0.0, atol=tolerance * float(b.abs().max())))
 
 
 def _fused(network: torch.nn.Module) -> list[tuple[torch.nn.Module, str, torch.nn.Module]]:
