@@ -10,6 +10,7 @@ from lmgauge.evaluation.divergence.results import CandidateDivergences, Candidat
 from lmgauge.report import blocks as doc
 from lmgauge.report import divergence as one
 from lmgauge.report.formats import in_words, number, p_equals
+from lmgauge.report.stored_base import storage_of_several
 
 _MEASURES = {"kl": "KL, nats", "log_loss": "log loss, nats"}
 
@@ -32,6 +33,7 @@ def blocks(candidates: CandidateDivergences, *, details: bool | None = None) -> 
         _verdict(candidates),
         doc.Text(one.looked_at(items[0])),
         _table(items),
+        *(() if details else storage_of_several(items)),
         *_charts(items),
         *_tests(candidates.tests),
         *each,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.divergence.base_results import SavedBase, Storage
+from lmgauge.evaluation.divergence.results import Divergence
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import number, percent
 
@@ -41,10 +42,7 @@ def storage_blocks(storage: Storage | None) -> Iterator[doc.Block]:
     """
     if storage is None:
         return
-    yield doc.Text(
-        f"stored base {storage.file}: {_what(storage.stored, storage.top, storage.samples)}; "
-        f"{_size(storage.file_bytes, storage.whole_bytes)}"
-    )
+    yield _of_file(storage)
     if storage.errors:
         errors = storage.errors
         columns = (
@@ -58,6 +56,33 @@ def storage_blocks(storage: Storage | None) -> Iterator[doc.Block]:
             columns, f"the figure of whole distributions: proven bounds, {confidence}; what is not here is exact"
         )
     yield from doc.notes(_notes(storage))
+
+
+def storage_of_several(items: Sequence[Divergence]) -> Iterator[doc.Block]:
+    """Yield what storing can have done to the KL divergence of each candidate; nothing where no stored base was used.
+
+    Args:
+        items: of candidates compared with one base.
+    """
+    first = items[0].storage
+    if first is None:
+        return
+    yield _of_file(first)
+    bounds = [None if item.storage is None else item.storage.errors.get("kl_ab_nats") for item in items]
+    if any(bound is not None for bound in bounds):
+        columns = (
+            doc.labels("KL, nats, of whole distributions", [item.b for item in items]),
+            doc.numbers("standard error", [None if bound is None else bound.standard_error for bound in bounds], 2, drop=1),
+            doc.numbers("at least", [None if bound is None else bound.low for bound in bounds], 6),
+            doc.numbers("at most", [None if bound is None else bound.high for bound in bounds], 6),
+        )
+        confidence = next(bound.confidence for bound in bounds if bound is not None)
+        yield doc.Table(columns, f"what storing can have changed: proven bounds, {percent(confidence, 1)}")
+
+
+def _of_file(storage: Storage) -> doc.Text:
+    what = _what(storage.stored, storage.top, storage.samples)
+    return doc.Text(f"stored base {storage.file}: {what}; {_size(storage.file_bytes, storage.whole_bytes)}")
 
 
 def _notes(storage: Storage) -> Iterator[str]:

@@ -29,6 +29,8 @@ def test_where_all_tokens_are_stored_all_figures_are_those_of_the_models(models,
     assert saved.top == len(models[3].vocabulary)
     stored = lmgauge.divergence(tmp_path / "a.base", {"one": models[1], "two": models[2]}, text)
     exact = lmgauge.divergence(models[3], {"one": models[1], "two": models[2]}, text)
+    assert "what storing can have changed" in str(stored)
+    assert "what storing can have changed" not in str(exact)
     for ours, theirs in zip(stored, exact, strict=True):
         assert (ours.events, ours.segments, ours.total_segments) == (theirs.events, theirs.segments, theirs.total_segments)
         for name, figure in theirs.figures().items():
