@@ -8,7 +8,7 @@ by that share of itself only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.distributions.reductions import Columns, largest
-from lmgauge.distributions.tile import Tile, as_numpy, dot, possible, ready
+from lmgauge.distributions.tile import LOWEST, Array, Tile, as_numpy, dot, possible, ready
 from lmgauge.numerics.units import LN_2
 
 Floats = NDArray[np.float64]
 _TINY = float(np.nextafter(0.0, 1.0))
+_NAMES = ("kl_ab", "kl_ba", "js", "tv")
+_ROUNDED_MASS = 1e-4  # of float32 arrays, and of files that round
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,8 @@ class Divergences:
     def __call__(self, a: Tile, b: Tile) -> Columns:
         """Return the columns of two tiles of the same events."""
         a, b = _alike(a, b)
-        masses = [as_numpy(tile.xp.sum(tile.p, axis=1)) for tile in (a, b)]
-        with np.errstate(over="ignore", invalid="ignore"):  # what A rules out: such rows are summed anew below
-            figures = _close_form(a, b)
-        # What either rules out, or a mass that is not one, takes the direct sums.
-        odd = ~np.isfinite(figures).all(axis=0) | (np.abs(figures).max(axis=0) > 1e20)
-        odd |= (np.abs(masses[0] - 1) > _ROUNDED_MASS) | (np.abs(masses[1] - 1) > _ROUNDED_MASS)
-        for row in np.flatnonzero(odd).tolist():
-            figures[:, row] = direct(*(possible(as_numpy(tile.logprob[row])) for tile in (a, b)))
-        names = dict(zip(("kl_ab", "kl_ba", "js", "tv"), figures, strict=True))
+        figures, masses = _figures(a, b, _close_forms)
+        names = dict(zip(_NAMES, figures, strict=True))
         return names | {"mass_a": masses[0], "mass_b": masses[1]} | dict(self._overlaps(a, b))
 
     def _overlaps(self, a: Tile, b: Tile) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -74,9 +69,6 @@ class Divergences:
                 for one, p, other in zip(*ours, theirs[0], strict=True)
             ]
             yield f"overlap_{k}", np.array(shared, np.float64)
-
-
-_ROUNDED_MASS = 1e-4  # of float32 arrays; KL divergences feel a mass only through its square
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,8 @@ class KullbackLeibler:
 
     def __call__(self, a: Tile, b: Tile) -> Columns:
         """Return the column of two tiles of the same events."""
-        return {"kl_ab": Divergences(())(a, b)["kl_ab"]}
+        figures, _ = _figures(*_alike(a, b), _first_close_form)
+        return {"kl_ab": figures[0]}
 
 
 def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
@@ -106,7 +99,36 @@ def _alike(a: Tile, b: Tile) -> tuple[Tile, Tile]:
     return one, other
 
 
-def _close_form(a: Tile, b: Tile) -> Floats:
+def _figures(a: Tile, b: Tile, close_forms: Callable[[Tile, Array], Floats]) -> tuple[Floats, tuple[Floats, Floats]]:
+    """Return the figures of n events, float64 [figures, n] in the order of `_NAMES`, and the masses, float64 [n] each.
+
+    What either model rules out, or a mass that is not one, takes the direct sums.
+    """
+    mass_a, mass_b = (as_numpy(tile.xp.sum(tile.p, axis=1)) for tile in (a, b))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        d = a.logprob - b.logprob
+        figures = close_forms(a, d)
+        if a.logprob.dtype == np.float64:  # rounding of float32 would be more than what is put right
+            # KL(A || B) of what is divided by its sum, as sum p_A x = mass_b - mass_a.
+            grown, ratio = mass_b - mass_a, np.log(mass_b / mass_a)
+            figures[0] = (figures[0] - grown) / mass_a + ratio
+            figures[1:2] = (figures[1:2] + grown) / mass_b - ratio
+    figures = np.maximum(figures, 0)
+    odd = as_numpy(a.xp.maximum(a.xp.max(d, axis=1), -a.xp.min(d, axis=1))) > -0.1 * LOWEST  # ruled out by one of them
+    odd |= ~np.isfinite(figures).all(axis=0)
+    odd |= (np.abs(mass_a - 1) > _ROUNDED_MASS) | (np.abs(mass_b - 1) > _ROUNDED_MASS)
+    for row in np.flatnonzero(odd).tolist():
+        whole = direct(*(possible(as_numpy(tile.logprob[row])) for tile in (a, b)))
+        figures[:, row] = whole[: len(figures)]
+    return figures, (mass_a, mass_b)
+
+
+def _first_close_form(a: Tile, d: Array) -> Floats:
+    """Return float64 [1, n]: KL(A || B) alone; see `_close_forms`."""
+    return as_numpy(dot(a.p, d + a.xp.expm1(-d)))[None]
+
+
+def _close_forms(a: Tile, d: Array) -> Floats:
     """Return float64 [4, n]: KL both ways, Jensen-Shannon, total variation, by sums of p_A times what is small.
 
     With d = ln p_A - ln p_B and x = p_B / p_A - 1 = exp(-d) - 1:
@@ -114,16 +136,13 @@ def _close_form(a: Tile, b: Tile) -> Floats:
     JS = sum p_A (-(2 + x) ln(1 + x / 2) - (1 + x) d) / 2;  TV = sum p_A |x| / 2.
     """
     xp: Any = a.xp
-    d = a.logprob - b.logprob
     x = xp.expm1(-d)
-    near = d + x
     product = x * d
-    kl_ab, crossed = dot(a.p, near), dot(a.p, product)
-    js = -(2 + x) * xp.log1p(0.5 * x) - d - product
+    kl_ab, crossed = dot(a.p, d + x), dot(a.p, product)
+    js = dot(a.p, -(2 + x) * xp.log1p(0.5 * x) - d - product)
     tv = dot(a.p, xp.abs(x))
-    columns = [as_numpy(column) for column in (kl_ab, -kl_ab - crossed, 0.5 * dot(a.p, js), 0.5 * tv)]
-    kl_ab, kl_ba, js, tv = columns
-    return np.stack([np.maximum(kl_ab, 0), np.maximum(kl_ba, 0), np.clip(js, 0, LN_2), np.minimum(tv, 1)])
+    kl_ab, crossed, js, tv = (as_numpy(column) for column in (kl_ab, crossed, js, tv))
+    return np.stack([kl_ab, -kl_ab - crossed, np.minimum(0.5 * js, LN_2), np.minimum(0.5 * tv, 1)])
 
 
 def direct(log_a: Floats, log_b: Floats) -> tuple[float, float, float, float]:
