@@ -36,6 +36,7 @@ from lmgauge.report import (
     recipes,
     scored_text,
     split,
+    stored_base,
     tasks,
 )
 from lmgauge.report import blocks as doc
@@ -89,6 +90,9 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "divergence": replace(lmgauge.divergence(*models, test), a=HOSTILE, b=LONG),
         "candidates": _candidates(
             models[0], {HOSTILE: models[1], LONG: folder / "laplace2", "c": folder / "laplace1"}, test
+        ),
+        "stored_base": replace(
+            lmgauge.save_base(models[0], test, folder / "stored.base"), path=Path(HOSTILE), model=LONG, notes=(HOSTILE,)
         ),
         "overlap": lmgauge.overlap(train, [test, train], n=2),
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
@@ -154,6 +158,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
     "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
+    "stored_base": lambda it: stored_base.blocks(it["stored_base"]),
     "overlap": lambda it: overlap.blocks(it["overlap"]),
     "membership": lambda it: membership.blocks(it["membership"]),
     "audit": lambda it: audit.blocks(it["audit"]),
@@ -202,6 +207,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(
             it["divergence"],
             it["candidates"],
+            it["stored_base"],
             it["overlap"],
             it["membership"],
             SplitEvaluation(parts[0], parts[1], None),

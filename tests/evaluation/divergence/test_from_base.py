@@ -109,8 +109,11 @@ def test_another_model_or_text_is_refused_in_words(models, text, tmp_path):
             lmgauge.divergence(base, model, text)
     with pytest.raises(InputError, match="the text is not that of the stored base"):
         lmgauge.divergence(base, models[1], Corpus.from_strings(LINES[:5]))
+    # All tokens are stored, so more than there are may be asked for.
+    assert lmgauge.divergence(base, models[1], text, top_k=100).top_k_overlap[100].value == 1
+    lmgauge.save_base(models[2], text, base, top=2)
     with pytest.raises(UsageError, match="lower --top-k"):
-        lmgauge.divergence(base, models[1], text, top_k=100)
+        lmgauge.divergence(base, models[1], text, top_k=3)
 
 
 def test_another_text_is_refused_where_all_events_are_stored(models, text, tmp_path):

@@ -173,7 +173,7 @@ def reduce_stored(
         UsageError: a K is larger than the number of tokens that are stored.
     """
     header = base.header
-    if header.stored == "top" and top_k and top_k[-1] > header.top:
+    if header.stored == "top" and top_k and min(top_k[-1], header.vocabulary_size) > header.top:
         raise UsageError(
             f"the stored base has the {header.top} most probable tokens of an event, so the agreement of {top_k[-1]} "
             "is not known; lower --top-k, or store it again with a larger --base-top"
