@@ -21,7 +21,7 @@ _NEEDS_NO_SHIFT = 30.0  # exp(30) and exp(-30) leave float32 room on both sides
 _GPU_TILE = (8192, 32768)
 # For whole distributions: states and columns of a product (as fast as the tiles above), and rows put together, which stay
 # in a core's cache while reductions go over them.
-_CPU_PIECES = (256, 1024, 8)
+_CPU_PIECES = (256, 1024, 4)
 _GPU_PIECES = (1024, 32768, 256)
 
 
