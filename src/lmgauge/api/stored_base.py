@@ -29,7 +29,7 @@ def save_base(
 ) -> SavedBase:
     """Store what a model predicts in the contexts of a text, to compare others with: `lmgauge divergence --save-base`.
 
-    Of each event the most probable tokens are stored as they are, and tokens drawn from the rest: some hundred times less
+    Of each event the most probable tokens are stored as they are, and tokens drawn from the rest: far less
     than whole distributions. `divergence` takes the file in place of the base.
 
     Args:
