@@ -69,12 +69,24 @@ def with_same_events(block: Segments, batches: list[ScoreBatch]) -> tuple[Segmen
             and np.array_equal(batch.token_ids, first.token_ids)
             and np.array_equal(batch.kind, first.kind)
         ):
-            segment = _first_difference(first, batch) + 1
-            raise InputError(
-                f"the models cut the text into different events, near segment {segment:,}: their tokenizers differ, or they "
-                "read unseen or reserved words differently; give all of them the same --tokenizer and --reserved"
-            )
+            raise different_events(f", near segment {_first_difference(first, batch) + 1:,}")
     return block, batches
+
+
+def different_events(where: str = "") -> InputError:
+    """Return the error of models that cannot be laid side by side.
+
+    Args:
+        where: in the text, if that is known.
+
+    Example:
+        >>> str(different_events(", near segment 3")).partition(":")[0]
+        'the models cut the text into different events, near segment 3'
+    """
+    return InputError(
+        f"the models cut the text into different events{where}: their tokenizers differ, or they "
+        "read unseen or reserved words differently; give all of them the same --tokenizer and --reserved"
+    )
 
 
 def _first_difference(one: ScoreBatch, other: ScoreBatch) -> int:

@@ -10,7 +10,7 @@ import pytest
 import lmgauge
 from lmgauge.contexts import EventContexts
 from lmgauge.distributions.blocks import by_event
-from lmgauge.distributions.pairs import Divergences, direct
+from lmgauge.distributions.pairs import Divergences, KullbackLeibler, direct
 from lmgauge.distributions.reduce import reduce, reduce_pair, together
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
 from lmgauge.distributions.tile import Tile
@@ -148,3 +148,14 @@ def test_tiles_of_any_sizes_meet() -> None:
 def test_a_text_that_cannot_be_scored() -> None:
     with pytest.raises(InputError, match="<unk>"):
         list(reduce(models()["ngram"], Corpus.from_strings(["a <unk>"]), [Entropy()]))
+
+
+def test_models_that_cut_the_text_into_different_events() -> None:
+    """In other numbers of them, or in the same number of others: neither is laid side by side."""
+    words = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2)
+    letters = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2, tokenizer="character")
+    renamed = lmgauge.train("witten-bell", Corpus.from_strings([line[::-1].upper() for line in LINES]), order=2)
+    for other in (letters, renamed):
+        for reduction in (Divergences(()), KullbackLeibler()):
+            with pytest.raises(InputError, match="cut the text into different events"):
+                list(reduce_pair(words, other, Corpus.from_strings(["a b c", "c"]), reduction))

@@ -45,6 +45,11 @@ class _Choices:
     seed: int
     threads: int | None
 
+    @property
+    def asked_events(self) -> int | None:
+        """About how many events to look at; None for all."""
+        return None if self.exhaustive else self.events
+
 
 @dataclass(frozen=True)
 class _Storing:
@@ -168,9 +173,8 @@ def divergence(
     """
     models, texts = _named(base, paths, storing)
     corpus = read_texts(texts, reading)
-    events = None if choices.exhaustive else choices.events
     if storing.save_base is not None:
-        _store(base, corpus, storing, _Asked(events, choices.seed, choices.threads), scoring, shown)
+        _store(base, corpus, storing, choices, scoring, shown)
         return
     from lmgauge.api.divergence import divergence as run
     from lmgauge.evaluation.divergence.base_file import BaseFile
@@ -181,7 +185,7 @@ def divergence(
             models.pop(0) if storing.base_file is None else BaseFile(storing.base_file),
             models,
             corpus,
-            events=events,
+            events=choices.asked_events,
             top_k=choices.top_k,
             train=list(train) or None,
             examples=choices.examples,
@@ -234,16 +238,7 @@ def _named(base: str, paths: Sequence[str], storing: _Storing) -> tuple[list[str
     return models, texts
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Which events to store, and with how many threads."""
-
-    events: int | None
-    seed: int
-    threads: int | None
-
-
-def _store(base: str, corpus: Corpus, storing: _Storing, asked: _Asked, scoring: ScoringOptions, shown: _Shown) -> None:
+def _store(base: str, corpus: Corpus, storing: _Storing, choices: _Choices, scoring: ScoringOptions, shown: _Shown) -> None:
     from lmgauge.api.stored_base import save_base
     from lmgauge.report.stored_base import blocks
 
@@ -253,12 +248,12 @@ def _store(base: str, corpus: Corpus, storing: _Storing, asked: _Asked, scoring:
             base,
             corpus,
             storing.save_base,
-            events=asked.events,
+            events=choices.asked_events,
             top=storing.base_top,
             samples=storing.base_samples,
             exact=storing.exact,
-            seed=asked.seed,
-            threads=asked.threads,
+            seed=choices.seed,
+            threads=choices.threads,
             scoring=scoring,
         )
     answer(saved, lambda: blocks(saved), as_json=shown.as_json)

@@ -17,6 +17,7 @@ from lmgauge.distributions.blocks import BlockDistributions, Events, distributio
 from lmgauge.distributions.reductions import Columns, PairReduction, Reduction, columns_of
 from lmgauge.distributions.tile import Tile
 from lmgauge.scores import ScoreBatch
+from lmgauge.scoring import different_events, with_same_events
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
@@ -59,20 +60,16 @@ def reduce(
         [[1.055, 1.055, 1.055, 1.055, 1.055]]
     """
     blocks = distributions_of(model, segments, events=events, spans=spans, threads=threads)
-    yield from reduced(model, blocks, reductions, threads)
+    yield from reduced(blocks, reductions, threads)
 
 
 def reduced(
-    model: LanguageModel,
-    blocks: Iterable[BlockDistributions],
-    reductions: Sequence[Reduction],
-    threads: int | None = None,
+    blocks: Iterable[BlockDistributions], reductions: Sequence[Reduction], threads: int | None = None
 ) -> Iterator[ScoreBatch]:
     """Yield a batch of the score table for each block, as `reduce` does.
 
     Args:
-        model: the model.
-        blocks: its distributions.
+        blocks: the distributions of a model.
         reductions: what to keep.
         threads: how many to compute with.
     """
@@ -127,12 +124,13 @@ def reduce_pair(
         ...     columns["kl_ab"][:4].round(3).tolist()  # after <s>, the, cat, sat
         [0.617, 0.277, 0.355, 0.617]
     """
-    own, other = tee(segments)
-    blocks = [distributions_of(m, t, events=events, spans=spans, threads=threads) for m, t in ((a, own), (b, other))]
-    for one, two in zip(*blocks, strict=True):
-        closed = one.closed_form(reduction, two)
+    own, *texts = tee(segments, 3)
+    chosen = {"events": events, "spans": spans, "threads": threads}
+    blocks = [distributions_of(model, text, **chosen) for model, text in zip((a, b), texts, strict=True)]  # type: ignore[arg-type]
+    for block, one, two in zip(own, *blocks, strict=True):
+        closed = one.closed_form(reduction, two) if len(one) == len(two) else None
         if closed is not None:
-            yield one.finish(None), two.finish(None), closed
+            yield *_beside(block, one.finish(None), two.finish(None)), closed
             continue
         pairs = together(one.tiles(), two.tiles())
         at_a_time = thread_count(threads) if one.parallel and two.parallel else 1
@@ -144,7 +142,13 @@ def reduce_pair(
 
         columns = joined(look, pairs, (no_events(one), no_events(two)), at_a_time)
         first, second = columns.pop("logprob_a"), columns.pop("logprob_b")
-        yield one.finish(first), two.finish(second), columns
+        yield *_beside(block, one.finish(first), two.finish(second)), columns
+
+
+def _beside(block: Segments, one: ScoreBatch, two: ScoreBatch) -> tuple[ScoreBatch, ScoreBatch]:
+    """Return the two batches, of the same events."""
+    with_same_events(block, [one, two])
+    return one, two
 
 
 def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
@@ -152,6 +156,9 @@ def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
 
     Args:
         parts: of each model, tiles of the same events.
+
+    Raises:
+        InputError: one has more events than another.
 
     Example:
         >>> tiles = lambda *sizes: (Tile(lambda: np.zeros((9, 1)), np.zeros(size, np.int64)) for size in sizes)
@@ -163,6 +170,8 @@ def together(*parts: Iterator[Tile]) -> Iterator[tuple[Tile, ...]]:
         here = [tile or next(part, None) for tile, part in zip(waiting, parts, strict=True)]
         tiles = [tile for tile in here if tile is not None]
         if len(tiles) < len(parts):
+            if tiles:
+                raise different_events()
             return
         size = min(map(len, tiles))
         yield tuple(tile.part(0, size) if size < len(tile) else tile for tile in tiles)

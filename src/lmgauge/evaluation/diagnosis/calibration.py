@@ -184,7 +184,7 @@ def calibrate(
     else:
         blocks = by_event(model, batches, chosen)
     collected = _Collector()
-    for batch in reduced(model, blocks, [_Watched(progress)], threads):
+    for batch in reduced(blocks, [_Watched(progress)], threads):
         collected.add(batch.extra, *rows.of(batch))
         progress(collected.contexts)
     if not collected.contexts:

@@ -14,7 +14,6 @@ from lmgauge.distributions.reductions import Columns
 from lmgauge.errors import InputError
 from lmgauge.evaluation.tally import Tally
 from lmgauge.scores import ScoreBatch
-from lmgauge.scoring import with_same_events
 from lmgauge.text.segments import Segments
 
 Floats = NDArray[np.float64]
@@ -102,7 +101,6 @@ def collect(
     segments, sizes, documents = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
     tallies = Tally(), Tally()
     for part in rows:
-        with_same_events(part.block, [part.a, part.b])
         _check_mass(part.columns, names)
         watch(part)
         for name, values in part.columns.items():
