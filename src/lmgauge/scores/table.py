@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.scores.given import GivenTokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,7 @@ class ScoreBatch:
             as they are computed, `top_tokens` (the strings) as they are read, and `top_logprobs`.
         lossy: bool [s] or empty, True where the tokens do not spell the segment exactly.
         spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
+        before: what was given before each segment, as the model saw it; None where no text is given, and in stored tables.
 
     Example:
         >>> import lmgauge
@@ -72,6 +74,7 @@ class ScoreBatch:
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     lossy: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     spans_apart: int = 0
+    before: GivenTokens | None = None
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -150,6 +153,7 @@ class ScoreBatch:
             extra={name: values[rows] for name, values in self.extra.items()},
             lossy=self.lossy[begin:end],
             spans_apart=0,
+            before=None if self.before is None else self.before.of_segments(slice(begin, end)),
         )
 
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
