@@ -28,6 +28,9 @@ ErrorPolicy = Literal["fail", "replace", "skip"]
 ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
+Boundary = Literal["joint", "apart"]
+BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
+"""How given text and its target are cut into tokens: as one text, or each on its own."""
 SplitBy = Literal["group", "document"]
 SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)
 OverlapUnit = Literal["word", "character"]
