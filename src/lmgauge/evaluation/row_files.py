@@ -20,6 +20,9 @@ from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
 if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
+ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
+"""Endings of files for the rows of a result."""
+
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 
 
@@ -71,6 +74,48 @@ class RowWriter:
         if lines:
             text = "\n".join(lines) + "\n"
             self._file.write((for_output(text) if self._path == "-" else text).encode())
+
+
+def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write rows that are all at hand.
+
+    Args:
+        path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
+        columns: name -> values [rows].
+
+    Raises:
+        OutputError: it cannot be written; nothing is left behind.
+        UsageError: another ending.
+    """
+    check_row_file(path)
+    if not path.endswith((".parquet", ".csv")):
+        with RowWriter(path, list(columns)) as rows:
+            rows.write(columns)
+        return
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    if path.endswith(".csv"):  # which has no lists
+        columns = {name: [_in_csv(value) for value in values] for name, values in columns.items()}
+    with writing(path) as file:
+        (parquet.write_table if path.endswith(".parquet") else csv.write_csv)(pa.table(dict(columns)), file)
+
+
+def check_row_file(path: str) -> None:
+    """Refuse a file for rows that is of no kind known here.
+
+    Args:
+        path: its name.
+
+    Raises:
+        UsageError: it has another ending.
+    """
+    if path != "-" and not path.endswith(ROW_FILES):
+        raise UsageError(f"{path}: rows are written as {', '.join(ROW_FILES)} (or - for TSV on standard output)")
+
+
+def _in_csv(value: Any) -> Any:
+    return json.dumps(plain(value), ensure_ascii=False) if isinstance(value, list) else value
 
 
 def _cell(value: Any) -> str:
