@@ -201,7 +201,7 @@ class CompletionsModel(ScoresStrings):
             for block in segments:
                 if block.given_starts is not None and block.boundary == "apart":
                     raise UsageError(
-                        f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary apart"
+                        f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
                     )
                 rows = []
                 for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
