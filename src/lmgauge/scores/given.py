@@ -40,6 +40,10 @@ class GivenTokens:
         ids = self.ids[np.repeat(of_some, self.counts)]
         return GivenTokens(ids, self.counts[chosen], self.lengths[chosen], self.crossing[chosen])
 
+    def by_segment(self) -> list[NDArray[np.uint32]]:
+        """Return the ids given before each segment, uint32 each."""
+        return np.split(self.ids, np.cumsum(self.counts)[:-1])
+
     def renamed(self, ids: NDArray[np.int64]) -> GivenTokens:
         """Return the same tokens by other ids.
 

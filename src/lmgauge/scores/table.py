@@ -249,6 +249,7 @@ class SegmentRows:
         logprob: float64 [n], nats.
         kind: uint8 [n], index into `KINDS`.
         ends: int64 [n] or empty, where each span ends, bytes.
+        before: uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known.
     """
 
     segment: int
@@ -257,6 +258,7 @@ class SegmentRows:
     logprob: NDArray[np.float64]
     kind: NDArray[np.uint8]
     ends: NDArray[np.int64]
+    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -279,6 +281,7 @@ class SegmentRows:
             np.concatenate((self.logprob, more.logprob)),
             np.concatenate((self.kind, more.kind)),
             np.concatenate((self.ends, more.ends)),
+            self.before,
         )
 
 
@@ -304,11 +307,11 @@ def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
     """Yield what each batch has of each of its segments."""
     for batch in batches:
         strings, begin = batch.strings.tokens, 0
+        shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
         for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
             rows = slice(begin, end)
-            yield SegmentRows(
-                segment, strings, batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
-            )
+            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows], next(shown)
+            yield SegmentRows(segment, strings, *columns)
             begin = end
 
 

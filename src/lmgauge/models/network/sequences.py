@@ -58,7 +58,7 @@ class BlockEvents:
                 f"not fit into one window of {label}, which has room for {room:,}: shorten the given text, leave the record "
                 "out, or choose a longer --context"
             )
-        return np.split(self.before.ids, np.cumsum(self.before.counts)[:-1])
+        return self.before.by_segment()
 
     def nothing_before(self) -> NDArray[np.int64]:
         """Return the rows that come first in their segment, where no token is given before it."""
