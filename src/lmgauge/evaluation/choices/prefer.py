@@ -281,10 +281,7 @@ class _Choosing:
             for group, chosen in self._groups.items():
                 credit, margin = outcome.credit[chosen], outcome.margin[chosen]
                 share = math.fsum(credit) / len(chosen)
-                with np.errstate(invalid="ignore"):
-                    mean = (
-                        nats_to_bits(float(np.mean(margin[~np.isnan(margin)]))) if not np.isnan(margin).all() else math.nan
-                    )
+                mean = nats_to_bits(_mean(margin[~np.isnan(margin)]))
                 yield Accuracy(
                     model=model,
                     group=group,
@@ -323,6 +320,9 @@ class _Choosing:
                     f"{name}: {counted(strange, kind)} with a word that this model does not know; it costs what the "
                     "class of all unseen words costs, which favors the text that has it"
                 )
+            ties = int(np.count_nonzero((outcome.credit > 0) & (outcome.credit < 1)))
+            if ties:
+                yield f"{name}: {ties:,} ties (raw), each counted as tossing a coin would come out on average"
             impossible = int(np.count_nonzero(np.isnan(outcome.margin)))
             if impossible:
                 yield f"{name}: {counted(impossible, kind)} whose texts have probability zero, which makes them ties"
@@ -369,6 +369,14 @@ class _Choosing:
 
 
 _ROWS = ("model", "id", "group", "right", "preferred", "preferred_per_byte", "logprobs", "bytes")
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean, of finite values from their exact sum, so that what cancels out is 0; NaN where there is none."""
+    if len(values) and np.isfinite(values).all():
+        return math.fsum(values) / len(values)
+    signs = np.unique(values[np.isinf(values)])
+    return float(signs[0]) if len(signs) == 1 else math.nan
 
 
 def _adjusted(tests: Sequence[Preference]) -> Iterator[Preference]:
