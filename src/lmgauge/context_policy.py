@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from lmgauge.choices import FIRST_TOKENS, SEGMENT_ENDS, FirstToken, SegmentEnd
+from lmgauge.choices import BOUNDARIES, FIRST_TOKENS, SEGMENT_ENDS, Boundary, FirstToken, SegmentEnd
 
 ContextUnit = Literal["sentence", "stream", "unknown"]
 LineEnds = Literal["event", "text", "unscored"]
 _LINE_ENDS: dict[SegmentEnd, LineEnds] = {"eos": "event", "newline": "text", "none": "unscored"}
+_NAMED: dict[str, tuple[str, ...]] = {"first": FIRST_TOKENS, "end": SEGMENT_ENDS, "given": BOUNDARIES}
 _WINDOW = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 
@@ -30,6 +31,8 @@ class ContextPolicy:
         stride: tokens from one window to the next; None if there is no limit.
         first: what the first token of a context is predicted from.
         end: what ends a segment.
+        given: how text that is given before each segment is cut from it; None where no text is given, and for models, which
+            it is not a property of.
 
     Example:
         >>> policy = ContextPolicy.parse("stream,1024/512,first=unscored")
@@ -44,6 +47,7 @@ class ContextPolicy:
     stride: int | None = None
     first: FirstToken = "bos"
     end: SegmentEnd = "eos"
+    given: Boundary | None = field(default=None)
 
     @classmethod
     def parse(cls, text: str) -> ContextPolicy:
@@ -62,7 +66,7 @@ class ContextPolicy:
             name, _, value = part.partition("=")
             if window := _WINDOW.fullmatch(part):
                 policy |= {"length": int(window[1]), "stride": int(window[2])}
-            elif (name == "first" and value in FIRST_TOKENS) or (name == "end" and value in SEGMENT_ENDS):
+            elif value in _NAMED.get(name, ()):
                 policy[name] = value
         return cls(**policy)  # type: ignore[arg-type]
 
@@ -90,6 +94,8 @@ class ContextPolicy:
             parts.append(f"first={self.first}")
         if self.end != "eos":
             parts.append(f"end={self.end}")
+        if self.given is not None:
+            parts.append(f"given={self.given}")
         return ",".join(parts)
 
 

@@ -12,6 +12,7 @@ from lmgauge.choices import DISTRIBUTION_COLUMNS
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     document_option,
+    given_options,
     id_option,
     json_option,
     model_among,
@@ -96,7 +97,7 @@ class _Choices:
     ),
 )
 @under("Output", json_option)
-@reading_settings(document_option, id_option)
+@reading_settings(document_option, id_option, *given_options)
 @scoring_settings(reserved_option)
 def evaluate(
     texts: tuple[str, ...],

@@ -17,6 +17,7 @@ import click
 
 from lmgauge.choices import (
     ARPA_ENDINGS,
+    BOUNDARIES,
     DEFAULT_SEED,
     ERROR_POLICIES,
     FIRST_TOKENS,
@@ -71,6 +72,21 @@ id_option = click.option(
     "--id",
     metavar="NAME",
     help="Field or column with the id of a record, for files of rows; its file and line, if not given.",
+)
+
+
+given_options = (
+    click.option(
+        "--given",
+        metavar="NAME",
+        help="Field or column with text that stands before each record: a model sees it, and it is not scored.",
+    ),
+    click.option(
+        "--boundary",
+        type=click.Choice(BOUNDARIES),
+        default="joint",
+        help="Cut given text and what follows it into tokens as one text (a token across is scored whole), or apart.",
+    ),
 )
 
 

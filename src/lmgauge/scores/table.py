@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.scores.given import GivenTokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,7 @@ class ScoreBatch:
             as they are computed, `top_tokens` (the strings) as they are read, and `top_logprobs`.
         lossy: bool [s] or empty, True where the tokens do not spell the segment exactly.
         spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
+        before: what was given before each segment, as the model saw it; None where no text is given, and in stored tables.
 
     Example:
         >>> import lmgauge
@@ -72,6 +74,7 @@ class ScoreBatch:
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     lossy: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     spans_apart: int = 0
+    before: GivenTokens | None = None
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -150,6 +153,7 @@ class ScoreBatch:
             extra={name: values[rows] for name, values in self.extra.items()},
             lossy=self.lossy[begin:end],
             spans_apart=0,
+            before=None if self.before is None else self.before.of_segments(slice(begin, end)),
         )
 
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
@@ -245,6 +249,7 @@ class SegmentRows:
         logprob: float64 [n], nats.
         kind: uint8 [n], index into `KINDS`.
         ends: int64 [n] or empty, where each span ends, bytes.
+        before: uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known.
     """
 
     segment: int
@@ -253,6 +258,7 @@ class SegmentRows:
     logprob: NDArray[np.float64]
     kind: NDArray[np.uint8]
     ends: NDArray[np.int64]
+    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -275,6 +281,7 @@ class SegmentRows:
             np.concatenate((self.logprob, more.logprob)),
             np.concatenate((self.kind, more.kind)),
             np.concatenate((self.ends, more.ends)),
+            self.before,
         )
 
 
@@ -300,11 +307,11 @@ def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
     """Yield what each batch has of each of its segments."""
     for batch in batches:
         strings, begin = batch.strings.tokens, 0
+        shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
         for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
             rows = slice(begin, end)
-            yield SegmentRows(
-                segment, strings, batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
-            )
+            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows], next(shown)
+            yield SegmentRows(segment, strings, *columns)
             begin = end
 
 

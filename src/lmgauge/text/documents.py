@@ -223,6 +223,11 @@ class Corpus:
         )
 
     @property
+    def boundary(self) -> Boundary | None:
+        """How text that is given before each segment is cut from it; None where no text is given."""
+        return None if self._options.given is None else self._options.boundary
+
+    @property
     def rereadable(self) -> bool:
         """Whether the corpus can be iterated over more than once."""
         return self._one_shot is None

@@ -14,6 +14,7 @@ from lmgauge.context_policy import ContextPolicy
 from lmgauge.distributions.blocks import BlockDistributions, rows_among, rows_of
 from lmgauge.distributions.tile import LOWEST, Tile, ready
 from lmgauge.errors import UsageError
+from lmgauge.models.given import alone
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.sequences import BlockEvents, block_events
@@ -109,6 +110,7 @@ class NetworkModel(ScoresStrings):
             UsageError: a window does not fit into the memory.
         """
         stream = _Stream(self) if self.context_policy.runs_on else None
+        segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = 0
         blocks = (block_events(block, self.tokens, self.context_policy, spans=spans) for block in segments)
         for group in _in_groups(blocks):
@@ -150,6 +152,7 @@ class NetworkModel(ScoresStrings):
             InputError: the text has a reserved token that is refused.
         """
         stream = _Stream(self) if self.context_policy.runs_on else None
+        segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = seen = 0
         for block in segments:
             block_rows = block_events(block, self.tokens, self.context_policy, spans=spans)
@@ -245,25 +248,28 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
-        bounds = np.cumsum(events.counts)[:-1]
-        for segment, ids in enumerate(np.split(events.ids, bounds), events.block.first):
-            jobs += self.jobs_of_segment(ids, segment)
-        starts = (np.cumsum(events.counts) - events.counts)[events.counts > 0]
-        return jobs, np.zeros(0, np.int64) if len(self._begin()) else starts
+        length = self.context_policy.length
+        room = None if length is None else length + 1 - len(self._begin())
+        segments = zip(np.split(events.ids, np.cumsum(events.counts)[:-1]), events.given_ids(room, self.label), strict=True)
+        for segment, (ids, before) in enumerate(segments, events.block.first):
+            jobs += self.jobs_of_segment(ids, segment, before)
+        return jobs, np.zeros(0, np.int64) if len(self._begin()) else events.nothing_before()
 
-    def jobs_of_segment(self, ids: NDArray[np.uint32], segment: int) -> list[Job]:
+    def jobs_of_segment(self, ids: NDArray[np.uint32], segment: int, before: NDArray[np.uint32] | None = None) -> list[Job]:
         """Return the jobs of a segment that is a context of its own.
 
         Args:
             ids: uint32 [n], its events.
             segment: its index.
+            before: uint32 [m], what is given before it and not predicted.
         """
-        policy, sequence = self.context_policy, np.concatenate((self._begin(), self._network_ids(ids)))
+        policy, shown = self.context_policy, ids if before is None else np.concatenate((before, ids))
+        sequence = np.concatenate((self._begin(), self._network_ids(shown)))
         self._segments += 1
         self._in_windows += policy.length is not None and len(sequence) - 1 > policy.length
         return [
             Job(sequence[window.begin : window.last - 1], sequence[window.first : window.last], segment)
-            for window in windows(1, len(sequence), policy.length, policy.stride)
+            for window in windows(max(1, len(sequence) - len(ids)), len(sequence), policy.length, policy.stride)
         ]
 
     def _network_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
