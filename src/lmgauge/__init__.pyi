@@ -7,6 +7,10 @@ from lmgauge.api.audit import audit as audit
 from lmgauge.api.audit import audit_run as audit_run
 from lmgauge.api.cache import cache as cache
 from lmgauge.api.calc import calc as calc
+from lmgauge.api.choice_fields import PairFields as PairFields
+from lmgauge.api.choice_fields import QuestionFields as QuestionFields
+from lmgauge.api.choices import multiple_choice as multiple_choice
+from lmgauge.api.choices import pairs as pairs
 from lmgauge.api.compare import compare as compare
 from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.diagnose import diagnose as diagnose
@@ -40,6 +44,7 @@ from lmgauge.errors import MissingExtraError as MissingExtraError
 from lmgauge.errors import ModelFileError as ModelFileError
 from lmgauge.errors import UsageError as UsageError
 from lmgauge.evaluation.audit.results import Audit as Audit
+from lmgauge.evaluation.choices.results import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis

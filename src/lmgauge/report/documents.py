@@ -42,6 +42,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Audit": _by("audit"),
     "Overlap": _by("overlap"),
     "Membership": _by("membership"),
+    "Choices": _by("choices"),
     "Systems": _by("tasks"),
     "BleuScore": _by("tasks", "score_blocks"),
     "ChrfScore": _by("tasks", "score_blocks"),
