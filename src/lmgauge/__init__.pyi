@@ -36,6 +36,7 @@ from lmgauge.api.split import split as split
 from lmgauge.api.stored_base import save_base as save_base
 from lmgauge.api.train import train as train
 from lmgauge.api.train import train_neural as train_neural
+from lmgauge.api.words import word_surprisal as word_surprisal
 from lmgauge.errors import CheckFailedError as CheckFailedError
 from lmgauge.errors import InputError as InputError
 from lmgauge.errors import LmgaugeError as LmgaugeError
@@ -53,6 +54,7 @@ from lmgauge.evaluation.divergence.results import Divergence as Divergence
 from lmgauge.evaluation.membership.results import Membership as Membership
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
+from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.explore.door import explore as explore
 from lmgauge.models.custom import CustomModel as CustomModel
 from lmgauge.models.mixture.model import MixtureModel as MixtureModel

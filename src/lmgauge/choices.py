@@ -78,6 +78,9 @@ ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 DISTRIBUTION_COLUMNS = ("entropy", "rank", "topN", "moments", "mass")
 """Columns of the score table that look at the whole distribution of each event."""
 
+WORD_UNITS = ("whitespace", "icu")
+"""What words are; icu:<locale> is known besides, as in `--tokenizer`."""
+
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = tuple(figure.name for figure in COMPARED)
 DIAGNOSIS_SECTIONS = ("baselines", "slices", "tokens", "segments", "unseen", "calibration", "information")

@@ -59,6 +59,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "SplitText": _by("split"),
     "ScoredText": _by("scored_text"),
     "ScoredTexts": _by("scored_text", "blocks_of_several"),
+    "WordSurprisals": _by("words"),
     "MixtureModel": _by("mixture"),
     "MixtureFit": _by("mixture", "fit_blocks"),
     "NeuralTraining": _by("training"),

@@ -17,7 +17,7 @@ from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens, token_bytes
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 
 if TYPE_CHECKING:
@@ -67,6 +67,14 @@ class LineEndTokenizer:
             'ab'
         """
         return self._inner.detokenize(tokens)
+
+    def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
+        """Return the bytes that each token stands for.
+
+        Args:
+            tokens: n strings of the vocabulary.
+        """
+        return token_bytes(self._inner, tokens)
 
     def settings(self) -> dict[str, object]:
         """Return what the tokenizer inside is."""
