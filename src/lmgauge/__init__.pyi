@@ -18,6 +18,7 @@ from lmgauge.api.divergence import divergence as divergence
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
+from lmgauge.api.import_scores import import_scores as import_scores
 from lmgauge.api.info import Info as Info
 from lmgauge.api.info import info as info
 from lmgauge.api.membership import membership as membership

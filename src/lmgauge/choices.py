@@ -75,6 +75,14 @@ PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
 
+Program = Literal[
+    "lm-evaluation-harness", "inspect", "vllm", "openai", "llama.cpp", "srilm", "kenlm", "minicons", "score-table"
+]
+PROGRAMS: tuple[Program, ...] = get_args(Program)
+"""Whose output `lmgauge import` reads; the last is any that writes a table of lmgauge's form."""
+LogUnit = Literal["nats", "bits", "log10"]
+LOG_UNITS: tuple[LogUnit, ...] = get_args(LogUnit)
+
 DISTRIBUTION_COLUMNS = ("entropy", "rank", "topN", "moments", "mass")
 """Columns of the score table that look at the whole distribution of each event."""
 

@@ -167,6 +167,7 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     from lmgauge.api.evaluate import evaluate_scores
     from lmgauge.evaluation.results import Evaluations
 
+    refuse_given(("folder",), f"needs models; lmgauge import {scores} -o RUN makes a run folder of a score table")
     refuse_given(("by", "id", *names_of(Outputs)), "needs models; a score table already is per token")
     refuse_given(names_of(ScoringOptions), "is for models; a score table already has their log-probabilities")
     if texts:

@@ -12,8 +12,8 @@ import numpy as np
 
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.models.network.gguf.network import GgufNetwork
-from lmgauge.models.network.server.spans import approximate, place
 from lmgauge.models.network.tokens import NO_ID, TokenMap
+from lmgauge.scores.spans import approximate, place
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokens, TokenUnit
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
