@@ -16,6 +16,7 @@ from lmgauge.cli.options import (
     id_option,
     json_option,
     model_among,
+    processes_options,
     read_texts,
     reading_settings,
     reserved_option,
@@ -118,7 +119,7 @@ class _Choices:
 )
 @under("Output", json_option)
 @reading_settings(document_option, id_option, *given_options)
-@scoring_settings(reserved_option)
+@scoring_settings(reserved_option, *processes_options)
 def evaluate(
     texts: tuple[str, ...],
     models: tuple[str, ...],

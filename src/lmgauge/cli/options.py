@@ -27,7 +27,7 @@ from lmgauge.choices import (
     SEGMENT_ENDS,
     UNITS,
 )
-from lmgauge.cli.command import refuse_given, settings, whole_number
+from lmgauge.cli.command import CommaList, refuse_given, settings, whole_number
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -191,6 +191,15 @@ _SCORING = (
         metavar="TEXT",
         help="Servers: text set before each segment, so that its first token has a score, such as '<s>'.",
     ),
+)
+processes_options = (
+    click.option(
+        "--devices",
+        metavar="NAME,NAME...",
+        type=CommaList(str, "cuda:0,cuda:1"),
+        help="Networks: several devices of one kind, each with a process and a share of the text; same numbers.",
+    ),
+    whole_number("--processes", help="Networks: how many share the text; each has its share of --threads."),
 )
 reserved_option = click.option(
     "--reserved",

@@ -17,7 +17,8 @@ from lmgauge.errors import UsageError
 from lmgauge.models.given import alone
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.network.sequences import BlockEvents, block_events
+from lmgauge.models.network.parallel import Workers, score_in_order
+from lmgauge.models.network.sequences import BlockEvents, block_events, in_groups
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import window_of, windows
 from lmgauge.models.protocol import check_context
@@ -28,8 +29,6 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 
-# Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
-_GROUP_TOKENS = 1 << 16
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
 
@@ -44,6 +43,7 @@ class NetworkModel(ScoresStrings):
         context_policy: what each prediction sees.
         options: what was chosen about scoring.
         tolerance: nats by which rows may differ when they are scored again.
+        workers: further processes that compute; None where this one does all.
     """
 
     blocks_are_independent = False
@@ -60,6 +60,7 @@ class NetworkModel(ScoresStrings):
         self.tokens = tokens.reading_line_ends() if policy.end == "newline" else tokens
         self.tolerance = engine.tolerance
         self._segments = self._in_windows = 0
+        self.workers: Workers | None = None
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -75,6 +76,10 @@ class NetworkModel(ScoresStrings):
     @abstractmethod
     def fingerprint(self) -> str:
         """Hexadecimal digest of all that determines the probabilities."""
+
+    @abstractmethod
+    def with_context(self, length: int, stride: int) -> NetworkModel:
+        """Return the same network with other windows, which shares the weights and the processes."""
 
     @property
     def progress(self) -> Progress:
@@ -113,9 +118,12 @@ class NetworkModel(ScoresStrings):
         segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = 0
         blocks = (block_events(block, self.tokens, self.context_policy, spans=spans) for block in segments)
-        for group in _in_groups(blocks):
+        if stream is None:
+            yield from self._of_segments(in_groups(blocks), thread_count(threads))
+            return
+        for group in in_groups(blocks):
             with self.engine.threads(thread_count(threads)):
-                batches = [stream(events) for events in group] if stream is not None else list(self._of_segments(group))
+                batches = [stream(events) for events in group]
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
@@ -150,7 +158,10 @@ class NetworkModel(ScoresStrings):
 
         Raises:
             InputError: the text has a reserved token that is refused.
+            UsageError: there are several processes.
         """
+        if self.workers is not None:
+            raise UsageError("whole distributions are computed in one process: leave out --processes and --devices")
         stream = _Stream(self) if self.context_policy.runs_on else None
         segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = seen = 0
@@ -232,14 +243,16 @@ class NetworkModel(ScoresStrings):
             "fingerprint": self.fingerprint,
         }
 
-    def _of_segments(self, group: Sequence[BlockEvents]) -> Iterator[ScoreBatch]:
-        """Yield segments that are contexts of their own, scored together over all blocks of the group."""
-        jobs, firsts = zip(*map(self.jobs_of_segments, group), strict=True)
-        scored = np.concatenate([np.zeros(0), *self.engine.score(list(chain.from_iterable(jobs)))])
-        for events, first in zip(group, firsts, strict=True):
-            used = len(events.ids) - len(first)
-            yield self.batch_of(events, scored[:used], first)
-            scored = scored[used:]
+    def _of_segments(self, groups: Iterable[Sequence[BlockEvents]], threads: int) -> Iterator[ScoreBatch]:
+        """Yield segments that are contexts of their own, scored together over all blocks of a group."""
+        planned = ([(events, *self.jobs_of_segments(events)) for events in group] for group in groups)
+        asked = ((plan, list(chain.from_iterable(jobs for _, jobs, _ in plan))) for plan in planned)
+        for plan, scores in score_in_order(self.engine, self.workers, asked, threads):
+            scored = np.concatenate([np.zeros(0), *scores])
+            for events, _, first in plan:
+                used = len(events.ids) - len(first)
+                yield self.batch_of(events, scored[:used], first)
+                scored = scored[used:]
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is shown before.
@@ -422,15 +435,3 @@ class _Stream:
             self._offset = window_of(last, policy.length, policy.stride) * policy.stride
         self._tail = sequence[self._offset - offset :]
         return jobs
-
-
-def _in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Yield blocks in groups with enough events to fill batches."""
-    group: list[BlockEvents] = []
-    for events in blocks:
-        group.append(events)
-        if sum(len(part.ids) for part in group) >= _GROUP_TOKENS:
-            yield group
-            group = []
-    if group:
-        yield group
