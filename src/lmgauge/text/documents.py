@@ -227,6 +227,19 @@ class Corpus:
         """How text that is given before each segment is cut from it; None where no text is given."""
         return None if self._options.given is None else self._options.boundary
 
+    def without_given(self, use: str) -> Corpus:
+        """Return the corpus, once it is known that no text is given before its segments.
+
+        Args:
+            use: what it is for, for the message.
+
+        Raises:
+            UsageError: there is given text, which such a use would pass over.
+        """
+        if self.boundary is not None:
+            raise UsageError(f"{use} takes no given text: leave out given, and put all of the text into one field")
+        return self
+
     @property
     def rereadable(self) -> bool:
         """Whether the corpus can be iterated over more than once."""
