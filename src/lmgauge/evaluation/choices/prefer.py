@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.evaluate import sum_block
 from lmgauge.evaluation.tally import Tally
@@ -108,6 +108,7 @@ def prefer_pairs(
 
     Raises:
         InputError: there are more texts on one side, none at all, or one that is empty or cannot be scored.
+        UsageError: the context of a model runs on from text to text.
     """
     first, second = _score(models, good, threads), _score(models, bad, threads)
     if len(first) != len(second):
@@ -134,6 +135,7 @@ def prefer_answers(
 
     Raises:
         InputError: no question, one with a single answer, or one whose right answer is not among them.
+        UsageError: the context of a model runs on from text to text.
     """
     texts = _score(models, answers, threads)
     item = np.cumsum([a != b for a, b in zip(["", *texts.places], texts.places, strict=False)]).astype(np.int64) - 1
@@ -162,7 +164,17 @@ def _right(texts: _Texts, begin: int, end: int) -> int:
 
 
 def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None) -> _Texts:
-    """Return the texts of a corpus, scored by all models."""
+    """Return the texts of a corpus, scored by all models.
+
+    Raises:
+        UsageError: a model would see one text before the other.
+    """
+    running = next((model.label for model in models if policy_of(model).runs_on), None)
+    if running is not None:
+        raise UsageError(
+            f"{running}: its context runs on from one text to the next, and texts to choose from need contexts of their own "
+            "(--context sentence)"
+        )
     tallies = [Tally() for _ in models]
     sizes, places, strings, ids = [np.zeros(0, np.int64)], list[str](), list[str](), list[str]()
     codes: list[int] = []
