@@ -15,6 +15,7 @@ from lmgauge.cli.options import (
     id_option,
     json_option,
     model_among,
+    protocol_option,
     read_texts,
     reading_settings,
     reserved_option,
@@ -35,6 +36,7 @@ class _Choices:
 
     by: str | None
     threads: int | None
+    every_protocol: bool = False
 
 
 @click.command("eval", cls=Command)
@@ -97,7 +99,7 @@ class _Choices:
 )
 @under("Output", json_option)
 @reading_settings(document_option, id_option)
-@scoring_settings(reserved_option)
+@scoring_settings(reserved_option, protocol_option)
 def evaluate(
     texts: tuple[str, ...],
     models: tuple[str, ...],
@@ -125,6 +127,9 @@ def evaluate(
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
+    if choices.every_protocol:
+        _evaluate_protocols(models, texts, (reading, scoring, choices), as_json=as_json)
+        return
     if scores:
         results = _evaluate_table(scores, texts, reading)
     else:
@@ -153,3 +158,25 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     else:
         refuse_given(names_of(ReadingOptions), "is about the text that was scored; name it after the options")
     return Evaluations((evaluate_scores(scores, read_texts(texts, reading) if texts else None),))
+
+
+def _evaluate_protocols(
+    models: tuple[str, ...],
+    texts: tuple[str, ...],
+    settled: tuple[ReadingOptions, ScoringOptions, _Choices],
+    *,
+    as_json: bool,
+) -> None:
+    from lmgauge.api.protocols import evaluate_protocols
+    from lmgauge.report import protocols
+
+    reading, scoring, choices = settled
+    refuse_given(
+        ("by", "scores", *names_of(Outputs)), "does not go with --protocol all, which prints a table; name one protocol"
+    )
+    if len(models) != 1:
+        raise click.UsageError("--protocol all is a table of one model; name one with -m")
+    corpus = read_texts(texts, reading)
+    with showing_progress():
+        table = evaluate_protocols(models[0], corpus, threads=choices.threads, scoring=scoring)
+    answer(table, lambda: protocols.blocks(table), as_json=as_json)

@@ -52,7 +52,9 @@ class ScoreBatch:
         extra: optional columns by name, each [n]; those of the most probable tokens [n, k]: `top_ids` (index into `strings`)
             as they are computed, `top_tokens` (the strings) as they are read, and `top_logprobs`.
         lossy: bool [s] or empty, True where the tokens do not spell the segment exactly.
-        spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
+        spans_apart: rows whose span does not begin where the one before ended; only tables that were read have any.
+        gaps: those of them whose span begins behind that, so that bytes in between are not scored.
+        begins: int64 [n] or empty, where each span starts, if not where the one before ended: protocols leave out tokens.
 
     Example:
         >>> import lmgauge
@@ -72,6 +74,8 @@ class ScoreBatch:
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     lossy: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     spans_apart: int = 0
+    gaps: int = 0
+    begins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -110,12 +114,7 @@ class ScoreBatch:
 
     def starts(self) -> NDArray[np.int64]:
         """Return where each span starts, int64 [n], bytes."""
-        starts = np.empty_like(self.ends)
-        starts[1:] = self.ends[:-1]
-        firsts = np.cumsum(self.segment_events)[:-1]
-        starts[:1] = 0
-        starts[firsts[firsts < len(starts)]] = 0
-        return starts
+        return self.begins if len(self.begins) else starts_of(self.ends, self.segment_events)
 
     def reach(self) -> NDArray[np.int64]:
         """Return the furthest byte at which a span of each segment ends, int64 [s]; 0 without rows or spans."""
@@ -150,6 +149,8 @@ class ScoreBatch:
             extra={name: values[rows] for name, values in self.extra.items()},
             lossy=self.lossy[begin:end],
             spans_apart=0,
+            gaps=0,
+            begins=self.begins[rows],
         )
 
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
@@ -197,6 +198,25 @@ def example_batch() -> ScoreBatch:
     return ScoreBatch(segments, events, ids, Strings(["the", "cat", "sat"]), logprob, np.zeros(3, np.uint8), ends)
 
 
+def starts_of(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where spans start that tile their segments.
+
+    Args:
+        ends: int64 [n], where each ends, bytes.
+        counts: int64 [s], rows of each segment.
+
+    Example:
+        >>> starts_of(np.array([3, 3, 7]), np.array([1, 2])).tolist()
+        [0, 0, 3]
+    """
+    starts = np.empty_like(ends)
+    starts[1:] = ends[:-1]
+    firsts = np.cumsum(counts)[:-1]
+    starts[:1] = 0
+    starts[firsts[firsts < len(starts)]] = 0
+    return starts
+
+
 def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     """Return consecutive batches of one table as one; a segment whose rows came in two of them is listed once.
 
@@ -231,6 +251,8 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         np.concatenate([b.ends for b in batches]),
         {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
         spans_apart=sum(b.spans_apart for b in batches),
+        gaps=sum(b.gaps for b in batches),
+        begins=np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins,
     )
 
 

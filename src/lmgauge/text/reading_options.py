@@ -8,7 +8,7 @@ from typing import Any
 from lmgauge.choices import ERROR_POLICIES, UNITS, ErrorPolicy, Format, Unit
 from lmgauge.errors import UsageError
 
-STORED = ("unit", "field", "group", "document", "id", "format", "errors")
+STORED = ("unit", "field", "group", "document", "id", "format", "errors", "join")
 """What decides which text is read: it is written into run folders, in this order."""
 
 
@@ -27,6 +27,7 @@ class ReadingOptions:
         block_bytes: bytes to hold at a time, about; the result does not depend on it.
         lists: a JSONL field may hold a list of strings.
         keep_bom: a byte order mark at the start of a text file is text.
+        join: what all segments are joined by into one; None to leave them apart.
 
     Example:
         >>> ReadingOptions(unit="document").stored()["unit"]
@@ -43,6 +44,7 @@ class ReadingOptions:
     block_bytes: int = 1 << 20
     lists: bool = False
     keep_bom: bool = False
+    join: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is unknown or out of range.
@@ -57,5 +59,6 @@ class ReadingOptions:
             raise UsageError(f"block_bytes must be 1 or more; got {self.block_bytes}")
 
     def stored(self) -> dict[str, Any]:
-        """Return the fields that decide which text is read, by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in STORED}
+        """Return the fields that decide which text is read, by name; `join` where it is chosen."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name in STORED}
+        return {name: value for name, value in chosen.items() if name != "join" or value is not None}

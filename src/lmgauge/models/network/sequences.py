@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.models.network.tokens import TokenMap
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch, starts_of
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import EOS, UNK
@@ -33,23 +33,34 @@ class BlockEvents:
     ends: NDArray[np.int64]
     lossy: NDArray[np.bool_]
 
-    def batch(self, logprob: NDArray[np.float64], tokens: TokenMap, unscored: NDArray[np.bool_] | None = None) -> ScoreBatch:
+    def batch(
+        self,
+        logprob: NDArray[np.float64],
+        tokens: TokenMap,
+        unscored: NDArray[np.bool_] | None = None,
+        *,
+        with_bytes: bool = False,
+    ) -> ScoreBatch:
         """Return the score table of the block.
 
         Args:
             logprob: float64 [n], nats; ignored where unscored.
             tokens: the vocabulary.
-            unscored: bool [n], events left out: their bytes go to the event after them, and their segment is marked.
+            unscored: bool [n], events left out.
+            with_bytes: their bytes are left out with them; else these go to the event after, and the segment is marked.
         """
         kind = np.full(len(self.ids), TOKEN, np.uint8)
         kind[self.ids == UNK] = OOV
         kind[self.ids == EOS] = EOS_KIND
         counts, lossy, ends, ids = self.counts, self.lossy, self.ends, self.ids
+        begins = np.zeros(0, np.int64)
         if unscored is not None and unscored.any():
             owner = np.repeat(np.arange(len(counts)), counts)
             left_out = np.bincount(owner[unscored], minlength=len(counts))
-            counts, lossy = counts - left_out, lossy | (left_out > 0)
             scored = ~unscored
+            if with_bytes and len(ends):
+                begins = starts_of(ends, counts)[scored]
+            counts, lossy = counts - left_out, lossy | ((left_out > 0) & (not with_bytes))
             ids, logprob, kind, ends = ids[scored], logprob[scored], kind[scored], ends[scored] if len(ends) else ends
         return ScoreBatch(
             segments=np.arange(self.block.first, self.block.first + len(self.block), dtype=np.int64),
@@ -60,6 +71,7 @@ class BlockEvents:
             kind=kind,
             ends=ends,
             lossy=lossy,
+            begins=begins,
         )
 
 

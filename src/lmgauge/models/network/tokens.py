@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import FirstToken
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.protocol import read_config
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
@@ -37,7 +38,7 @@ class LineEndTokenizer:
     kernel: int | None = None
 
     def __init__(self, inner: Tokenizer) -> None:
-        self._inner = inner
+        self.inner = inner
         self.name, self.unit, self.fingerprint = inner.name, inner.unit, inner.fingerprint
 
     def tokenize(self, segments: Segments) -> Tokens:
@@ -50,8 +51,8 @@ class LineEndTokenizer:
             InputError: the tokenizer inside cannot read the text.
         """
         if not segments.terminator:
-            return self._inner.tokenize(segments)
-        tokens = self._inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
+            return self.inner.tokenize(segments)
+        tokens = self.inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
         lengths = np.repeat(segments.ends - segments.starts, tokens.counts)
         return replace(tokens, span_ends=np.minimum(tokens.span_ends, lengths))
 
@@ -66,15 +67,15 @@ class LineEndTokenizer:
             >>> LineEndTokenizer(make_tokenizer("character")).detokenize(["a", "b"])
             'ab'
         """
-        return self._inner.detokenize(tokens)
+        return self.inner.detokenize(tokens)
 
     def settings(self) -> dict[str, object]:
         """Return what the tokenizer inside is."""
-        return self._inner.settings()
+        return self.inner.settings()
 
     def files(self) -> dict[str, bytes]:
         """Return the files of the tokenizer inside."""
-        return self._inner.files()
+        return self.inner.files()
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class TokenMap:
         trained_here: whether lmgauge trained the network, and so `</s>` is what ends its segments.
         running: whether its context ran on over the ends of segments in training.
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
+        around: the network's ids that its tokenizer sets before a text and behind it; some protocols show them.
     """
 
     tokenizer: Tokenizer
@@ -96,6 +98,13 @@ class TokenMap:
     trained_here: bool = False
     running: bool = False
     reserved: ReservedPolicy = "refuse"
+    around: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    @property
+    def puts_first(self) -> FirstToken | Literal["other"]:
+        """What its tokenizer puts before a text: `bos`, `eos`, nothing (`unscored`), or `other`."""
+        known: dict[object, FirstToken] = {((self.eos,), ()): "eos", ((self.bos,), ()): "bos", ((), ()): "unscored"}
+        return known.get(self.around, "other")
 
     @property
     def bos(self) -> int:
@@ -118,6 +127,11 @@ class TokenMap:
     def reading_line_ends(self) -> TokenMap:
         """Return the same with line ends taken as text."""
         return replace(self, tokenizer=LineEndTokenizer(self.tokenizer))
+
+    def reading_text(self) -> TokenMap:
+        """Return the same with line ends left out again, which `reading_line_ends` takes as text."""
+        tokenizer = self.tokenizer
+        return replace(self, tokenizer=tokenizer.inner if isinstance(tokenizer, LineEndTokenizer) else tokenizer)
 
     def with_reserved(self, reserved: ReservedPolicy) -> TokenMap:
         """Return the same with another meaning of reserved tokens in the text.
@@ -241,7 +255,15 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
     except InputError as error:
         raise ModelFileError(f"{name}: its tokenizer cannot be used: {error}") from error
     # What a text spells like a special token is a word that the tokenizer does not know: it is not a special token of ours.
-    return TokenMap(ours, vocabulary, np.array([*ids, *(number for number, _ in ordered)], np.int64), reserved="escape")
+    numbers = np.array([*ids, *(number for number, _ in ordered)], np.int64)
+    return TokenMap(ours, vocabulary, numbers, reserved="escape", around=_set_around(tokenizer))
+
+
+def _set_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the ids that a tokenizer sets before a text and behind it, as it is called without further options."""
+    whole, own = (tuple(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (True, False))
+    before = next((i for i in range(len(whole) - len(own) + 1) if whole[i : i + len(own)] == own), 0)
+    return whole[:before], whole[before + len(own) :]
 
 
 def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:

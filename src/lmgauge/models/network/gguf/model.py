@@ -40,6 +40,18 @@ class GgufModel(NetworkModel):
         digest.update(str(self.context_policy).encode())
         return digest.hexdigest()
 
+    def with_options(self, options: ScoringOptions) -> GgufModel:
+        """Return the same network, scoring by other options; its device and number format stay.
+
+        Args:
+            options: how to score.
+
+        Raises:
+            UsageError: they do not fit the network.
+        """
+        tokens = self.tokens.reading_text()
+        return GgufModel(self.network, tokens, _policy(self.network, tokens, options), options)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model."""
         return {
@@ -67,11 +79,20 @@ def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
     network = GgufNetwork(path, options.device)
     network.set_threads(thread_count())
     tokens = gguf_tokens(network)
+    return GgufModel(network, tokens, _policy(network, tokens, options), options)
+
+
+def _policy(network: GgufNetwork, tokens: TokenMap, options: ScoringOptions) -> ContextPolicy:
     has_bos = tokens.bos != NO_ID
     chosen = options
-    if options.first_token is None:
+    if options.first_token is None and options.protocol is None:
         chosen = replace(options, first_token="bos" if has_bos and network.adds_bos else "uniform")
-    policy = resolve_policy(
-        chosen, positions=network.positions, running=False, has_bos=has_bos, has_eos=tokens.eos != NO_ID, end="newline"
+    return resolve_policy(
+        chosen,
+        positions=network.positions,
+        running=False,
+        has_bos=has_bos,
+        has_eos=tokens.eos != NO_ID,
+        end="newline",
+        puts_first=tokens.puts_first,
     )
-    return GgufModel(network, tokens, policy, options)

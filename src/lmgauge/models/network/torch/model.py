@@ -81,6 +81,7 @@ class NeuralModel(NetworkModel):
             has_bos=tokens.bos != NO_ID,
             has_eos=tokens.eos != NO_ID,
             end="eos" if tokens.trained_here else "newline",
+            puts_first=tokens.puts_first,
         )
         if policy.end == "newline" and tokens.trained_here:
             raise UsageError(f"end newline: {label} was trained to end lines with </s>; choose eos or none")
@@ -157,6 +158,17 @@ class NeuralModel(NetworkModel):
             return None
         self.engine.journal = Journal(path, self.fingerprint)
         return self.engine.journal
+
+    def with_options(self, options: ScoringOptions) -> NeuralModel:
+        """Return the same network, scoring by other options; its device and number format stay.
+
+        Args:
+            options: how to score.
+
+        Raises:
+            UsageError: they do not fit the network.
+        """
+        return NeuralModel(self._checkpoint, options, self.label)
 
     def with_reserved(self, reserved: ReservedPolicy) -> NeuralModel:
         """Return the same model with another meaning of reserved tokens in the text.
