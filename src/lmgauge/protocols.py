@@ -109,7 +109,7 @@ PROTOCOLS: dict[ProtocolName, ScoringProtocol] = {
         ScoringProtocol(
             name="gptq",
             source="GPTQ and papers on quantization",
-            rules="segments joined by a blank line, in chunks; the first token of each, and what fills no chunk, is not scored",
+            rules="segments joined by a blank line, in chunks; all but the first token of each is scored, the rest dropped",
             separator="\n\n",
             layout="chunks",
             window=2048,

@@ -267,6 +267,7 @@ class SegmentRows:
         logprob: float64 [n], nats.
         kind: uint8 [n], index into `KINDS`.
         ends: int64 [n] or empty, where each span ends, bytes.
+        starts: int64 [n] or empty, where each starts.
     """
 
     segment: int
@@ -275,6 +276,7 @@ class SegmentRows:
     logprob: NDArray[np.float64]
     kind: NDArray[np.uint8]
     ends: NDArray[np.int64]
+    starts: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -297,6 +299,7 @@ class SegmentRows:
             np.concatenate((self.logprob, more.logprob)),
             np.concatenate((self.kind, more.kind)),
             np.concatenate((self.ends, more.ends)),
+            np.concatenate((self.starts, more.starts)),
         )
 
 
@@ -321,11 +324,17 @@ def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
 def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
     """Yield what each batch has of each of its segments."""
     for batch in batches:
-        strings, begin = batch.strings.tokens, 0
+        strings, begin, starts = batch.strings.tokens, 0, batch.starts()
         for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
             rows = slice(begin, end)
             yield SegmentRows(
-                segment, strings, batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
+                segment,
+                strings,
+                batch.token_ids[rows],
+                batch.logprob[rows],
+                batch.kind[rows],
+                batch.ends[rows],
+                starts[rows],
             )
             begin = end
 

@@ -48,7 +48,7 @@ class Rows(SegmentRows):
             text: UTF-8 bytes of the segment.
             terminator: bytes of its line end.
         """
-        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends
+        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends, rows.starts
         return cls(*columns, text, terminator)
 
     @property
@@ -80,6 +80,11 @@ class Subject:
         self.label = str(getattr(model, "label", type(model).__name__))
         policy = policy_of(model)
         self.context = str(policy)
+        if policy.leaves_out:
+            raise UsageError(
+                f"{self.label}: protocol {policy.protocol} leaves tokens out, and no event pays for their bytes; audit the "
+                "model without it, and the run with `lmgauge audit RUN`"
+            )
         if not policy.scores_first_tokens:
             raise UsageError(
                 f"{self.label}: the first token of each context has no row, so that no event pays for its bytes; only a "
