@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from lmgauge.choices import FIRST_TOKENS, PROTOCOL_NAMES, SEGMENT_ENDS, FirstToken, ProtocolName, SegmentEnd
+from lmgauge.choices import (
+    BOUNDARIES,
+    FIRST_TOKENS,
+    PROTOCOL_NAMES,
+    SEGMENT_ENDS,
+    Boundary,
+    FirstToken,
+    ProtocolName,
+    SegmentEnd,
+)
 from lmgauge.protocols import PROTOCOLS
 
 ContextUnit = Literal["sentence", "stream", "unknown"]
 LineEnds = Literal["event", "text", "unscored"]
 _LINE_ENDS: dict[SegmentEnd, LineEnds] = {"eos": "event", "newline": "text", "none": "unscored"}
+_NAMED: dict[str, tuple[str, ...]] = {"first": FIRST_TOKENS, "end": SEGMENT_ENDS, "given": BOUNDARIES}
 _WINDOW = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 
@@ -33,6 +43,8 @@ class ContextPolicy:
         end: what ends a segment.
         protocol: whose layout of windows is followed; None for one's own, windows `stride` tokens apart.
         bos_each: every window begins with the BOS token, in the place of the first token it would show.
+        given: how text that is given before each segment is cut from it; None where no text is given, and for models, which
+            it is not a property of.
 
     Example:
         >>> policy = ContextPolicy.parse("stream,1024/512,first=unscored")
@@ -49,6 +61,7 @@ class ContextPolicy:
     end: SegmentEnd = "eos"
     protocol: ProtocolName | None = None
     bos_each: bool = False
+    given: Boundary | None = field(default=None)
 
     @classmethod
     def parse(cls, text: str) -> ContextPolicy:
@@ -67,7 +80,7 @@ class ContextPolicy:
             name, _, value = part.partition("=")
             if window := _WINDOW.fullmatch(part):
                 policy |= {"length": int(window[1]), "stride": int(window[2])}
-            elif (name == "first" and value in FIRST_TOKENS) or (name == "end" and value in SEGMENT_ENDS):
+            elif value in _NAMED.get(name, ()):
                 policy[name] = value
             elif (name == "protocol" and value in PROTOCOL_NAMES) or part == "bos=each":
                 policy |= {"protocol": value} if name == "protocol" else {"bos_each": True}
@@ -111,6 +124,8 @@ class ContextPolicy:
             parts.append("bos=each")
         if self.protocol is not None:
             parts.append(f"protocol={self.protocol}")
+        if self.given is not None:
+            parts.append(f"given={self.given}")
         return ",".join(parts)
 
 

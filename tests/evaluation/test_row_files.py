@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import lmgauge
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import evaluate
-from lmgauge.evaluation.row_files import SEGMENT_COLUMNS, segment_rows, token_rows
+from lmgauge.evaluation.row_files import ROW_FILES, SEGMENT_COLUMNS, segment_rows, token_rows, write_table
 from lmgauge.evaluation.tally import Tally
 from lmgauge.text.documents import Corpus
 
@@ -87,3 +90,30 @@ def test_rows_name_group_document_and_id(model: Any, records: Path) -> None:
 def test_without_a_field_the_id_is_the_place(model: Any, records: Path) -> None:
     _, rows, _ = rows_of(model, Corpus.from_files(records))
     assert rows["id"] == [f"{records}:{line}" for line in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("ending", ROW_FILES)
+def test_rows_that_are_all_at_hand(tmp_path: Path, ending: str) -> None:
+    """Every kind of file holds the same rows; lists are JSON where a cell is text."""
+    rows = {"id": ["a", "b\tc"], "bits": [1.5, None], "both": [[1, 2], []]}
+    path = tmp_path / f"rows{ending}"
+    write_table(str(path), rows)
+    if ending == ".parquet":
+        assert pq.read_table(path).to_pydict() == rows
+    elif ending == ".jsonl":
+        read = [json.loads(line) for line in path.read_text().splitlines()]
+        assert read == [{name: values[i] for name, values in rows.items()} for i in range(2)]
+    elif ending == ".tsv":
+        assert path.read_text() == "id\tbits\tboth\na\t1.5\t[1, 2]\nb\\tc\t\t[]\n"
+    else:
+        assert list(csv.reader(path.read_text().splitlines())) == [
+            ["id", "bits", "both"],
+            ["a", "1.5", "[1, 2]"],
+            ["b\tc", "", "[]"],
+        ]
+
+
+def test_rows_of_no_known_kind(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"rows\.xlsx: rows are written as"):
+        write_table(str(tmp_path / "rows.xlsx"), {"id": ["a"]})
+    assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import model_names, not_a_model, open_model, unused_option
+from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
 from lmgauge.progress import say_progress, show_speed
 from lmgauge.protocols import PROTOCOLS
 from lmgauge.text.documents import Corpus
@@ -106,7 +106,7 @@ def refuse_unused(scoring: ScoringOptions, models: Sequence[object]) -> None:
     """
     name = unused_option(scoring, models)
     if name is not None:
-        raise UsageError(f"--{name.replace('_', '-')} is for neural models, and no model named here takes it")
+        raise UsageError(f"--{name.replace('_', '-')} is for {takers(name)}, and no model named here takes it")
 
 
 def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOptions | None, *, by_group: bool) -> Corpus:

@@ -9,7 +9,8 @@ from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_mod
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.membership.membership import MembershipSettings, MembershipTexts
 from lmgauge.evaluation.membership.membership import membership as _membership
-from lmgauge.evaluation.membership.results import Membership, check_row_file
+from lmgauge.evaluation.membership.results import Membership
+from lmgauge.evaluation.row_files import check_row_file
 from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.registry import model_names

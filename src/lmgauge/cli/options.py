@@ -18,6 +18,7 @@ import click
 from lmgauge.choices import (
     ALL_PROTOCOLS,
     ARPA_ENDINGS,
+    BOUNDARIES,
     DEFAULT_SEED,
     ERROR_POLICIES,
     FIRST_TOKENS,
@@ -28,7 +29,7 @@ from lmgauge.choices import (
     SEGMENT_ENDS,
     UNITS,
 )
-from lmgauge.cli.command import refuse_given, settings, whole_number
+from lmgauge.cli.command import CommaList, refuse_given, settings, whole_number
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -73,6 +74,21 @@ id_option = click.option(
     "--id",
     metavar="NAME",
     help="Field or column with the id of a record, for files of rows; its file and line, if not given.",
+)
+
+
+given_options = (
+    click.option(
+        "--given",
+        metavar="NAME",
+        help="Field or column with text that stands before each record: a model sees it, and it is not scored.",
+    ),
+    click.option(
+        "--boundary",
+        type=click.Choice(BOUNDARIES),
+        default="joint",
+        help="Cut given text and what follows it into tokens as one text (a token across is scored whole), or apart.",
+    ),
 )
 
 
@@ -197,6 +213,15 @@ protocol_option = click.option(
     type=click.Choice((*PROTOCOL_NAMES, ALL_PROTOCOLS)),
     help="Follow another program's rules, so that its figures come out: how lines are joined, what windows show, what is "
     "left out; all: a table of all of them.",
+)
+processes_options = (
+    click.option(
+        "--devices",
+        metavar="NAME,NAME...",
+        type=CommaList(str, "cuda:0,cuda:1"),
+        help="Networks: several devices of one kind, each with a process and a share of the text; same numbers.",
+    ),
+    whole_number("--processes", help="Networks: how many share the text; each has its share of --threads."),
 )
 reserved_option = click.option(
     "--reserved",

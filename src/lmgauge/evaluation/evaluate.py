@@ -16,6 +16,7 @@ from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.evaluation.extent import Extent
 from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.notes import whole_text_notes
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.protocol_sums import ProtocolSums
 from lmgauge.evaluation.results import Evaluation, Evaluations
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int], None]
 Watch = Callable[[int, Segments, ScoreBatch, Tally], None]
 Ints = NDArray[np.int64]
-_MANY_UNSEEN = 0.1  # from this rate on a note says so
 
 
 @dataclass
@@ -176,7 +176,14 @@ class Evaluator:
             signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
             scored_share=scored.share,
             source_figures=self.protocol.figures(nats, events) if group is None else {},
-            notes=[*scored.notes, *notes, *caveats(interval), *(_unseen_words(tally) if group is None else ())],
+            notes=[
+                *scored.notes,
+                *notes,
+                *caveats(interval),
+                *(whole_text_notes(tally, origin) if group is None else ()),
+            ],
+            given_bytes=tally.given_bytes,
+            crossing_tokens=tally.crossing_tokens,
         )
 
 
@@ -185,15 +192,6 @@ def _documents(sums: SegmentSums, origin: Origin, stated: tuple[Ints | None, str
     if stated is not None:
         return None if stated[0] is None else stated[0][sums.segments], stated[1]
     return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table
-
-
-def _unseen_words(tally: Tally) -> Iterator[str]:
-    tokens = tally.events[TOKEN] + tally.events[OOV]
-    if tokens and tally.events[OOV] >= _MANY_UNSEEN * tokens and not tally.zeros[OOV]:
-        yield (
-            f"{100 * tally.events[OOV] / tokens:.0f} % of the tokens are unseen words, all one event <unk>: the perplexity "
-            "is in large part that of <unk>; look at perplexity_without_oov and bits per byte"
-        )
 
 
 def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
@@ -209,6 +207,7 @@ def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
         {name: values[rows] for name, values in batch.extra.items()},
         batch.lossy[chosen] if len(batch.lossy) else batch.lossy,
         begins=batch.begins[rows] if len(batch.begins) else batch.begins,
+        before=None if batch.before is None else batch.before.of_segments(chosen),
     )
 
 
@@ -301,7 +300,7 @@ def evaluate(
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
         notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
-        evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by)
+        evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by).after(corpus.boundary)
         results.append(evaluator.finish(evaluator.total, whole, text_sha256=sha256, notes=notes))
         for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
@@ -349,6 +348,7 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         >>> round(evaluate_scores([table], origin=Origin("mine")).perplexity, 6)
         2.0
     """
+    origin = origin.after(None if corpus is None else corpus.boundary)
     evaluator = Evaluator(origin)
     extent, first_tokens = Extent(origin.policy), FirstTokens(origin.policy)
     for batch in first_tokens.watch(batches):
@@ -371,6 +371,7 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         if corpus.settings.get("document") is not None or not evaluator.total.names_documents:
             documents = np.concatenate(parts) if parts else None, corpus.report.documents_by
         sha256, notes = corpus.report.sha256, corpus.report.notes()
+        evaluator.total.given_bytes = corpus.report.given_bytes
         notes += extent.notes(denominators.segments)
     notes += [first_tokens.note] if first_tokens.note else []
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)

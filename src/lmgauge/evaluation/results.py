@@ -47,6 +47,8 @@ class Evaluation(Shown):
         events_by_matched_order: of an n-gram model: events whose longest n-gram has order 1, 2, ...
         segments, words, characters, bytes: of the source text, newlines included.
         lossy_segments: segments that their tokens do not spell exactly.
+        given_bytes: of text that stands before the segments: shown to the model, and in no count and no figure.
+        crossing_tokens: first tokens of segments that begin in the given text; each is scored whole.
         unit: of the tokens: word, subword, character, byte.
         context, oov_policy, vocabulary_size: of the model; see the signature.
         fingerprints: SHA-256 of text, model, vocabulary and tokenizer, by name.
@@ -106,6 +108,8 @@ class Evaluation(Shown):
     notes: list[str] = field(default_factory=list)
     scored_share: float | None = None
     source_figures: dict[str, float] = field(default_factory=dict)
+    given_bytes: int = 0
+    crossing_tokens: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, full precision; infinities stay floats."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
@@ -18,7 +18,12 @@ from lmgauge.readable import for_output
 from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lmgauge.text.segments import Segments
+
+ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
+"""Endings of files for the rows of a result."""
 
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 
@@ -73,9 +78,95 @@ class RowWriter:
             self._file.write((for_output(text) if self._path == "-" else text).encode())
 
 
+def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write rows that are all at hand.
+
+    Args:
+        path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
+        columns: name -> values [rows].
+
+    Raises:
+        OutputError: it cannot be written; nothing is left behind.
+        UsageError: another ending.
+    """
+    import pyarrow as pa
+
+    if path.endswith(".csv"):  # which has no lists
+        columns = {name: [_in_csv(value) for value in values] for name, values in columns.items()}
+    with TableWriter(path, list(columns)) as rows:
+        rows.write(pa.table(dict(columns)))
+
+
+class TableWriter:
+    """Writes Arrow tables of one kind to a file ending in .parquet, .csv, .tsv or .jsonl; `-` is standard output, as TSV.
+
+    Args:
+        path: of the file.
+        columns: their names.
+
+    Raises:
+        UsageError: another ending.
+    """
+
+    def __init__(self, path: str, columns: Sequence[str]) -> None:
+        check_row_file(path)
+        self._path, self._columns = path, columns
+        self._stack = ExitStack()
+        self._arrow: Any = None
+
+    def __enter__(self) -> Self:
+        self._file: IO[bytes] | None = None
+        if self._path.endswith((".parquet", ".csv")):
+            self._file = self._stack.enter_context(_target(self._path))
+        else:
+            self._rows = self._stack.enter_context(RowWriter(self._path, self._columns))
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def write(self, table: pa.Table) -> None:
+        """Write the rows of a table; the first one says what the columns hold.
+
+        Args:
+            table: with the columns of the file.
+
+        Raises:
+            OSError: the file cannot be written, e.g. as the disk is full.
+        """
+        if self._file is None:
+            self._rows.write(table.to_pydict())
+            return
+        if self._arrow is None:
+            from pyarrow import csv, parquet
+
+            writer = parquet.ParquetWriter if self._path.endswith(".parquet") else csv.CSVWriter
+            self._arrow = self._stack.enter_context(writer(self._file, table.schema))
+        self._arrow.write_table(table)
+
+
+def check_row_file(path: str) -> None:
+    """Refuse a file for rows that is of no kind known here.
+
+    Args:
+        path: its name.
+
+    Raises:
+        UsageError: it has another ending.
+    """
+    if path != "-" and not path.endswith(ROW_FILES):
+        raise UsageError(f"{path}: rows are written as {', '.join(ROW_FILES)} (or - for TSV on standard output)")
+
+
+def _in_csv(value: Any) -> Any:
+    return json.dumps(plain(value), ensure_ascii=False) if isinstance(value, list) else value
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, list):
         return _cell(json.dumps(plain(value), ensure_ascii=False))
+    if value is None:
+        return ""
     return value.translate(_ESCAPES) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
 
 

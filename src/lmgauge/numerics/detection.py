@@ -23,6 +23,7 @@ import numpy as np
 from lmgauge.numerics.correlation import average_ranks
 from lmgauge.numerics.exact import Floats, Ints
 from lmgauge.numerics.intervals import LEVEL, UNKNOWN, Interval, Spread, spread, student_t_quantile
+from lmgauge.numerics.proportions import binomial_cumulative, wilson_ends
 
 DELONG = "DeLong"
 NEWCOMBE = "Newcombe"
@@ -73,10 +74,7 @@ class Group:
             level: share of such intervals that hold the true share.
         """
         freedom = len(self) - 1 if self._halves is None else self._halves.freedom
-        reach, n = student_t_quantile(level, max(1, freedom)) ** 2, self.effective
-        middle = (hits + reach / (2 * n)) / (1 + reach / n)
-        half = math.sqrt(reach * (hits * (1 - hits) / n + reach / (4 * n * n))) / (1 + reach / n)
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson_ends(hits, self.effective, student_t_quantile(level, max(1, freedom)))
 
 
 @dataclass(frozen=True)
@@ -230,9 +228,7 @@ def _placements(scores: Floats, others: Floats) -> Floats:
 
 def _binomial_quantiles(n: int, p: float, tail: float) -> tuple[int, int]:
     """Return the counts below and above which a binomial count falls with a probability of at most `tail` each."""
-    counts = np.arange(1, n + 1)
-    steps = np.log((n - counts + 1) / counts) + math.log(p) - math.log1p(-p)
-    chances = np.cumsum(np.exp(np.concatenate(([0.0], np.cumsum(steps))) + n * math.log1p(-p)))
+    chances = binomial_cumulative(n, p)
     low, high = np.searchsorted(chances, tail, side="right"), np.searchsorted(chances, 1 - tail, side="left")
     return int(low), min(n, int(high))
 

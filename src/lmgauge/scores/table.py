@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.scores.given import GivenTokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,7 @@ class ScoreBatch:
         spans_apart: rows whose span does not begin where the one before ended; only tables that were read have any.
         gaps: those of them whose span begins behind that, so that bytes in between are not scored.
         begins: int64 [n] or empty, where each span starts, if not where the one before ended: protocols leave out tokens.
+        before: what was given before each segment, as the model saw it; None where no text is given, and in stored tables.
 
     Example:
         >>> import lmgauge
@@ -76,6 +78,7 @@ class ScoreBatch:
     spans_apart: int = 0
     gaps: int = 0
     begins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    before: GivenTokens | None = None
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -151,6 +154,7 @@ class ScoreBatch:
             spans_apart=0,
             gaps=0,
             begins=self.begins[rows],
+            before=None if self.before is None else self.before.of_segments(slice(begin, end)),
         )
 
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
@@ -268,6 +272,7 @@ class SegmentRows:
         kind: uint8 [n], index into `KINDS`.
         ends: int64 [n] or empty, where each span ends, bytes.
         starts: int64 [n] or empty, where each starts.
+        before: uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known.
     """
 
     segment: int
@@ -277,6 +282,7 @@ class SegmentRows:
     kind: NDArray[np.uint8]
     ends: NDArray[np.int64]
     starts: NDArray[np.int64]
+    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -300,6 +306,7 @@ class SegmentRows:
             np.concatenate((self.kind, more.kind)),
             np.concatenate((self.ends, more.ends)),
             np.concatenate((self.starts, more.starts)),
+            self.before,
         )
 
 
@@ -325,17 +332,11 @@ def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
     """Yield what each batch has of each of its segments."""
     for batch in batches:
         strings, begin, starts = batch.strings.tokens, 0, batch.starts()
+        shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
         for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
             rows = slice(begin, end)
-            yield SegmentRows(
-                segment,
-                strings,
-                batch.token_ids[rows],
-                batch.logprob[rows],
-                batch.kind[rows],
-                batch.ends[rows],
-                starts[rows],
-            )
+            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows], starts[rows]
+            yield SegmentRows(segment, strings, *columns, next(shown))
             begin = end
 
 

@@ -19,10 +19,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from lmgauge.choices import ErrorPolicy, Format, Unit
+from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.formats import TEXT_FORMATS
-from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
+from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GIVEN, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
 from lmgauge.text.readers import ReadingPass, read_records, utf8
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
@@ -102,6 +102,8 @@ class Corpus:
         lists: bool = False,
         keep_bom: bool = False,
         join: str | None = None,
+        given: str | None = None,
+        boundary: Boundary = "joint",
     ) -> Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
@@ -121,10 +123,14 @@ class Corpus:
             errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
                 segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
             block_bytes: about how many bytes to hold at a time; changes nothing in the result.
-            lists: a JSONL field may hold a list of strings; each is a segment with its record's line number.
+            lists: a JSONL field may hold a list of strings; each is a segment with its record's line number and given text.
             keep_bom: count a byte order mark at the head of a text file as text, as sacreBLEU and jiwer do; otherwise it is
                 dropped.
             join: join all segments by this into one, see `joined`; None leaves them apart.
+            given: field or column with the text that is given before each segment: a model sees it, and it is not scored
+                and in no denominator; None for none.
+            boundary: how given text and segment are cut into tokens: "joint", as one text, where a token that begins in the
+                given text and ends in the segment is scored, or "apart", each on its own.
 
         Returns:
             The corpus.
@@ -145,6 +151,8 @@ class Corpus:
             lists=lists,
             keep_bom=keep_bom,
             join=join,
+            given=given,
+            boundary=boundary,
         )
         return cls.read(paths, options)
 
@@ -181,6 +189,8 @@ class Corpus:
         *,
         groups: Iterable[str] | None = None,
         documents: Iterable[str] | None = None,
+        given: Iterable[str] | None = None,
+        boundary: Boundary = "joint",
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
     ) -> Corpus:
@@ -190,6 +200,8 @@ class Corpus:
             texts: the strings; a list can be read again, an iterator once.
             groups: the name of the group of each string, or None.
             documents: the name of the document of each string, or None if that is not known.
+            given: the text that is given before each string, shown and not scored, as in `from_files`; None for none.
+            boundary: how given text and string are cut into tokens, as in `from_files`.
             errors: as in `from_files` (a string is invalid if it holds NUL or a lone surrogate).
             block_bytes: about how many bytes to hold at a time.
 
@@ -200,14 +212,17 @@ class Corpus:
             >>> [block.text(0) for block in Corpus.from_strings(["the cat sat"])]
             [b'the cat sat']
         """
-        if isinstance(texts, (str, bytes)):
-            raise UsageError("texts is one string: give a list of strings, or a path to from_files")
-        once = any(isinstance(values, Iterator) for values in (texts, groups, documents))
-        labels = {label: names for label, names in ((GROUP, groups), (DOCUMENT, documents)) if names is not None}
+        for name, values in (("texts", texts), ("given", given)):
+            if isinstance(values, (str, bytes)):
+                raise UsageError(f"{name} is one string: give a list of strings, or a path to from_files")
+        once = any(isinstance(values, Iterator) for values in (texts, groups, documents, given))
+        beside = ((GROUP, groups), (DOCUMENT, documents), (GIVEN, given))
+        labels = {label: values for label, values in beside if values is not None}
+        field = GIVEN if GIVEN in labels else None
 
         return cls(
             [partial(_read_strings, texts, labels)],
-            ReadingOptions(errors=errors, block_bytes=block_bytes),
+            ReadingOptions(errors=errors, block_bytes=block_bytes, given=field, boundary=boundary),
             documents=UNKNOWN if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
         )
@@ -228,6 +243,11 @@ class Corpus:
         """
         options = replace(self._options, join=separator, document=None, id=None)
         return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
+
+    @property
+    def boundary(self) -> Boundary | None:
+        """How text that is given before each segment is cut from it; None where no text is given."""
+        return None if self._options.given is None else self._options.boundary
 
     @property
     def rereadable(self) -> bool:
@@ -283,6 +303,9 @@ class Corpus:
         report.sha256 = digest.hexdigest()
 
 
+_PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
+
+
 def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
     """Yield strings in batches of about `block_bytes`."""
     batch: list[bytes] = []
@@ -297,7 +320,9 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
         for label, values in waiting.items():
             name = next(values, None)
             if name is None:
-                raise UsageError(f"there are more texts than {label}s: text {number} has none")
+                raise UsageError(f"there are more texts than {_PLURALS[label]}: text {number} has none")
+            if label == GIVEN and not isinstance(name, str):
+                raise UsageError(f"the given text of text {number} is {type(name).__name__}, not a string")
             names[label].append(name)
         if size >= reading.options.block_bytes:
             yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
@@ -306,7 +331,7 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
         yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
     for label, values in waiting.items():
         if next(values, None) is not None:
-            raise UsageError(f"there are more {label}s than texts")
+            raise UsageError(f"there are more {_PLURALS[label]} than texts")
 
 
 def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> Iterator[Segments]:
@@ -335,13 +360,17 @@ def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> 
 def _update_digest(update: Callable[[bytes | memoryview], None], segments: Segments) -> None:
     """Hash segments: lines as their bytes with newlines, records as 8-byte little-endian length and bytes.
 
-    Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"].
+    Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"]. Before a record
+    with given text stand the name of the boundary, which no plain text has there, and the given text with its length.
     """
     view = segments.data.data
     if segments.terminator:
         update(view)
         return
-    bounds = zip(segments.starts.tolist(), segments.ends.tolist(), strict=True)
-    for start, end in cast(Iterable[tuple[int, int]], bounds):
+    bounds = zip(segments.starts.tolist(), segments.ends.tolist(), segments.given_lengths().tolist(), strict=True)
+    for start, end, before in cast(Iterable[tuple[int, int, int]], bounds):
+        if segments.given_starts is not None:
+            update(segments.boundary.encode() + struct.pack("<q", before))
+            update(view[start - before : start])
         update(struct.pack("<q", end - start))
         update(view[start:end])

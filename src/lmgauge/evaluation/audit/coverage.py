@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.text.tokens import Tokenizer
 
 LEVEL = "coverage"
 _QUESTIONS = {
@@ -138,6 +142,21 @@ class _Expected:
     lossy: NDArray[np.bool_]
 
 
+def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
+    """Return the tokens of each segment: those that end in it, where it is cut with the text given before it."""
+    if block.given_starts is None or block.boundary == "apart":
+        tokens = tokenizer.tokenize(block)
+        bounds = np.concatenate(([0], np.cumsum(tokens.counts)))
+        return _Expected(block, tokens.strings(), tokens.span_ends, bounds, tokens.lossy)
+    tokens = tokenizer.tokenize(replace(block, starts=block.given_starts, given_starts=None))
+    owner = np.repeat(np.arange(len(block)), tokens.counts)
+    before = block.given_lengths()[owner]
+    own = (tokens.span_ends > before) | (before == 0)
+    strings = [string for string, is_own in zip(tokens.strings(), own.tolist(), strict=True) if is_own]
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(owner[own], minlength=len(block)))))
+    return _Expected(block, strings, (tokens.span_ends - before)[own], bounds, tokens.lossy)
+
+
 class Coverage:
     """Reads every row of a table, beside the text.
 
@@ -196,7 +215,9 @@ class Coverage:
             if place is None:
                 self.faults["segments"].note(f"segment {rows.segment + 1} is in no text")
                 continue
-            beside = Rows.beside(rows, place[0].text(place[1]), place[0].terminator)
+            block, i = place
+            lead = block.given_text(i) if block.boundary == "joint" else b""
+            beside = Rows.beside(rows, block.text(i), block.terminator, lead)
             self._check(beside, *place)
             yield beside
         for _ in feed:
@@ -309,9 +330,7 @@ class Coverage:
     def _tokenized(self, block: Segments) -> _Expected:
         assert self._subject is not None
         if self._expected is None or self._expected.block is not block:
-            tokens = self._subject.tokenizer.tokenize(block)
-            bounds = np.concatenate(([0], np.cumsum(tokens.counts)))
-            self._expected = _Expected(block, tokens.strings(), tokens.span_ends, bounds, tokens.lossy)
+            self._expected = _expected(block, self._subject.tokenizer)
         return self._expected
 
     def _difference(self, rows: Rows, strings: list[bytes], span_ends: NDArray[np.int64]) -> str:

@@ -76,7 +76,7 @@ def _stated(run: Run, tally: Tally, apart: int) -> dict[str, tuple[str, str]]:
         "vocabulary": ((vocabulary or "unknown") + size, vocabulary),
         "</s> scored": (ends, ends),
         "unseen words": (f"{oov}, {tally.events[OOV]:,} events", _known(origin.oov_policy)),
-        "context": (origin.context, _known(origin.context)),
+        "context": (origin.context, "" if origin.policy.unit == "unknown" else origin.context),
         EXACT: (_exactness(origin, tally, apart), ""),
     }
 

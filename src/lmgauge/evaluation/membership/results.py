@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.row_files import RowWriter
-from lmgauge.files import writing
+from lmgauge.evaluation.row_files import write_table
 from lmgauge.numerics.intervals import Interval
 from lmgauge.result_list import pandas_module
 from lmgauge.shown import Shown
@@ -17,8 +15,6 @@ from lmgauge.shown import Shown
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -137,33 +133,10 @@ class Membership(Shown):
             OutputError: it cannot be written; nothing is left behind.
             UsageError: another ending.
         """
-        name = os.fspath(path)
-        check_row_file(name)
-        if name.endswith((".parquet", ".csv")):
-            from pyarrow import csv, parquet
-
-            with writing(name) as file:
-                (parquet.write_table if name.endswith(".parquet") else csv.write_csv)(self.to_arrow(), file)
-            return
-        with RowWriter(name, list(self.rows)) as rows:
-            rows.write(self.rows)
+        write_table(os.fspath(path), self.rows)
 
     def _in_brief(self) -> str:
         if self.control_texts is None:
             return f"{self.model}: {self.texts:,} texts, no control texts"
         areas = ", ".join(f"{score.name} {score.auroc:.3f}" for score in self.scores if score.auroc is not None)
         return f"{self.model}: {self.texts:,} texts, {self.control_texts:,} control texts; AUROC {areas}"
-
-
-def check_row_file(path: str, endings: Sequence[str] = ROW_FILES) -> None:
-    """Refuse a file for rows that is of no kind known here.
-
-    Args:
-        path: its name.
-        endings: those that are known.
-
-    Raises:
-        UsageError: it has another ending.
-    """
-    if path != "-" and not path.endswith(tuple(endings)):
-        raise UsageError(f"{path}: rows are written as {', '.join(endings)} (or - for TSV on standard output)")

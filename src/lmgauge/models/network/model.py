@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.distributions.blocks import BlockDistributions, rows_among
 from lmgauge.errors import InputError, UsageError
+from lmgauge.models.given import alone
 from lmgauge.models.network.block_distributions import NetworkDistributions
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.network.sequences import BlockEvents, block_events
+from lmgauge.models.network.parallel import Workers, score_in_order
+from lmgauge.models.network.sequences import BlockEvents, block_events, in_groups
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.models.network.windows import layout_of, window_of, windows
 from lmgauge.models.protocol import check_context
@@ -27,8 +29,6 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 
-# Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
-_GROUP_TOKENS = 1 << 16
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
 
@@ -43,6 +43,7 @@ class NetworkModel(ScoresStrings):
         context_policy: what each prediction sees.
         options: what was chosen about scoring.
         tolerance: nats by which rows may differ when they are scored again.
+        workers: further processes that compute; None where this one does all.
     """
 
     blocks_are_independent = False
@@ -60,6 +61,7 @@ class NetworkModel(ScoresStrings):
         self.layout = layout_of(policy)
         self.tolerance = engine.tolerance
         self._segments = self._in_windows = 0
+        self.workers: Workers | None = None
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -78,10 +80,10 @@ class NetworkModel(ScoresStrings):
 
     @abstractmethod
     def with_options(self, options: ScoringOptions) -> NetworkModel:
-        """Return the same network, scoring by other options; its device and number format stay.
+        """Return the same network, scoring by other options; it shares the weights and the processes.
 
         Args:
-            options: how to score.
+            options: how to score; device and number format stay as they are.
 
         Raises:
             UsageError: they do not fit the network.
@@ -126,11 +128,15 @@ class NetworkModel(ScoresStrings):
             UsageError: a window does not fit into the memory.
         """
         stream = _Stream(self) if self.context_policy.runs_on else None
+        segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = 0
         blocks = (block_events(block, self.tokens, self.context_policy, spans=spans) for block in segments)
-        for group in _in_groups(blocks):
+        if stream is None:
+            yield from self._of_segments(in_groups(blocks), thread_count(threads))
+            return
+        for group in in_groups(blocks):
             with self.engine.threads(thread_count(threads)):
-                batches = [stream(events) for events in group] if stream is not None else list(self._of_segments(group))
+                batches = [stream(events) for events in group]
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
@@ -165,8 +171,12 @@ class NetworkModel(ScoresStrings):
 
         Raises:
             InputError: the text has a reserved token that is refused.
+            UsageError: there are several processes.
         """
+        if self.workers is not None:
+            raise UsageError("whole distributions are computed in one process: leave out --processes and --devices")
         stream = _Stream(self) if self.context_policy.runs_on else None
+        segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = seen = 0
         for block in segments:
             block_rows = block_events(block, self.tokens, self.context_policy, spans=spans)
@@ -243,14 +253,16 @@ class NetworkModel(ScoresStrings):
             "fingerprint": self.fingerprint,
         }
 
-    def _of_segments(self, group: Sequence[BlockEvents]) -> Iterator[ScoreBatch]:
-        """Yield segments that are contexts of their own, scored together over all blocks of the group."""
-        jobs, firsts = zip(*map(self.jobs_of_segments, group), strict=True)
-        scored = np.concatenate([np.zeros(0), *self.engine.score(list(chain.from_iterable(jobs)))])
-        for events, first in zip(group, firsts, strict=True):
-            used = len(events.ids) - len(first)
-            yield self.batch_of(events, scored[:used], first)
-            scored = scored[used:]
+    def _of_segments(self, groups: Iterable[Sequence[BlockEvents]], threads: int) -> Iterator[ScoreBatch]:
+        """Yield segments that are contexts of their own, scored together over all blocks of a group."""
+        planned = ([(events, *self.jobs_of_segments(events)) for events in group] for group in groups)
+        asked = ((plan, list(chain.from_iterable(jobs for _, jobs, _ in plan))) for plan in planned)
+        for plan, scores in score_in_order(self.engine, self.workers, asked, threads):
+            scored = np.concatenate([np.zeros(0), *scores])
+            for events, _, first in plan:
+                used = len(events.ids) - len(first)
+                yield self.batch_of(events, scored[:used], first)
+                scored = scored[used:]
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is shown before.
@@ -259,42 +271,47 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
-        left_out = [np.zeros(0, np.int64)]
+        length = self.context_policy.length
+        room = None if length is None else length + 1 - len(self._begin())
         begins = np.cumsum(events.counts) - events.counts
-        parts = np.split(events.ids, begins[1:])
-        for segment, (ids, begin) in enumerate(zip(parts, begins.tolist(), strict=True), events.block.first):
-            own, rows = self.jobs_of_segment(ids, segment)
+        left_out = [np.zeros(0, np.int64)]
+        segments = zip(np.split(events.ids, begins[1:]), events.given_ids(room, self.label), begins.tolist(), strict=True)
+        for segment, (ids, before, begin) in enumerate(segments, events.block.first):
+            own, rows = self.jobs_of_segment(ids, segment, before)
             jobs += own
             left_out.append(rows + begin)
         return jobs, np.concatenate(left_out)
 
-    def jobs_of_segment(self, ids: NDArray[np.uint32], segment: int) -> tuple[list[Job], NDArray[np.int64]]:
+    def jobs_of_segment(
+        self, ids: NDArray[np.uint32], segment: int, before: NDArray[np.uint32] | None = None
+    ) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of a segment that is a context of its own, and those of its events that no job predicts.
 
         Args:
             ids: uint32 [n], its events.
             segment: its index.
+            before: uint32 [m], what is given before it and not predicted.
 
         Raises:
             InputError: the segment is too short for the windows of a protocol.
             UsageError: a protocol that scores one text is given several segments.
         """
-        policy, begin = self.context_policy, self._begin()
-        sequence = np.concatenate((begin, self._network_ids(ids)))
+        policy, shown = self.context_policy, ids if before is None else np.concatenate((before, ids))
+        sequence = np.concatenate((self._begin(), self._network_ids(shown)))
         self._segments += 1
         self._in_windows += policy.length is not None and len(sequence) - 1 > policy.length
         jobs: list[Job] = []
         left_out: list[int] = []
-        at = len(begin)
-        for window in self.layout.windows(at, len(sequence)):
+        at = first = len(sequence) - len(ids)
+        for window in self.layout.windows(first, len(sequence)):
             left_out += range(at, window.first)
             at = window.last
-            shown = self.as_window(sequence[window.begin : at - 1])
-            jobs.append(Job(shown, sequence[window.first : at], segment))
+            seen = self.as_window(sequence[window.begin : at - 1])
+            jobs.append(Job(seen, sequence[window.first : at], segment))
         left_out += range(at, len(sequence))
         if policy.leaves_out:
             self._check_text(segment, len(sequence), bool(jobs))
-        return jobs, np.array(left_out, np.int64) - len(begin)
+        return jobs, np.array(left_out, np.int64) - first
 
     def _check_text(self, segment: int, tokens: int, scored: bool) -> None:
         """Refuse what a protocol that scores one text cannot score.
@@ -426,15 +443,3 @@ class _Stream:
             self._offset = window_of(last, policy.length, policy.stride) * policy.stride
         self._tail = sequence[self._offset - offset :]
         return jobs
-
-
-def _in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Yield blocks in groups with enough events to fill batches."""
-    group: list[BlockEvents] = []
-    for events in blocks:
-        group.append(events)
-        if sum(len(part.ids) for part in group) >= _GROUP_TOKENS:
-            yield group
-            group = []
-    if group:
-        yield group

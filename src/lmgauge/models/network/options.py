@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -43,6 +43,8 @@ class ScoringOptions:
         dtype: of weights and products; log-softmax is float32 and sums are float64 whatever it is. bfloat16 becomes float32,
             with a note, where the processor has no products for it.
         device: such as `cpu` or `cuda:0`; a GPU where there is one.
+        devices: several, such as `("cuda:0", "cuda:1")`: each computes its share of the text in a process of its own.
+        processes: how many compute, each its share of the text, on the one device; 1 if None.
         batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result but for rounding.
         trust_remote_code: whether code in the model's folder may run.
         bos: servers: text set before each segment, so that its first token has a score.
@@ -64,6 +66,8 @@ class ScoringOptions:
     end: SegmentEnd | None = None
     dtype: Precision = "auto"
     device: str | None = None
+    devices: Sequence[str] | None = None
+    processes: int | None = None
     batch_tokens: int | None = None
     trust_remote_code: bool = False
     bos: str | None = None
@@ -92,6 +96,19 @@ class ScoringOptions:
         """Return only those that say what computes, not what: for the parts of a mixture, which keep their own."""
         return ScoringOptions(device=self.device, batch_tokens=self.batch_tokens, trust_remote_code=self.trust_remote_code)
 
+    @property
+    def places(self) -> tuple[str | None, ...]:
+        """The device of each process that computes.
+
+        >>> ScoringOptions(device="cpu", processes=2).places, ScoringOptions().places
+        (('cpu', 'cpu'), (None,))
+        """
+        return tuple(self.devices) if self.devices else (self.device,) * (self.processes or 1)
+
+    def at(self, place: str | None) -> ScoringOptions:
+        """Return the options of one process, which computes at one of the places."""
+        return replace(self, device=place, devices=None, processes=None)
+
     def stored(self) -> dict[str, Any]:
         """Return what is kept with a model that is copied: what its numbers depend on and was chosen."""
         return {name: getattr(self, name) for name in STORED if getattr(self, name) not in (None, "auto")}
@@ -115,6 +132,26 @@ class ScoringOptions:
             if getattr(self, name) is not None:
                 option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
                 raise UsageError(f"{option}: protocol {self.protocol} decides that; leave one of the two out")
+        self._check_places()
+
+    def _check_places(self) -> None:
+        if self.processes is not None and (not isinstance(self.processes, int) or self.processes < 1):
+            raise UsageError(f"processes must be a whole number, 1 or more; got {self.processes!r}")
+        if self.devices is None:
+            return
+        names = [] if isinstance(self.devices, str) else list(self.devices)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise UsageError(f'devices {self.devices!r}: name each, as in devices=("cuda:0", "cuda:1")')
+        for name, other in (("device", self.device), ("processes", self.processes)):
+            if other is not None:
+                raise UsageError(f"devices and {name} both say where to compute: leave one of them out")
+        kinds = sorted({name.partition(":")[0] for name in names})
+        if len(kinds) > 1:
+            raise UsageError(
+                f"devices of different kinds ({', '.join(kinds)}) round differently, so that numbers would depend on which "
+                "part of the text each had: name devices of one kind"
+            )
+        object.__setattr__(self, "devices", tuple(names))
 
 
 def parse_context(text: str) -> tuple[int | None, bool | None]:

@@ -18,7 +18,7 @@ from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens, token_bytes
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class LineEndTokenizer:
     kernel: int | None = None
 
     def __init__(self, inner: Tokenizer) -> None:
-        self.inner = inner
+        self._inner = inner
         self.name, self.unit, self.fingerprint = inner.name, inner.unit, inner.fingerprint
 
     def tokenize(self, segments: Segments) -> Tokens:
@@ -51,8 +51,8 @@ class LineEndTokenizer:
             InputError: the tokenizer inside cannot read the text.
         """
         if not segments.terminator:
-            return self.inner.tokenize(segments)
-        tokens = self.inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
+            return self._inner.tokenize(segments)
+        tokens = self._inner.tokenize(replace(segments, ends=segments.ends + 1, terminator=0))
         lengths = np.repeat(segments.ends - segments.starts, tokens.counts)
         return replace(tokens, span_ends=np.minimum(tokens.span_ends, lengths))
 
@@ -67,15 +67,23 @@ class LineEndTokenizer:
             >>> LineEndTokenizer(make_tokenizer("character")).detokenize(["a", "b"])
             'ab'
         """
-        return self.inner.detokenize(tokens)
+        return self._inner.detokenize(tokens)
+
+    def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
+        """Return the bytes that each token stands for.
+
+        Args:
+            tokens: n strings of the vocabulary.
+        """
+        return token_bytes(self._inner, tokens)
 
     def settings(self) -> dict[str, object]:
         """Return what the tokenizer inside is."""
-        return self.inner.settings()
+        return self._inner.settings()
 
     def files(self) -> dict[str, bytes]:
         """Return the files of the tokenizer inside."""
-        return self.inner.files()
+        return self._inner.files()
 
 
 @dataclass(frozen=True)
@@ -127,11 +135,6 @@ class TokenMap:
     def reading_line_ends(self) -> TokenMap:
         """Return the same with line ends taken as text."""
         return replace(self, tokenizer=LineEndTokenizer(self.tokenizer))
-
-    def reading_text(self) -> TokenMap:
-        """Return the same with line ends left out again, which `reading_line_ends` takes as text."""
-        tokenizer = self.tokenizer
-        return replace(self, tokenizer=tokenizer.inner if isinstance(tokenizer, LineEndTokenizer) else tokenizer)
 
     def with_reserved(self, reserved: ReservedPolicy) -> TokenMap:
         """Return the same with another meaning of reserved tokens in the text.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.given import alone
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.sequences import block_events
 from lmgauge.models.network.torch.model import NeuralModel
@@ -111,7 +112,7 @@ class DynamicModel(ScoresStrings):
             ModelFileError: the network gives NaN.
         """
         pupil = self._copy()
-        for block in segments:
+        for block in alone(segments, self.label):
             events = block_events(block, pupil.tokens, pupil.context_policy, spans=spans)
             jobs, firsts = pupil.jobs_of_segments(events)
             scored = [np.zeros(0)]
