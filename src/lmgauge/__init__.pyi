@@ -13,6 +13,7 @@ from lmgauge.api.choices import multiple_choice as multiple_choice
 from lmgauge.api.choices import pairs as pairs
 from lmgauge.api.compare import compare as compare
 from lmgauge.api.compare import compare_recipes as compare_recipes
+from lmgauge.api.context_curve import context_curve as context_curve
 from lmgauge.api.diagnose import diagnose as diagnose
 from lmgauge.api.divergence import divergence as divergence
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
@@ -49,6 +50,7 @@ from lmgauge.evaluation.audit.results import Audit as Audit
 from lmgauge.evaluation.choices.results import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
+from lmgauge.evaluation.context_curve.results import ContextCurve as ContextCurve
 from lmgauge.evaluation.diagnosis.results import Diagnosis as Diagnosis
 from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences

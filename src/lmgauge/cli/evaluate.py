@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, sett
 from lmgauge.cli.options import (
     document_option,
     given_options,
+    html_option,
     id_option,
     json_option,
     model_among,
@@ -31,6 +32,7 @@ from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
+    from lmgauge.text.documents import Corpus
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,15 @@ class _Choices:
 
     by: str | None
     threads: int | None
+    contexts: tuple[int, ...] | None
+    per_context: str | None
     every_protocol: bool = False
+
+
+def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    from lmgauge.models.network.options import parse_lengths
+
+    return None if value is None else parse_lengths(value)
 
 
 @click.command("eval", cls=Command)
@@ -67,6 +77,18 @@ class _Choices:
         help="Also a row for each group of segments: each file, or each value of --group.",
     ),
     threads_option,
+    click.option(
+        "--contexts",
+        metavar="N,N...",
+        callback=_lengths,
+        help="Score the same tokens under contexts of these lengths (512,1k,2k; k is 1,024): what a longer one is worth.",
+    ),
+    click.option(
+        "--per-context",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="With --contexts, also write one row per length: .tsv, .csv, .jsonl, .parquet, or - .",
+    ),
 )
 @settings(
     "outputs",
@@ -119,7 +141,7 @@ class _Choices:
     ),
     training_text("to count words in, for the columns log_frequency and unseen of --per-word"),
 )
-@under("Output", json_option)
+@under("Output", json_option, html_option)
 @reading_settings(document_option, id_option, *given_options)
 @scoring_settings(reserved_option, protocol_option, *processes_options)
 def evaluate(
@@ -131,6 +153,7 @@ def evaluate(
     reading: ReadingOptions,
     scoring: ScoringOptions,
     as_json: bool,
+    html: str | None,
 ) -> None:
     """Measure how well models predict a text.
 
@@ -149,9 +172,14 @@ def evaluate(
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
-    if choices.every_protocol:
-        _evaluate_protocols(models, texts, (reading, scoring, choices), as_json=as_json)
+    if choices.contexts is not None:
+        _curve(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
         return
+    refuse_given(("per_context",), "goes with --contexts")
+    if choices.every_protocol:
+        _protocols(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
+        return
+    refuse_given(("html",), "goes with --contexts and --protocol all; of an evaluation, lmgauge report makes the page")
     if scores:
         results = _evaluate_table(scores, texts, reading)
     else:
@@ -169,6 +197,38 @@ def evaluate(
             say(f"note: {note}", err=True)
 
 
+def _curve(
+    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
+) -> None:
+    from lmgauge.api.context_curve import context_curve
+    from lmgauge.evaluation.row_files import check_row_file
+    from lmgauge.files import refuse_replacing
+    from lmgauge.report.documents import document_of
+
+    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --contexts; --per-context writes rows")
+    if len(models) != 1:
+        raise click.UsageError("--contexts takes one model at a time")
+    rows = choices.per_context
+    if rows == "-" and as_json:
+        raise click.UsageError("standard output takes one of --json and --per-context -")
+    if rows is not None:
+        check_row_file(rows)
+        refuse_replacing({"--per-context": rows}, [*models, *(source.path for source in corpus.sources)])
+    with showing_progress():
+        curve = context_curve(
+            models[0],
+            corpus,
+            choices.contexts or (),
+            stride=scoring.stride,
+            threads=choices.threads,
+            scoring=replace(scoring, stride=None),
+        )
+    if rows is not None:
+        curve.write_rows(rows)
+    if rows != "-":
+        answer(curve, lambda: document_of(curve), as_json=as_json, html=html)
+
+
 def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions) -> Evaluations:
     from lmgauge.api.evaluate import evaluate_scores
     from lmgauge.evaluation.results import Evaluations
@@ -183,23 +243,15 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     return Evaluations((evaluate_scores(scores, read_texts(texts, reading) if texts else None),))
 
 
-def _evaluate_protocols(
-    models: tuple[str, ...],
-    texts: tuple[str, ...],
-    settled: tuple[ReadingOptions, ScoringOptions, _Choices],
-    *,
-    as_json: bool,
+def _protocols(
+    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
 ) -> None:
     from lmgauge.api.protocols import evaluate_protocols
-    from lmgauge.report import protocols
+    from lmgauge.report.documents import document_of
 
-    reading, scoring, choices = settled
-    refuse_given(
-        ("by", "scores", *names_of(Outputs)), "does not go with --protocol all, which prints a table; name one protocol"
-    )
+    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --protocol all, a table; name one protocol for that")
     if len(models) != 1:
-        raise click.UsageError("--protocol all is a table of one model; name one with -m")
-    corpus = read_texts(texts, reading)
+        raise click.UsageError("--protocol all takes one model at a time")
     with showing_progress():
         table = evaluate_protocols(models[0], corpus, threads=choices.threads, scoring=scoring)
-    answer(table, lambda: protocols.blocks(table), as_json=as_json)
+    answer(table, lambda: document_of(table), as_json=as_json, html=html)

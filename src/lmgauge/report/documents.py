@@ -36,6 +36,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Comparisons": _by("comparison"),
     "RecipeComparison": _by("recipes", alone=True),
     "RecipeComparisons": _by("recipes"),
+    "ContextCurve": _by("context_curve"),
     "Diagnosis": _by("diagnosis"),
     "Divergence": _by("divergence"),
     "CandidateDivergences": _by("candidates"),

@@ -236,11 +236,16 @@ class Corpus:
         Args:
             separator: what stands between two segments.
 
+        Raises:
+            UsageError: text is given before each segment.
+
         Example:
             >>> corpus = Corpus.from_strings(["the cat", "sat"]).joined("\\n\\n")
             >>> [block.text(0) for block in corpus], corpus.report.notes()
             ([b'the cat\\n\\nsat'], ['2 segments joined by a blank line into one text'])
         """
+        if self.boundary is not None:
+            raise UsageError("text that is given before each segment cannot be kept where segments are joined into one")
         options = replace(self._options, join=separator, document=None, id=None)
         return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
 
@@ -248,6 +253,19 @@ class Corpus:
     def boundary(self) -> Boundary | None:
         """How text that is given before each segment is cut from it; None where no text is given."""
         return None if self._options.given is None else self._options.boundary
+
+    def without_given(self, use: str) -> Corpus:
+        """Return the corpus, once it is known that no text is given before its segments.
+
+        Args:
+            use: what it is for, for the message.
+
+        Raises:
+            UsageError: there is given text, which such a use would pass over.
+        """
+        if self.boundary is not None:
+            raise UsageError(f"{use} takes no given text: leave out given, and put all of the text into one field")
+        return self
 
     @property
     def rereadable(self) -> bool:

@@ -140,21 +140,41 @@ def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], u
     assert segments.given_starts is not None
     encoded = cut_up(replace(segments, starts=segments.given_starts, given_starts=None))
     ids, ends = encoded.ids, encoded.span_ends
-    last = ids == EOS
-    lengths = segments.given_lengths()
-    boundary = lengths[np.cumsum(last) - last]
-    is_given = (ends <= boundary) & (boundary > 0) & ~last & (ids != BOS)
-    begins = np.concatenate(([0], ends[:-1]))
-    begins[np.concatenate(([True], last[:-1]))] = 0
-    across = np.flatnonzero((begins < boundary) & (boundary < ends) & ~last & (ids != BOS))
-    owners = (np.cumsum(last) - last)[across]
+    last, inner = ids == EOS, (ids != EOS) & (ids != BOS)
+    owner, lengths = np.cumsum(last) - last, segments.given_lengths()
+    boundary = lengths[owner]
+    is_given = (ends <= boundary) & (boundary > 0) & inner
+    begins = np.zeros(len(segments), np.int64)  # where the first token of each segment begins, in given text and segment
+    np.maximum.at(begins, owner[is_given], ends[is_given])
+    across = inner & ~is_given & (begins[owner] < boundary)
     crossing = np.zeros(len(segments), bool)
-    for token, owner in zip(across.tolist(), owners.tolist(), strict=True):
-        at = segments.given_starts[owner]
+    for i in np.unique(owner[across]).tolist():
+        at = int(segments.given_starts[i])
         # The span of a word includes the white space before it, which is not part of the word.
-        before = segments.data[at + begins[token] : at + lengths[owner]]
-        crossing[owner] = unit != "word" or not is_white_space(before).all()
-    return replace(encoded, span_ends=np.maximum(ends - boundary, 0), is_given=is_given, crossing=crossing)
+        before = segments.data[at + begins[i] : at + lengths[i]]
+        crossing[i] = unit != "word" or not is_white_space(before).all()
+    lossy = encoded.lossy
+    if unit == "word" and lossy.any():
+        lossy = lossy & _lossy_behind(segments, begins, cut_up)
+    return replace(encoded, span_ends=np.maximum(ends - boundary, 0), is_given=is_given, crossing=crossing, lossy=lossy)
+
+
+def _lossy_behind(segments: Segments, begins: NDArray[np.int64], cut_up: Callable[[Segments], Encoded]) -> NDArray[np.bool_]:
+    """Return which segments words do not give back, whatever white space the given text has: bool [segments].
+
+    Args:
+        segments: with given text.
+        begins: int64 [segments], where the first word that is not given begins, with the white space before it, in bytes
+            from the beginning of the given text.
+        cut_up: encodes a block.
+    """
+    assert segments.given_starts is not None
+    starts = segments.given_starts + begins
+    follows = begins > 0  # a space stands before the word then, which its being a word of its own stands for
+    spaced = (segments.data[np.minimum(starts, len(segments.data) - 1)] == ord(" ")) & (starts < segments.ends)
+    rest = replace(segments, starts=starts + (follows & spaced), given_starts=None)
+    lossy: NDArray[np.bool_] = cut_up(rest).lossy | (follows & ~spaced)
+    return lossy
 
 
 def _encode_apart(segments: Segments, cut_up: Callable[[Segments], Encoded], unit: TokenUnit) -> Encoded:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 from lmgauge.choices import (
@@ -27,6 +29,7 @@ DECIDED = ("stride", "stream", "first_token", "end")
 """What a protocol decides, so that it cannot be chosen."""
 _MOST_DIGITS = 18
 OwnFirst = FirstToken | Literal["other"]
+_LENGTH = re.compile(r"([0-9]{1,12})([kK]?)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +183,37 @@ def parse_context(text: str) -> tuple[int | None, bool | None]:
         else:
             raise UsageError(f"context {text!r}: give a number of tokens, sentence or stream, or both, as in stream,1024")
     return context, stream
+
+
+def parse_lengths(lengths: str | Sequence[int | str]) -> tuple[int, ...]:
+    """Return the lengths of contexts to be compared, the shortest first.
+
+    Args:
+        lengths: numbers of tokens, as numbers or as typed: `"512,1k,2k"`, where k is 1,024.
+
+    Raises:
+        UsageError: a length is not such a number, one is named twice, or there is only one.
+
+    Example:
+        >>> parse_lengths("2k,512"), parse_lengths([64, "1k"])
+        ((512, 2048), (64, 1024))
+    """
+    parts = lengths.split(",") if isinstance(lengths, str) else list(lengths)
+    found = sorted(map(_length, parts))
+    if len(found) < 2:
+        raise UsageError("contexts: name two lengths or more to compare, as in 512,1k,2k")
+    twice = next((number for number, following in pairwise(found) if number == following), None)
+    if twice is not None:
+        raise UsageError(f"contexts: {twice:,} is named twice")
+    return tuple(found)
+
+
+def _length(part: object) -> int:
+    text = str(part) if isinstance(part, int) and not isinstance(part, bool) else part
+    match = _LENGTH.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not int(match[1]):
+        raise UsageError(f"contexts: {part!r} is not a number of tokens; write 512 or 1k (1,024)")
+    return int(match[1]) * (1024 if match[2] else 1)
 
 
 def resolve_policy(
