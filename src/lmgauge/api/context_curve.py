@@ -105,6 +105,6 @@ def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -
             "--context sentence"
         )
     if network.context_policy.protocol is not None:
-        raise UsageError(f"protocol {network.context_policy.protocol}: lays windows by its own rules; contexts go without it")
+        raise UsageError(f"protocol {network.context_policy.protocol}: lays its own windows; compare contexts without it")
     options = network.options
     return [network.with_options(replace(options, context=length, stride=stride)) for length in lengths]

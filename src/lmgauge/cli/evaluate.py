@@ -249,7 +249,7 @@ def _protocols(
     from lmgauge.api.protocols import evaluate_protocols
     from lmgauge.report.documents import document_of
 
-    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --protocol all, a table; name one protocol for that")
+    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --protocol all; name one protocol")
     if len(models) != 1:
         raise click.UsageError("--protocol all takes one model at a time")
     with showing_progress():
