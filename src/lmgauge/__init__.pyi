@@ -26,6 +26,7 @@ from lmgauge.api.membership import membership as membership
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
+from lmgauge.api.protocols import evaluate_protocols as evaluate_protocols
 from lmgauge.api.report import Report as Report
 from lmgauge.api.report import report as report
 from lmgauge.api.rows import RunRows as RunRows
@@ -55,6 +56,8 @@ from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
 from lmgauge.evaluation.membership.results import Membership as Membership
+from lmgauge.evaluation.protocol_table import ProtocolRow as ProtocolRow
+from lmgauge.evaluation.protocol_table import ProtocolTable as ProtocolTable
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
 from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals

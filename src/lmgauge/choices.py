@@ -71,6 +71,10 @@ SegmentEnd = Literal["eos", "newline", "none"]
 SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 Precision = Literal["auto", "float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
+PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
+"""Whose rules of what is scored can be followed; `lmgauge.protocols` has the rules."""
+ALL_PROTOCOLS = "all"
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""

@@ -193,9 +193,7 @@ def word_surprisal(
     return _result(rows, tables, notes, Origin.of_model(loaded, name), corpus.report.sha256)
 
 
-def _result(
-    rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin: Origin, text_sha256: str
-) -> WordSurprisals:
+def _result(rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin: Origin, text_sha256: str) -> WordSurprisals:
     import pyarrow as pa
 
     counts, settings = rows.counts, rows.settings

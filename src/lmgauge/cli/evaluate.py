@@ -18,6 +18,7 @@ from lmgauge.cli.options import (
     json_option,
     model_among,
     processes_options,
+    protocol_option,
     read_texts,
     reading_settings,
     reserved_option,
@@ -42,6 +43,7 @@ class _Choices:
     threads: int | None
     contexts: tuple[int, ...] | None
     per_context: str | None
+    every_protocol: bool = False
 
 
 def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -141,7 +143,7 @@ def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 )
 @under("Output", json_option, html_option)
 @reading_settings(document_option, id_option, *given_options)
-@scoring_settings(reserved_option, *processes_options)
+@scoring_settings(reserved_option, protocol_option, *processes_options)
 def evaluate(
     texts: tuple[str, ...],
     models: tuple[str, ...],
@@ -173,7 +175,11 @@ def evaluate(
     if choices.contexts is not None:
         _curve(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
         return
-    refuse_given(("per_context", "html"), "goes with --contexts; of an evaluation, lmgauge report makes the page")
+    refuse_given(("per_context",), "goes with --contexts")
+    if choices.every_protocol:
+        _protocols(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
+        return
+    refuse_given(("html",), "goes with --contexts and --protocol all; of an evaluation, lmgauge report makes the page")
     if scores:
         results = _evaluate_table(scores, texts, reading)
     else:
@@ -235,3 +241,17 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     else:
         refuse_given(names_of(ReadingOptions), "is about the text that was scored; name it after the options")
     return Evaluations((evaluate_scores(scores, read_texts(texts, reading) if texts else None),))
+
+
+def _protocols(
+    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
+) -> None:
+    from lmgauge.api.protocols import evaluate_protocols
+    from lmgauge.report.documents import document_of
+
+    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --protocol all; name one protocol")
+    if len(models) != 1:
+        raise click.UsageError("--protocol all takes one model at a time")
+    with showing_progress():
+        table = evaluate_protocols(models[0], corpus, threads=choices.threads, scoring=scoring)
+    answer(table, lambda: document_of(table), as_json=as_json, html=html)

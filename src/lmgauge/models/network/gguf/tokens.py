@@ -145,7 +145,8 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
         vocabulary = Vocabulary.from_tokens([names[token] for token in others], closed=ids[UNK] == NO_ID)
     except InputError as error:
         raise ModelFileError(f"{network.path}: its vocabulary cannot be used: {error}") from error
-    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64))
+    before = (ids[BOS],) if network.adds_bos else ()
+    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64), around=(before, ()))
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:
