@@ -169,7 +169,7 @@ def word_surprisal(
         InputError: a text or a region cannot be used, or a region cuts a token.
         MissingExtraError: icu4py is not installed.
         ModelFileError: the model cannot be loaded.
-        UsageError: neither or both of `text` and `texts`; words of an unknown kind; regions together with `words` or `train`.
+        UsageError: neither or both of `text` and `texts`; words of an unknown kind; regions with `words` or `train`.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -193,9 +193,7 @@ def word_surprisal(
     return _result(rows, tables, notes, Origin.of_model(loaded, name), corpus.report.sha256)
 
 
-def _result(
-    rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin: Origin, text_sha256: str
-) -> WordSurprisals:
+def _result(rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin: Origin, text_sha256: str) -> WordSurprisals:
     import pyarrow as pa
 
     counts, settings = rows.counts, rows.settings
