@@ -13,6 +13,7 @@ from lmgauge.api.inputs import (
     PathLike,
     Text,
     corpus_of,
+    followed,
     listed,
     named_models,
     one_text,
@@ -102,6 +103,7 @@ def evaluate(
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
     models, names = named_models(model, scoring)
+    corpus = followed(models, corpus, scoring, by_group=by_group)
     with OutputFiles(outputs, models, names, corpus) as files:
         results = _evaluate(
             files.scored_models,

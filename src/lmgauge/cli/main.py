@@ -27,6 +27,7 @@ SECTIONS = {
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
         "report": (
             "lmgauge.cli.report:report",
             "Make one page to look at: the answer, charts, tables, and the text in color.",
@@ -98,7 +99,7 @@ GUESSES = {
     "wer": ("jiwer",),
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
-    "convert": ("arpa", "export", "import"),
+    "convert": ("arpa", "export"),
     "calc": ("bits", "entropy", "calculate"),
 }
 """Command -> words of the field that people try in its place."""

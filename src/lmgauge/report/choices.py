@@ -70,7 +70,7 @@ def _table(choices: Choices, model: str) -> doc.Table:
             doc.Column("95 % interval", [doc.between(one.interval, 1, "percent") for one in rows], drop),
         ]
     columns.append(doc.numbers("ties", [one.ties for one in raw], form="count", drop=1))
-    columns.append(doc.numbers("margin, bits", [one.margin for one in raw], 2, drop=1))
+    columns.append(doc.numbers("margin, bits", [one.margin for one in raw], 2, "signed", drop=1))
     means = {measure: choices.mean_over_groups(model, measure) for measure in MEASURES}
     shares = [f"{in_words(doc.Number(mean, 1, 'percent'))} {_TITLES[measure]}" for measure, mean in means.items()]
     below = f"; mean of the groups {' and '.join(shares)}" if choices.groups else ""

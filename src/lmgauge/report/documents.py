@@ -30,11 +30,13 @@ def _by(module: str, function: str = "blocks", *, alone: bool = False) -> _Build
 _BUILDERS: Mapping[str, _Builder] = {
     "Evaluation": _by("evaluations", alone=True),
     "Evaluations": _by("evaluations"),
+    "ProtocolTable": _by("protocols"),
     "SplitEvaluation": _by("overlap", "split_blocks"),
     "Comparison": _by("comparison", "blocks_of_one"),
     "Comparisons": _by("comparison"),
     "RecipeComparison": _by("recipes", alone=True),
     "RecipeComparisons": _by("recipes"),
+    "ContextCurve": _by("context_curve"),
     "Diagnosis": _by("diagnosis"),
     "Divergence": _by("divergence"),
     "CandidateDivergences": _by("candidates"),

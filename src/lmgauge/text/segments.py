@@ -112,6 +112,36 @@ class Segments:
         """Return the line (record) number of each segment in `source`, int64 [segments]."""
         return np.arange(len(self)) + self.first_line if self.line_numbers is None else self.line_numbers
 
+    def one(self, i: int) -> Segments:
+        """Return a segment as a block of its own, with the text that is given before it.
+
+        Args:
+            i: the segment, counted from 0 in this object.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
+            >>> block.one(1).text(0), block.one(1).first
+            (b'sat', 1)
+        """
+        before = int(self.given_lengths()[i])
+        size = before + int(self.ends[i] - self.starts[i])
+        begin = int(self.starts[i]) - before
+        return Segments(
+            data=self.data[begin : begin + size + self.terminator],
+            starts=np.array([before], np.int64),
+            ends=np.array([size], np.int64),
+            source=self.source,
+            line_numbers=np.array([self.line(i)], np.int64),
+            groups=None if self.groups is None else self.groups[i : i + 1],
+            documents=None if self.documents is None else self.documents[i : i + 1],
+            ids=None if self.ids is None else self.ids[i : i + 1],
+            terminator=self.terminator,
+            first=self.first + i,
+            given_starts=None if self.given_starts is None else np.zeros(1, np.int64),
+            boundary=self.boundary,
+        )
+
     def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
         """Return some segments as the lines of a file.
 
@@ -160,6 +190,7 @@ class TextReport:
         documents_by: what tells documents apart: "files", "segments", "blank lines", "headings", "field NAME", "names"
             (given beside strings) or "unknown".
         documents: how many there are; 0 if unknown.
+        joined, joined_by: how many segments were joined into one, and by what; 0 if none were.
         given_bytes: bytes of given text, which is shown and not scored.
     """
 
@@ -178,6 +209,8 @@ class TextReport:
     sha256: str = ""
     documents_by: str = "unknown"
     documents: int = 0
+    joined: int = 0
+    joined_by: str = ""
     given_bytes: int = 0
 
     @property
@@ -211,6 +244,9 @@ class TextReport:
             lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
         if self.unusable:
             lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
+        if self.joined:
+            by = {"\n": "a newline", "\n\n": "a blank line"}.get(self.joined_by, repr(self.joined_by))
+            lines.append(f"{_counted(self.joined, 'segment')} joined by {by} into one text")
         return lines
 
 

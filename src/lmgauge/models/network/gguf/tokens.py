@@ -12,8 +12,8 @@ import numpy as np
 
 from lmgauge.errors import InputError, ModelFileError
 from lmgauge.models.network.gguf.network import GgufNetwork
-from lmgauge.models.network.server.spans import approximate, place
 from lmgauge.models.network.tokens import NO_ID, TokenMap
+from lmgauge.scores.spans import approximate, place
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokens, TokenUnit
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
@@ -145,7 +145,8 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
         vocabulary = Vocabulary.from_tokens([names[token] for token in others], closed=ids[UNK] == NO_ID)
     except InputError as error:
         raise ModelFileError(f"{network.path}: its vocabulary cannot be used: {error}") from error
-    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64))
+    before = (ids[BOS],) if network.adds_bos else ()
+    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64), around=(before, ()))
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:
