@@ -39,6 +39,7 @@ from lmgauge.report import (
     split,
     stored_base,
     tasks,
+    words,
 )
 from lmgauge.report import blocks as doc
 from lmgauge.report import training as training_report
@@ -107,6 +108,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "training": training(),
         "split": split_text(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
+        "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
 
@@ -183,6 +185,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "training": lambda it: training_report.blocks(it["training"]),
     "split": lambda it: split.blocks(it["split"]),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
+    "words": lambda it: words.blocks(it["words"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -224,6 +227,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
+        it["words"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
     ]
     return {type(one).__name__: one for one in shown}

@@ -169,7 +169,7 @@ def word_surprisal(
         InputError: a text or a region cannot be used, or a region cuts a token.
         MissingExtraError: icu4py is not installed.
         ModelFileError: the model cannot be loaded.
-        UsageError: neither or both of `text` and `texts`; words of an unknown kind; regions together with `words` or `train`.
+        UsageError: neither or both of `text` and `texts`; words of an unknown kind; regions with `words` or `train`.
 
     Example:
         >>> from lmgauge import Corpus, train
