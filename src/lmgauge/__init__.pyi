@@ -7,6 +7,10 @@ from lmgauge.api.audit import audit as audit
 from lmgauge.api.audit import audit_run as audit_run
 from lmgauge.api.cache import cache as cache
 from lmgauge.api.calc import calc as calc
+from lmgauge.api.choice_fields import PairFields as PairFields
+from lmgauge.api.choice_fields import QuestionFields as QuestionFields
+from lmgauge.api.choices import multiple_choice as multiple_choice
+from lmgauge.api.choices import pairs as pairs
 from lmgauge.api.compare import compare as compare
 from lmgauge.api.compare import compare_recipes as compare_recipes
 from lmgauge.api.context_curve import context_curve as context_curve
@@ -15,12 +19,14 @@ from lmgauge.api.divergence import divergence as divergence
 from lmgauge.api.dynamic import dynamic_evaluation as dynamic_evaluation
 from lmgauge.api.evaluate import evaluate as evaluate
 from lmgauge.api.evaluate import evaluate_scores as evaluate_scores
+from lmgauge.api.import_scores import import_scores as import_scores
 from lmgauge.api.info import Info as Info
 from lmgauge.api.info import info as info
 from lmgauge.api.membership import membership as membership
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
+from lmgauge.api.protocols import evaluate_protocols as evaluate_protocols
 from lmgauge.api.report import Report as Report
 from lmgauge.api.report import report as report
 from lmgauge.api.rows import RunRows as RunRows
@@ -33,6 +39,7 @@ from lmgauge.api.split import split as split
 from lmgauge.api.stored_base import save_base as save_base
 from lmgauge.api.train import train as train
 from lmgauge.api.train import train_neural as train_neural
+from lmgauge.api.words import word_surprisal as word_surprisal
 from lmgauge.errors import CheckFailedError as CheckFailedError
 from lmgauge.errors import InputError as InputError
 from lmgauge.errors import LmgaugeError as LmgaugeError
@@ -40,6 +47,7 @@ from lmgauge.errors import MissingExtraError as MissingExtraError
 from lmgauge.errors import ModelFileError as ModelFileError
 from lmgauge.errors import UsageError as UsageError
 from lmgauge.evaluation.audit.results import Audit as Audit
+from lmgauge.evaluation.choices.results import Choices as Choices
 from lmgauge.evaluation.comparison.results import Comparison as Comparison
 from lmgauge.evaluation.comparison.results import Comparisons as Comparisons
 from lmgauge.evaluation.context_curve.results import ContextCurve as ContextCurve
@@ -48,8 +56,11 @@ from lmgauge.evaluation.divergence.base_results import SavedBase as SavedBase
 from lmgauge.evaluation.divergence.results import CandidateDivergences as CandidateDivergences
 from lmgauge.evaluation.divergence.results import Divergence as Divergence
 from lmgauge.evaluation.membership.results import Membership as Membership
+from lmgauge.evaluation.protocol_table import ProtocolRow as ProtocolRow
+from lmgauge.evaluation.protocol_table import ProtocolTable as ProtocolTable
 from lmgauge.evaluation.results import Evaluation as Evaluation
 from lmgauge.evaluation.results import Evaluations as Evaluations
+from lmgauge.evaluation.words.results import WordSurprisals as WordSurprisals
 from lmgauge.explore.door import explore as explore
 from lmgauge.models.custom import CustomModel as CustomModel
 from lmgauge.models.mixture.model import MixtureModel as MixtureModel

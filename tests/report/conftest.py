@@ -26,6 +26,7 @@ from lmgauge.report import (
     audit,
     calc,
     candidates,
+    choices,
     comparison,
     context_curve,
     correlation,
@@ -98,6 +99,9 @@ def results(runs: list[Path]) -> dict[str, Any]:
             lmgauge.save_base(models[0], test, folder / "stored.base"), path=Path(HOSTILE), model=LONG, notes=(HOSTILE,)
         ),
         "overlap": lmgauge.overlap(train, [test, train], n=2),
+        "choices": replace(
+            lmgauge.pairs(models, [("a c d", f"{HOSTILE} c", HOSTILE), ("b c", LONG, LONG)]), notes=(HOSTILE,)
+        ),
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
@@ -177,6 +181,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
     "stored_base": lambda it: stored_base.blocks(it["stored_base"]),
     "overlap": lambda it: overlap.blocks(it["overlap"]),
+    "choices": lambda it: choices.blocks(it["choices"]),
     "membership": lambda it: membership.blocks(it["membership"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
@@ -227,6 +232,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["stored_base"],
             it["context_curve"],
             it["overlap"],
+            it["choices"],
             it["membership"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lmgauge.api.inputs import Model, Text, corpus_of, loaded
@@ -103,4 +104,7 @@ def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -
             f"{network.label}: its context runs on from segment to segment, and contexts of a length do not: load it with "
             "--context sentence"
         )
-    return [network.with_context(length, stride) for length in lengths]
+    if network.context_policy.protocol is not None:
+        raise UsageError(f"protocol {network.context_policy.protocol}: lays its own windows; compare contexts without it")
+    options = network.options
+    return [network.with_options(replace(options, context=length, stride=stride)) for length in lengths]

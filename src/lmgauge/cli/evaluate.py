@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING
 import click
 
 from lmgauge.api.outputs import Outputs
-from lmgauge.choices import DISTRIBUTION_COLUMNS
+from lmgauge.choices import DISTRIBUTION_COLUMNS, WORD_UNITS
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     document_option,
+    given_options,
     html_option,
     id_option,
     json_option,
     model_among,
     processes_options,
+    protocol_option,
     read_texts,
     reading_settings,
     reserved_option,
     scoring_settings,
     threads_option,
+    training_text,
 )
 from lmgauge.cli.say import answer, say, showing_progress
 from lmgauge.models.network.options import ScoringOptions
@@ -40,6 +43,7 @@ class _Choices:
     threads: int | None
     contexts: tuple[int, ...] | None
     per_context: str | None
+    every_protocol: bool = False
 
 
 def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -117,10 +121,29 @@ def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> t
         type=CommaList(str, "entropy,top10"),
         help=f"Also keep of each whole distribution, in scores.parquet and --per-token: {', '.join(DISTRIBUTION_COLUMNS)}.",
     ),
+    click.option(
+        "--per-word",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="Also write the surprisal of each word, one row per word: .tsv, .csv, .jsonl, .parquet, or - .",
+    ),
+    click.option(
+        "--words",
+        default=WORD_UNITS[0],
+        metavar="KIND",
+        help="Words of --per-word: whitespace, icu, or icu:LOCALE (such as icu:ja).",
+    ),
+    click.option(
+        "--regions",
+        type=click.Path(),
+        metavar="FILE",
+        help="Regions in place of words in --per-word: .tsv, .csv or .jsonl with text_id, start and end or text, region.",
+    ),
+    training_text("to count words in, for the columns log_frequency and unseen of --per-word"),
 )
 @under("Output", json_option, html_option)
-@reading_settings(document_option, id_option)
-@scoring_settings(reserved_option, *processes_options)
+@reading_settings(document_option, id_option, *given_options)
+@scoring_settings(reserved_option, protocol_option, *processes_options)
 def evaluate(
     texts: tuple[str, ...],
     models: tuple[str, ...],
@@ -142,9 +165,9 @@ def evaluate(
     """
     from lmgauge.report import evaluations
 
-    to_stdout = (outputs.per_segment, outputs.per_token).count("-")
+    to_stdout = (outputs.per_segment, outputs.per_token, outputs.per_word).count("-")
     if to_stdout + as_json > 1:
-        raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
+        raise click.UsageError("standard output takes one of --json, --per-segment -, --per-token - and --per-word -")
     if bool(models) == bool(scores):
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
@@ -152,7 +175,11 @@ def evaluate(
     if choices.contexts is not None:
         _curve(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
         return
-    refuse_given(("per_context", "html"), "goes with --contexts; of an evaluation, lmgauge report makes the page")
+    refuse_given(("per_context",), "goes with --contexts")
+    if choices.every_protocol:
+        _protocols(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
+        return
+    refuse_given(("html",), "goes with --contexts and --protocol all; of an evaluation, lmgauge report makes the page")
     if scores:
         results = _evaluate_table(scores, texts, reading)
     else:
@@ -206,6 +233,7 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     from lmgauge.api.evaluate import evaluate_scores
     from lmgauge.evaluation.results import Evaluations
 
+    refuse_given(("folder",), f"needs models; lmgauge import {scores} -o RUN makes a run folder of a score table")
     refuse_given(("by", "id", *names_of(Outputs)), "needs models; a score table already is per token")
     refuse_given(names_of(ScoringOptions), "is for models; a score table already has their log-probabilities")
     if texts:
@@ -213,3 +241,17 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     else:
         refuse_given(names_of(ReadingOptions), "is about the text that was scored; name it after the options")
     return Evaluations((evaluate_scores(scores, read_texts(texts, reading) if texts else None),))
+
+
+def _protocols(
+    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
+) -> None:
+    from lmgauge.api.protocols import evaluate_protocols
+    from lmgauge.report.documents import document_of
+
+    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --protocol all; name one protocol")
+    if len(models) != 1:
+        raise click.UsageError("--protocol all takes one model at a time")
+    with showing_progress():
+        table = evaluate_protocols(models[0], corpus, threads=choices.threads, scoring=scoring)
+    answer(table, lambda: document_of(table), as_json=as_json, html=html)

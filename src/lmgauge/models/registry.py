@@ -21,7 +21,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from lmgauge.choices import FirstToken, Precision, ReservedPolicy, SegmentEnd
+from lmgauge.choices import FirstToken, Precision, ProtocolName, ReservedPolicy, SegmentEnd
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
@@ -61,6 +61,8 @@ class ScoringKeywords(TypedDict, total=False):
     trust_remote_code: bool
     bos: str | None
     reserved: ReservedPolicy | None
+    protocol: ProtocolName | None
+    bos_each_window: bool | None
 
 
 def load_model(

@@ -30,6 +30,7 @@ def _by(module: str, function: str = "blocks", *, alone: bool = False) -> _Build
 _BUILDERS: Mapping[str, _Builder] = {
     "Evaluation": _by("evaluations", alone=True),
     "Evaluations": _by("evaluations"),
+    "ProtocolTable": _by("protocols"),
     "SplitEvaluation": _by("overlap", "split_blocks"),
     "Comparison": _by("comparison", "blocks_of_one"),
     "Comparisons": _by("comparison"),
@@ -43,6 +44,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Audit": _by("audit"),
     "Overlap": _by("overlap"),
     "Membership": _by("membership"),
+    "Choices": _by("choices"),
     "Systems": _by("tasks"),
     "BleuScore": _by("tasks", "score_blocks"),
     "ChrfScore": _by("tasks", "score_blocks"),
@@ -59,6 +61,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "SplitText": _by("split"),
     "ScoredText": _by("scored_text"),
     "ScoredTexts": _by("scored_text", "blocks_of_several"),
+    "WordSurprisals": _by("words"),
     "MixtureModel": _by("mixture"),
     "MixtureFit": _by("mixture", "fit_blocks"),
     "NeuralTraining": _by("training"),

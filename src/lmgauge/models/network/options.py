@@ -6,23 +6,29 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 from lmgauge.choices import (
     FIRST_TOKENS,
     PRECISIONS,
+    PROTOCOL_NAMES,
     RESERVED_POLICIES,
     SEGMENT_ENDS,
     FirstToken,
     Precision,
+    ProtocolName,
     ReservedPolicy,
     SegmentEnd,
 )
-from lmgauge.context_policy import ContextPolicy
+from lmgauge.context_policy import ContextPolicy, ContextUnit
 from lmgauge.errors import UsageError
+from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 
-STORED = ("context", "stride", "stream", "first_token", "end", "dtype")
+STORED = ("context", "stride", "stream", "first_token", "end", "dtype", "protocol", "bos_each_window")
+DECIDED = ("stride", "stream", "first_token", "end")
+"""What a protocol decides, so that it cannot be chosen."""
 _MOST_DIGITS = 18
+OwnFirst = FirstToken | Literal["other"]
 _LENGTH = re.compile(r"([0-9]{1,12})([kK]?)")
 
 
@@ -47,6 +53,9 @@ class ScoringOptions:
         bos: servers: text set before each segment, so that its first token has a score.
         reserved: all models: a `<unk>`, `<s>` or `</s>` in the text is refused ("refuse"), an ordinary word ("escape") or
             the unknown word ("unk", for `<unk>` alone); None leaves it to the model.
+        protocol: whose rules of joining segments, laying windows and leaving tokens out are followed; see
+            `lmgauge.protocols`. It decides all of the above but `context`, which is then the length of its windows.
+        bos_each_window: every window begins with the BOS token, in the place of the first token it would show.
 
     Example:
         >>> ScoringOptions(context=1024, stride=512, dtype="float32").context
@@ -66,6 +75,8 @@ class ScoringOptions:
     trust_remote_code: bool = False
     bos: str | None = None
     reserved: ReservedPolicy | None = None
+    protocol: ProtocolName | None = None
+    bos_each_window: bool | None = None
 
     def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
         """Return these options, and those stored with a model where nothing was chosen.
@@ -80,7 +91,8 @@ class ScoringOptions:
             >>> ScoringOptions(context=64).over({"context": 128, "end": "none"}).stored()
             {'context': 64, 'end': 'none'}
         """
-        own = {name: stored[name] for name in STORED if getattr(self, name) in (None, "auto") and name in stored}
+        names = ("dtype",) if self.protocol is not None else STORED
+        own = {name: stored[name] for name in names if getattr(self, name) in (None, "auto") and name in stored}
         return replace(self, **own)
 
     def of_machine(self) -> ScoringOptions:
@@ -110,6 +122,7 @@ class ScoringOptions:
             ("end", self.end, (None, *SEGMENT_ENDS)),
             ("dtype", self.dtype, PRECISIONS),
             ("reserved", self.reserved, (None, *RESERVED_POLICIES)),
+            ("protocol", self.protocol, (None, *PROTOCOL_NAMES)),
         ):
             if value not in choices:
                 raise UsageError(f"{name} {value!r}: choose {', '.join(str(choice) for choice in choices if choice)}")
@@ -118,6 +131,10 @@ class ScoringOptions:
                 raise UsageError(f"{name} {count!r}: give a number of tokens; stream=True lets the context run on")
             if count is not None and count < 1:
                 raise UsageError(f"{name} {count}: give a number of tokens, 1 or more")
+        for name in DECIDED if self.protocol is not None else ():
+            if getattr(self, name) is not None:
+                option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
+                raise UsageError(f"{option}: protocol {self.protocol} decides that; leave one of the two out")
         self._check_places()
 
     def _check_places(self) -> None:
@@ -200,7 +217,14 @@ def _length(part: object) -> int:
 
 
 def resolve_policy(
-    options: ScoringOptions, *, positions: int | None, running: bool, has_bos: bool, has_eos: bool, end: SegmentEnd
+    options: ScoringOptions,
+    *,
+    positions: int | None,
+    running: bool,
+    has_bos: bool,
+    has_eos: bool,
+    end: SegmentEnd,
+    puts_first: OwnFirst = "unscored",
 ) -> ContextPolicy:
     """Return the policy that options come to for a model.
 
@@ -211,6 +235,7 @@ def resolve_policy(
         has_bos: whether it has a token that begins a text.
         has_eos: whether it has a token that ends one.
         end: what ends a segment unless chosen otherwise.
+        puts_first: what its tokenizer puts before a text: `unscored` for nothing, `other` for what is neither BOS nor EOS.
 
     Raises:
         UsageError: options that the model cannot follow.
@@ -220,6 +245,15 @@ def resolve_policy(
         >>> str(resolve_policy(ScoringOptions(stride=512), **model))
         'sentence,1024/512,first=uniform,end=newline'
     """
+    if options.bos_each_window and not has_bos:
+        raise UsageError("bos-each-window: this model has no BOS token; leave it out")
+    if options.protocol is not None:
+        first = (
+            ("bos" if has_bos else "eos" if has_eos else "other")
+            if PROTOCOLS[options.protocol].begins == "bos"
+            else puts_first
+        )
+        return _policy_of_protocol(PROTOCOLS[options.protocol], options, positions, first)
     first = options.first_token or ("bos" if has_bos else "uniform")
     end = options.end or end
     if first == "bos" and not has_bos:
@@ -228,8 +262,7 @@ def resolve_policy(
         name = "first-token" if first == "eos" else "end"
         raise UsageError(f"{name} eos: this model has no EOS token; choose another")
     context = options.context if options.context is not None else positions
-    if context is not None and positions is not None and context > positions:
-        raise UsageError(f"context {context}: this model has positions for {positions} tokens; choose no more")
+    _check_positions(context, positions)
     stride = options.stride if options.stride is not None else context
     if stride is not None and (context is None or stride > context):
         raise UsageError(
@@ -238,4 +271,54 @@ def resolve_policy(
             else f"stride {stride}: means nothing without --context, as this model sees the whole text"
         )
     running = options.stream if options.stream is not None else running
-    return ContextPolicy(unit="stream" if running else "sentence", length=context, stride=stride, first=first, end=end)
+    unit: ContextUnit = "stream" if running else "sentence"
+    bos_each = bool(options.bos_each_window)
+    return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)
+
+
+def _check_positions(context: int | None, positions: int | None) -> None:
+    if context is not None and positions is not None and context > positions:
+        raise UsageError(f"context {context}: this model has positions for {positions} tokens; choose no more")
+
+
+def _policy_of_protocol(
+    protocol: ScoringProtocol, options: ScoringOptions, positions: int | None, first: OwnFirst
+) -> ContextPolicy:
+    """Return the policy that a protocol comes to for a model whose texts begin with `first`.
+
+    Raises:
+        UsageError: the model has too few positions, or what its texts begin with is not known here.
+    """
+    name = protocol.name
+    if first == "other":
+        what = (
+            "this model has neither BOS nor EOS"
+            if protocol.begins == "bos"
+            else ("its tokenizer sets something else than BOS or EOS around a text")
+        )
+        raise UsageError(f"protocol {name}: {what}, so that what a text begins with is not known")
+    _check_positions(options.context, positions)
+    window = options.context or protocol.window or positions
+    if window is None:
+        raise UsageError(f"protocol {name}: this model has no longest context; choose the length of windows (--context)")
+    if options.context is None and positions is not None and window > positions:
+        if not protocol.shrinks:
+            raise UsageError(
+                f"protocol {name}: has windows of {window:,} tokens, and this model positions for {positions:,}; choose "
+                "shorter ones (--context)"
+            )
+        window = positions
+    least = (protocol.stride or protocol.first_scored(window)) + 1
+    if protocol.layout != "filled" and window < least:
+        raise UsageError(
+            f"protocol {name}: needs windows of {least:,} tokens or more, and "
+            + (f"this model has positions for {positions:,}" if options.context is None else f"context is {window:,}")
+        )
+    return ContextPolicy(
+        length=window if protocol.layout == "filled" else window - 1,
+        stride=protocol.stride or window,
+        first=first,
+        end="none",
+        protocol=name,
+        bos_each=bool(options.bos_each_window) or (protocol.bos_each and first == "bos"),
+    )

@@ -42,17 +42,15 @@ class GgufModel(NetworkModel):
         digest.update(str(self.context_policy).encode())
         return digest.hexdigest()
 
-    def with_context(self, length: int, stride: int) -> GgufModel:
-        """Return the same network with other windows; it shares the weights and the processes.
+    def with_options(self, options: ScoringOptions) -> GgufModel:
+        """Return the same network, scoring by other options; it shares the weights and the processes.
 
         Args:
-            length: most tokens that a prediction sees.
-            stride: tokens from one window to the next.
+            options: how to score; device and number format stay as they are.
 
         Raises:
-            UsageError: the network has fewer positions, or the stride is longer than the window.
+            UsageError: they do not fit the network.
         """
-        options = replace(self.options, context=length, stride=stride)
         tokens = gguf_tokens(self.network)
         model = GgufModel(self.network, tokens, _policy(self.network, tokens, options), options)
         model.workers = self.workers
@@ -96,8 +94,14 @@ def _policy(network: GgufNetwork, tokens: TokenMap, options: ScoringOptions) -> 
     """Return the policy that options come to for a file."""
     has_bos = tokens.bos != NO_ID
     chosen = options
-    if options.first_token is None:
+    if options.first_token is None and options.protocol is None:
         chosen = replace(options, first_token="bos" if has_bos and network.adds_bos else "uniform")
     return resolve_policy(
-        chosen, positions=network.positions, running=False, has_bos=has_bos, has_eos=tokens.eos != NO_ID, end="newline"
+        chosen,
+        positions=network.positions,
+        running=False,
+        has_bos=has_bos,
+        has_eos=tokens.eos != NO_ID,
+        end="newline",
+        puts_first=tokens.puts_first,
     )

@@ -83,6 +83,7 @@ class NeuralModel(NetworkModel):
             has_bos=tokens.bos != NO_ID,
             has_eos=tokens.eos != NO_ID,
             end="eos" if tokens.trained_here else "newline",
+            puts_first=tokens.puts_first,
         )
         if policy.end == "newline" and tokens.trained_here:
             raise UsageError(f"end newline: {label} was trained to end lines with </s>; choose eos or none")
@@ -171,17 +172,16 @@ class NeuralModel(NetworkModel):
         tokens = self.tokens.with_reserved(reserved)
         return self._another(replace(self._checkpoint, tokens=tokens), self.options)
 
-    def with_context(self, length: int, stride: int) -> NeuralModel:
-        """Return the same network with other windows; it shares the weights and the processes.
+    def with_options(self, options: ScoringOptions) -> NeuralModel:
+        """Return the same network, scoring by other options; it shares the weights and the processes.
 
         Args:
-            length: most tokens that a prediction sees.
-            stride: tokens from one window to the next.
+            options: how to score; device and number format stay as they are.
 
         Raises:
-            UsageError: the network has fewer positions, or the stride is longer than the window.
+            UsageError: they do not fit the network.
         """
-        return self._another(self._checkpoint, replace(self.options, context=length, stride=stride))
+        return self._another(self._checkpoint, options)
 
     def _another(self, checkpoint: Checkpoint, options: ScoringOptions) -> NeuralModel:
         model = NeuralModel(checkpoint, options, self.label)
