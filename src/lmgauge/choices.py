@@ -71,12 +71,27 @@ SegmentEnd = Literal["eos", "newline", "none"]
 SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 Precision = Literal["auto", "float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
+PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
+"""Whose rules of what is scored can be followed; `lmgauge.protocols` has the rules."""
+ALL_PROTOCOLS = "all"
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
 
+Program = Literal[
+    "lm-evaluation-harness", "inspect", "vllm", "openai", "llama.cpp", "srilm", "kenlm", "minicons", "score-table"
+]
+PROGRAMS: tuple[Program, ...] = get_args(Program)
+"""Whose output `lmgauge import` reads; the last is any that writes a table of lmgauge's form."""
+LogUnit = Literal["nats", "bits", "log10"]
+LOG_UNITS: tuple[LogUnit, ...] = get_args(LogUnit)
+
 DISTRIBUTION_COLUMNS = ("entropy", "rank", "topN", "moments", "mass")
 """Columns of the score table that look at the whole distribution of each event."""
+
+WORD_UNITS = ("whitespace", "icu")
+"""What words are; icu:<locale> is known besides, as in `--tokenizer`."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = tuple(figure.name for figure in COMPARED)

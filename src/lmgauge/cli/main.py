@@ -27,6 +27,7 @@ SECTIONS = {
     },
     "Measure": {
         "eval": ("lmgauge.cli.evaluate:evaluate", "Measure how well models predict a text."),
+        "import": ("lmgauge.cli.import_scores:import_scores", "Make a run of what another program scored."),
         "report": (
             "lmgauge.cli.report:report",
             "Make one page to look at: the answer, charts, tables, and the text in color.",
@@ -35,6 +36,11 @@ SECTIONS = {
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
+        "multiple-choice": (
+            "lmgauge.cli.choices:multiple_choice",
+            "Say how often models prefer the right answer of questions.",
+        ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
     "Compare": {
@@ -84,6 +90,8 @@ GUESSES = {
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),
+    "pairs": ("blimp", "minimal-pairs", "syntaxgym"),
+    "multiple-choice": ("choices", "questions", "arc", "hellaswag", "mmlu"),
     "compare": ("bootstrap", "diff", "paired", "significance"),
     "divergence": ("js", "jsd", "kl", "kl-divergence", "kld"),
     "correlate": ("correlation", "pearson", "spearman"),
@@ -91,7 +99,7 @@ GUESSES = {
     "wer": ("jiwer",),
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
-    "convert": ("arpa", "export", "import"),
+    "convert": ("arpa", "export"),
     "calc": ("bits", "entropy", "calculate"),
 }
 """Command -> words of the field that people try in its place."""

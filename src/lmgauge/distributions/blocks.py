@@ -242,4 +242,5 @@ def rows_of(batch: ScoreBatch, rows: Events) -> ScoreBatch:
         kind=batch.kind[rows],
         ends=batch.ends[rows] if len(batch.ends) else batch.ends,
         extra={name: values[rows] for name, values in batch.extra.items()},
+        begins=batch.begins[rows] if len(batch.begins) else batch.begins,
     )

@@ -54,6 +54,8 @@ class Evaluation(Shown):
         fingerprints: SHA-256 of text, model, vocabulary and tokenizer, by name.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
+        scored_share: share of the text's bytes that is scored, below 1 where a protocol leaves tokens out, or None.
+        source_figures: what the program whose protocol was followed prints, under its own names; empty without a protocol.
 
     Example:
         >>> import lmgauge
@@ -104,6 +106,8 @@ class Evaluation(Shown):
     fingerprints: dict[str, str]
     signature: str
     notes: list[str] = field(default_factory=list)
+    scored_share: float | None = None
+    source_figures: dict[str, float] = field(default_factory=dict)
     given_bytes: int = 0
     crossing_tokens: int = 0
 

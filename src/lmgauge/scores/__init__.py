@@ -35,3 +35,4 @@ from lmgauge.scores.table import TokenStrings as TokenStrings
 from lmgauge.scores.table import example_batch as example_batch
 from lmgauge.scores.table import iter_segments as iter_segments
 from lmgauge.scores.table import join_batches as join_batches
+from lmgauge.scores.table import starts_of as starts_of

@@ -101,6 +101,7 @@ class Corpus:
         block_bytes: int = 1 << 20,
         lists: bool = False,
         keep_bom: bool = False,
+        join: str | None = None,
         given: str | None = None,
         boundary: Boundary = "joint",
     ) -> Corpus:
@@ -125,6 +126,7 @@ class Corpus:
             lists: a JSONL field may hold a list of strings; each is a segment with its record's line number and given text.
             keep_bom: count a byte order mark at the head of a text file as text, as sacreBLEU and jiwer do; otherwise it is
                 dropped.
+            join: join all segments by this into one, see `joined`; None leaves them apart.
             given: field or column with the text that is given before each segment: a model sees it, and it is not scored
                 and in no denominator; None for none.
             boundary: how given text and segment are cut into tokens: "joint", as one text, where a token that begins in the
@@ -148,6 +150,7 @@ class Corpus:
             block_bytes=block_bytes,
             lists=lists,
             keep_bom=keep_bom,
+            join=join,
             given=given,
             boundary=boundary,
         )
@@ -165,6 +168,8 @@ class Corpus:
             InputError: a file is missing or a directory, or a glob matches nothing.
             UsageError: options that are unknown or contradict each other.
         """
+        if options.join is not None:
+            return cls.read(paths, replace(options, join=None)).joined(options.join)
         sources = find_sources(paths, options.format)
         rule, label_fields = choose_labels(options, sources)
         return cls(
@@ -222,6 +227,28 @@ class Corpus:
             one_shot="this iterator" if once else None,
         )
 
+    def joined(self, separator: str) -> Corpus:
+        """Return the same text as one segment, as the protocols of some programs score it.
+
+        A newline at the very end is dropped where the separator is one: lines come without their own. Groups, documents and
+        ids are not known of the whole.
+
+        Args:
+            separator: what stands between two segments.
+
+        Raises:
+            UsageError: text is given before each segment.
+
+        Example:
+            >>> corpus = Corpus.from_strings(["the cat", "sat"]).joined("\\n\\n")
+            >>> [block.text(0) for block in corpus], corpus.report.notes()
+            ([b'the cat\\n\\nsat'], ['2 segments joined by a blank line into one text'])
+        """
+        if self.boundary is not None:
+            raise UsageError("text that is given before each segment cannot be kept where segments are joined into one")
+        options = replace(self._options, join=separator, document=None, id=None)
+        return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
+
     @property
     def boundary(self) -> Boundary | None:
         """How text that is given before each segment is cut from it; None where no text is given."""
@@ -262,6 +289,10 @@ class Corpus:
         return self._pass(self.report, self.group_names, self.document_names)
 
     def _pass(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
+        parts = self._segments(report, group_names, document_names)
+        return parts if self._options.join is None else _joined(parts, self._options.join.encode(), report)
+
+    def _segments(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by = numbers.source
@@ -319,6 +350,29 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
     for label, values in waiting.items():
         if next(values, None) is not None:
             raise UsageError(f"there are more {_PLURALS[label]} than texts")
+
+
+def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> Iterator[Segments]:
+    """Yield all segments as one, and let the report speak of that."""
+    texts: list[bytes] = []
+    source, ends_lines = "", False
+    for part in parts:
+        source, ends_lines = source or part.source, bool(part.terminator)
+        texts += map(part.text, range(len(part)))
+    if not texts:
+        return
+    whole = separator.join(texts)
+    if separator == b"\n" and not ends_lines:
+        whole = whole.removesuffix(b"\n")
+    bounds = np.array([0, len(whole)], np.int64)
+    segment = Segments(np.frombuffer(whole, np.uint8), bounds[:1], bounds[1:], source)
+    digest = hashlib.sha256()
+    _update_digest(digest.update, segment)
+    report.joined, report.joined_by, report.segments, report.bytes = len(texts), separator.decode(), 1, len(whole)
+    report.characters = len(whole.decode())
+    report.missing_final_newline, report.documents, report.documents_by = 0, 0, UNKNOWN
+    report.sha256 = digest.hexdigest()
+    yield segment
 
 
 def _update_digest(update: Callable[[bytes | memoryview], None], segments: Segments) -> None:

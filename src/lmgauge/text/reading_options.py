@@ -10,7 +10,7 @@ from lmgauge.errors import UsageError
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
-_STORED_IF_CHOSEN = ("lists", "given", "boundary")
+_STORED_IF_CHOSEN = ("lists", "given", "boundary", "join")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,7 @@ class ReadingOptions:
         block_bytes: bytes to hold at a time, about; the result does not depend on it.
         lists: a JSONL field may hold a list of strings.
         keep_bom: a byte order mark at the start of a text file is text.
+        join: what all segments are joined by into one; None to leave them apart.
         given: the field or column with the text that is given before each segment; None for none.
         boundary: how given text and target are cut into tokens: "joint", as one text, or "apart".
 
@@ -46,6 +47,7 @@ class ReadingOptions:
     block_bytes: int = 1 << 20
     lists: bool = False
     keep_bom: bool = False
+    join: str | None = None
     given: str | None = None
     boundary: Boundary = "joint"
 

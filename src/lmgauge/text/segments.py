@@ -190,6 +190,7 @@ class TextReport:
         documents_by: what tells documents apart: "files", "segments", "blank lines", "headings", "field NAME", "names"
             (given beside strings) or "unknown".
         documents: how many there are; 0 if unknown.
+        joined, joined_by: how many segments were joined into one, and by what; 0 if none were.
         given_bytes: bytes of given text, which is shown and not scored.
     """
 
@@ -208,6 +209,8 @@ class TextReport:
     sha256: str = ""
     documents_by: str = "unknown"
     documents: int = 0
+    joined: int = 0
+    joined_by: str = ""
     given_bytes: int = 0
 
     @property
@@ -241,6 +244,9 @@ class TextReport:
             lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
         if self.unusable:
             lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
+        if self.joined:
+            by = {"\n": "a newline", "\n\n": "a blank line"}.get(self.joined_by, repr(self.joined_by))
+            lines.append(f"{_counted(self.joined, 'segment')} joined by {by} into one text")
         return lines
 
 

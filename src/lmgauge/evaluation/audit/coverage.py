@@ -77,6 +77,27 @@ def recount(block: Segments) -> Denominators:
     )
 
 
+def recount_scored(text: bytes, starts: list[int], ends: list[int]) -> Denominators:
+    """Return the denominators of what spans cover of a segment, counted the plain way: each byte marked by itself.
+
+    Args:
+        text: UTF-8 of the segment.
+        starts: where each span starts, bytes.
+        ends: where it ends.
+
+    Example:
+        >>> recount_scored("sät auf".encode(), [0, 5], [3, 8])  # without "t ": the word "auf" begins in a span
+        Denominators(segments=1, words=2, characters=5, bytes=6, line_ends=0)
+    """
+    scored = bytearray(len(text))
+    for start, end in zip(starts, ends, strict=True):
+        scored[start:end] = b"\1" * (end - start)
+    begins = (place for place in range(len(text)) if not text[place : place + 1].isspace())
+    words = sum(scored[place] for place in begins if not place or text[place - 1 : place].isspace())
+    characters = sum(scored[place] for place in range(len(text)) if text[place] & 0xC0 != 0x80)
+    return Denominators(1, words, characters, sum(scored))
+
+
 class _Feed:
     """Hands blocks out and keeps them until their rows are back."""
 
@@ -156,7 +177,9 @@ class Coverage:
         self, subject: Subject | None, unit: str, *, pull: bool = False, policy: ContextPolicy | None = None
     ) -> None:
         self._subject, self._pull = subject, pull
-        self._line_ends = (policy or policy_of(None if subject is None else subject.model)).line_ends
+        self._policy = policy or policy_of(None if subject is None else subject.model)
+        self._line_ends = self._policy.line_ends
+        self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
         self.faults = {question: Fault() for question in _QUESTIONS}
         self.kinds: Counter[int] = Counter()
@@ -206,8 +229,9 @@ class Coverage:
     def _watched(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
         for batch in batches:
             self.lossy += batch.lossy_segments
-            if batch.spans_apart:
-                self.faults["spans"].note("a span that does not begin where the one before ended", batch.spans_apart)
+            apart = batch.spans_apart - (batch.gaps if self._policy.leaves_out else 0)
+            if apart:
+                self.faults["spans"].note("a span that does not begin where the one before ended", apart)
             yield batch
 
     @property
@@ -217,7 +241,9 @@ class Coverage:
 
     @property
     def denominators(self) -> Denominators:
-        """Denominators of the text, as counted here: without line ends where nothing predicts them."""
+        """Denominators of the text, as counted here: of what a protocol scores, without line ends that nothing predicts."""
+        if self._policy.leaves_out:
+            return self._scored
         return self.counted.without_line_ends() if self._line_ends == "unscored" else self.counted
 
     def headline(self, *, lossy: bool = False) -> Headline:
@@ -249,6 +275,8 @@ class Coverage:
     def _check(self, rows: Rows, block: Segments, place: int) -> None:
         self.segments_scored += 1
         self.bytes += len(rows.source)
+        if self._policy.leaves_out and len(rows.ends) == len(rows):
+            self._scored += recount_scored(rows.text, rows.starts.tolist(), rows.ends.tolist())
         self._check_logprob(rows)
         self._check_ends(rows)
         if len(rows.ends) < len(rows):
@@ -258,7 +286,7 @@ class Coverage:
         altered = self._check_tokens(rows, block, place) if self._subject is not None else False
         if not any(rows.strings):
             self._without_tokens += 1
-        elif sound:
+        elif sound and not self._policy.leaves_out:
             self._spelling.add(rows, altered=altered)
 
     def _check_logprob(self, rows: Rows) -> None:
@@ -283,7 +311,7 @@ class Coverage:
             what = f"the span of event {back[0] + 1} ends before it begins, at byte {ends[back[0]]}"
         elif last > size:
             what = f"spans end at byte {last}, but it has only {counted(size, 'byte')}"
-        elif last < size:
+        elif last < size and not self._policy.leaves_out:
             what = f"spans end at byte {last} of {size}; the rest belongs to no event"
         else:
             return True
@@ -349,10 +377,17 @@ class Coverage:
             self.faults["spans"].note(f"one of {counted(self._without_spans, 'segment')} without spans")
         zeros = f"; {counted(self.sum.zeros, 'event')} of probability zero" if self.sum.zeros else ""
         unknown = counted(self.kinds[OOV], "unknown token")
+        tiled = f"The spans of {events} tile {counted(self.bytes, 'byte')}: none left out, none twice."
+        if self._policy.leaves_out:
+            own = self._scored
+            tiled = (
+                f"The spans of {events} are {counted(own.bytes, 'byte')} of {self.bytes:,}, none twice: protocol "
+                f"{self._policy.protocol} leaves out the rest."
+            )
         counts = f"{own.segments:,} segments, {own.words:,} words, {own.characters:,} characters, {own.bytes:,} bytes"
         good = {
             "segments": f"{counted(own.segments, 'segment')} of the text, and rows for all of them, in order, each once.",
-            "spans": f"The spans of {events} tile {counted(self.bytes, 'byte')}: none left out, none twice.",
+            "spans": tiled,
             "tokens": f"Every segment has the tokens its tokenizer makes, where it makes them; {unknown}.",
             "sentence ends": ends,
             "log-probabilities": f"None of {events} is NaN or above 0{zeros}.",

@@ -51,7 +51,7 @@ class Rows(SegmentRows):
             terminator: bytes of its line end.
             lead: text given before it that was cut into tokens with it.
         """
-        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends, rows.before
+        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends, rows.starts, rows.before
         return cls(*columns, text, terminator, lead=lead)
 
     @property
@@ -83,6 +83,11 @@ class Subject:
         self.label = str(getattr(model, "label", type(model).__name__))
         policy = policy_of(model)
         self.context = str(policy)
+        if policy.leaves_out:
+            raise UsageError(
+                f"{self.label}: protocol {policy.protocol} leaves tokens out, and no event pays for their bytes; audit the "
+                "model without it, and the run with `lmgauge audit RUN`"
+            )
         if not policy.scores_first_tokens:
             raise UsageError(
                 f"{self.label}: the first token of each context has no row, so that no event pays for its bytes; only a "

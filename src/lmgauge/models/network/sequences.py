@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,13 @@ from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import InputError
 from lmgauge.models.given import with_given
 from lmgauge.models.network.tokens import TokenMap
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import EOS, UNK
+
+# Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
+_GROUP_TOKENS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,31 +64,34 @@ class BlockEvents:
             )
         return self.before.by_segment()
 
-    def nothing_before(self) -> NDArray[np.int64]:
-        """Return the rows that come first in their segment, where no token is given before it."""
-        alone = self.counts > 0
-        if self.before is not None:
-            alone &= self.before.counts == 0
-        firsts: NDArray[np.int64] = (np.cumsum(self.counts) - self.counts)[alone]
-        return firsts
-
-    def batch(self, logprob: NDArray[np.float64], tokens: TokenMap, unscored: NDArray[np.bool_] | None = None) -> ScoreBatch:
+    def batch(
+        self,
+        logprob: NDArray[np.float64],
+        tokens: TokenMap,
+        unscored: NDArray[np.bool_] | None = None,
+        *,
+        with_bytes: bool = False,
+    ) -> ScoreBatch:
         """Return the score table of the block.
 
         Args:
             logprob: float64 [n], nats; ignored where unscored.
             tokens: the vocabulary.
-            unscored: bool [n], events left out: their bytes go to the event after them, and their segment is marked.
+            unscored: bool [n], events left out.
+            with_bytes: their bytes are left out with them; else these go to the event after, and the segment is marked.
         """
         kind = np.full(len(self.ids), TOKEN, np.uint8)
         kind[self.ids == UNK] = OOV
         kind[self.ids == EOS] = EOS_KIND
         counts, lossy, ends, ids = self.counts, self.lossy, self.ends, self.ids
+        begins = np.zeros(0, np.int64)
         if unscored is not None and unscored.any():
             owner = np.repeat(np.arange(len(counts)), counts)
             left_out = np.bincount(owner[unscored], minlength=len(counts))
-            counts, lossy = counts - left_out, lossy | (left_out > 0)
             scored = ~unscored
+            if with_bytes and len(ends):
+                begins = starts_of(ends, counts)[scored]
+            counts, lossy = counts - left_out, lossy | ((left_out > 0) & (not with_bytes))
             ids, logprob, kind, ends = ids[scored], logprob[scored], kind[scored], ends[scored] if len(ends) else ends
         batch = ScoreBatch(
             segments=np.arange(self.block.first, self.block.first + len(self.block), dtype=np.int64),
@@ -95,6 +102,7 @@ class BlockEvents:
             kind=kind,
             ends=ends,
             lossy=lossy,
+            begins=begins,
         )
         return batch if self.before is None else with_given(batch, self.before, self.block)
 
@@ -131,3 +139,19 @@ def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, sp
         some = counts > 0
         ends[(np.cumsum(counts) - 1)[some]] = lengths[some]
     return BlockEvents(block, ids, counts, ends, encoded.lossy, before)
+
+
+def in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
+    """Yield blocks in groups with enough events to fill batches.
+
+    Args:
+        blocks: of a text, in order.
+    """
+    group: list[BlockEvents] = []
+    for events in blocks:
+        group.append(events)
+        if sum(len(part.ids) for part in group) >= _GROUP_TOKENS:
+            yield group
+            group = []
+    if group:
+        yield group

@@ -377,6 +377,9 @@ def _check_options(url: str, options: ScoringOptions) -> SegmentEnd:
             f"{url}: --context and --stride count tokens, and a server takes text; leave them out, and cut the text into "
             "segments that the server takes whole"
         )
+    if options.protocol is not None or options.bos_each_window:
+        name = "bos-each-window" if options.protocol is None else f"protocol {options.protocol}"
+        raise UsageError(f"{url}: {name} lays windows of tokens, and a server takes text; only networks on this machine can")
     if options.stream:
         raise UsageError(f"{url}: a server gets one segment at a time, so no context runs on; leave out --context stream")
     if options.first_token == "uniform":

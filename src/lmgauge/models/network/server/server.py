@@ -6,15 +6,15 @@ two short requests whose answers are known to have a certain form, and never ass
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Literal
 
 from lmgauge.errors import UsageError
 from lmgauge.models.network.server.http import Endpoint, ServerError
-from lmgauge.models.network.server.reply import PromptTokens, read_echo, read_prompt_logprobs
-from lmgauge.models.network.server.spans import Piece, approximate, left_out, place
+from lmgauge.scores.imports.reply import PromptTokens, ReplyError, read_echo, read_prompt_logprobs
+from lmgauge.scores.spans import Piece, approximate, left_out, place
 
 Asking = Literal["echo", "prompt_logprobs"]
 PROBE = "The quick brown fox jumps over the lazy dog.\nÄpfel, 1984: naïve cafés – 東京!\n"
@@ -24,7 +24,6 @@ _PAIRS = (("One two three four", "One two three five"), ("The cat saw a b", "The
 _SAME_NATS = 0.05
 # None is always refused or taken for "as many as fit" by some server; one is understood by all.
 _ADDED = 1
-_MOST_ADDED = 4
 _MOST_NAMES, _LONGEST_NAME = 10, 80
 _TELLING = ("id", "root", "parent", "max_model_len", "meta")  # of a model's entry: what stays the same from day to day
 _NEEDED = "scoring needs a server that answers `echo` with `logprobs` for the prompt, such as vLLM's or llama-cpp-python's"
@@ -115,10 +114,13 @@ class Server:
             ServerError: the server refuses, or its answer has no scores.
         """
         request: dict[str, Any] = {"model": self.model, "prompt": text, "max_tokens": _ADDED, "temperature": 0}
-        if self.asking == "echo":
-            prompt = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
-        else:
-            prompt = read_prompt_logprobs(self.endpoint.post("/completions", request | {"prompt_logprobs": 0}))
+        try:
+            if self.asking == "echo":
+                prompt = read_echo(self.endpoint.post("/completions", request | {"echo": True, "logprobs": 1}))
+            else:
+                prompt = read_prompt_logprobs(self.endpoint.post("/completions", request | {"prompt_logprobs": 0}))
+        except ReplyError as error:
+            raise ServerError(str(error)) from error
         if prompt is None:
             raise ServerError(
                 f"{self.endpoint.url}: answers without log-probabilities; start the server so that it gives them "
@@ -212,7 +214,7 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
     """
     # A first token without a score that is not text of the segment is the model's BOS token.
     firsts = (0, 1) if tokens.logprob[:1] == [None] and tokens.pieces[0].strip() else (0,)
-    for extra in _added_first(tokens):
+    for extra in tokens.added_first(_ADDED):
         last = len(tokens.pieces) - extra
         # Servers that take what is set before the text for a special token may not show it.
         for source in (before + text, text) if before else (text,):
@@ -226,7 +228,7 @@ def locate(tokens: PromptTokens, text: bytes, before: bytes = b"") -> Located:
 
 def _nearly(tokens: PromptTokens, text: bytes, before: bytes) -> Located:
     """Return the same where the tokens do not give the text back, but show all of it as a tokenizer may alter it."""
-    extra = _added_first(tokens)[0]
+    extra = tokens.added_first(_ADDED)[0]
     last = len(tokens.pieces) - extra
     first = int(tokens.logprob[:1] == [None] and _stands_alone(tokens.pieces[0], before + text))
     if before:
@@ -258,16 +260,6 @@ def _checked(located: Located) -> Located:
         place_ = located.logprob.index(None, 1)
         raise ServerError(f"gives no log-probability for token {place_ + 1}, {_cut(repr(located.pieces[place_]))}")
     return located
-
-
-def _added_first(tokens: PromptTokens) -> Sequence[int]:
-    """Return how many tokens at the end the server may have added, what it says itself first."""
-    if not tokens.echoes:
-        return (0,)
-    extra = _ADDED if tokens.generated is None else tokens.generated
-    # Some continue until a character is whole, and some do not show the last.
-    tried = dict.fromkeys((extra, max(0, extra - 1), *range(_MOST_ADDED + 1)))
-    return [count for count in tried if count <= len(tokens.pieces)]
 
 
 def _cut(text: str) -> str:

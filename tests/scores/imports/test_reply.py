@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmgauge.models.network.server.http import ServerError
-from lmgauge.models.network.server.reply import read_echo, read_prompt_logprobs
+from lmgauge.scores.imports.reply import ReplyError, read_echo, read_prompt_logprobs
 
 TOKENS = {"tokens": ["The", " cat"], "token_logprobs": [None, -1.5], "text_offset": [0, 3]}
 
@@ -59,7 +58,7 @@ def test_integers_beyond_all_floats() -> None:
     found = read_echo(reply(lowest))
     assert found is not None
     assert (found.logprob, found.best) == ([None, -math.inf], [None, -1.0])
-    with pytest.raises(ServerError, match="gives inf for a log-probability, which cannot be above 0"):
+    with pytest.raises(ReplyError, match="gives inf for a log-probability, which cannot be above 0"):
         read_echo(reply(TOKENS | {"token_logprobs": [None, 10**400]}))
 
 
@@ -97,7 +96,7 @@ def test_infinities_and_what_stands_for_them() -> None:
     ],
 )
 def test_replies_in_no_known_form(content: dict[str, Any], words: str) -> None:
-    with pytest.raises(ServerError, match=words):
+    with pytest.raises(ReplyError, match=words):
         read_echo(content)
 
 
@@ -114,5 +113,5 @@ def test_replies_in_no_known_form(content: dict[str, Any], words: str) -> None:
     ],
 )
 def test_prompt_logprobs_in_no_known_form(entries: list[Any], words: str) -> None:
-    with pytest.raises(ServerError, match=words):
+    with pytest.raises(ReplyError, match=words):
         read_prompt_logprobs({"choices": [{"prompt_logprobs": entries}]})

@@ -11,14 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmgauge.models.network.server.http import ServerError
-from lmgauge.models.network.server.spans import Piece
+from lmgauge.errors import InputError
+from lmgauge.scores.spans import Piece
 
 # What vLLM writes for anything below, as JSON has no infinity.
 _LOWEST = -9999.0
 # The softmax of a server may round a certain event to a little more than probability one.
 _ROUNDING = 1e-4
 _SHOWN = 80
+_MOST_ADDED = 4
+
+
+class ReplyError(InputError):
+    """Raised when a reply has an unknown form, or a value that is not a log-probability; its words have no subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,23 @@ class PromptTokens:
     generated: int | None
     echoes: bool
 
+    def added_first(self, asked: int) -> list[int]:
+        """Return how many tokens at the end the server may have added, the likeliest count first.
+
+        Args:
+            asked: how many it was asked for, where it does not say itself.
+
+        Example:
+            >>> PromptTokens(["a", " b", "!"], [None, -1.0, -2.0], [None] * 3, generated=None, echoes=True).added_first(1)
+            [1, 0, 2, 3]
+        """
+        if not self.echoes:
+            return [0]
+        extra = asked if self.generated is None else self.generated
+        # Some continue until a character is whole, and some do not show the last.
+        tried = dict.fromkeys((extra, max(0, extra - 1), *range(_MOST_ADDED + 1)))
+        return [count for count in tried if count <= len(self.pieces)]
+
 
 def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
     """Return the tokens of an echoed prompt and of what was added; None if the reply has no log-probabilities.
@@ -47,7 +69,7 @@ def read_echo(reply: Mapping[str, Any]) -> PromptTokens | None:
         reply: a parsed completions reply.
 
     Raises:
-        ServerError: the reply has an unknown form, or a value that is not a log-probability.
+        ReplyError: the reply has an unknown form, or a value that is not a log-probability.
 
     Example:
         >>> lists = {"tokens": ["a", " b"], "token_logprobs": [None, -1.5], "top_logprobs": None}
@@ -77,32 +99,42 @@ def read_prompt_logprobs(reply: Mapping[str, Any]) -> PromptTokens | None:
         reply: a parsed completions reply.
 
     Raises:
-        ServerError: as `read_echo` does.
+        ReplyError: as `read_echo` does.
 
     Example:
         >>> second = {"17": {"decoded_token": " b", "logprob": -1.5}}
         >>> read_prompt_logprobs({"choices": [{"prompt_logprobs": [None, second]}]}).logprob
         [None, -1.5]
     """
-    logprobs = _choice(reply).get("prompt_logprobs", reply.get("prompt_logprobs"))
+    choice = _choice(reply)
+    logprobs = choice.get("prompt_logprobs", reply.get("prompt_logprobs"))
     if not isinstance(logprobs, list) or not logprobs:
         return None
+    ids = choice.get("prompt_token_ids", reply.get("prompt_token_ids"))
+    known = ids if isinstance(ids, list) and len(ids) == len(logprobs) else [None] * len(logprobs)
     pieces: list[Piece] = []
     logprob: list[float | None] = []
-    for entry in logprobs:
+    for entry, number in zip(logprobs, known, strict=True):
         if entry is None:
             pieces.append("")
             logprob.append(None)
             continue
-        if not isinstance(entry, Mapping) or len(entry) != 1:
-            raise _strange("an entry of prompt_logprobs does not name one token")
-        [token] = entry.values()
+        token = _prompt_token(entry, number)
         piece = token.get("decoded_token") if isinstance(token, Mapping) else None
         if not isinstance(piece, str):
             raise _strange("an entry of prompt_logprobs has no decoded_token")
         pieces.append(piece)
         logprob.append(_number(token.get("logprob")))
     return PromptTokens(pieces, logprob, [None] * len(pieces), 0, False)
+
+
+def _prompt_token(entry: object, number: object) -> Any:
+    """Return what is said of the prompt's token in an entry, which may name likelier ones besides."""
+    if isinstance(entry, Mapping) and isinstance(number, int) and str(number) in entry:
+        return entry[str(number)]
+    if not isinstance(entry, Mapping) or len(entry) != 1:
+        raise _strange("an entry of prompt_logprobs does not name one token, and prompt_token_ids do not say which it is")
+    return next(iter(entry.values()))
 
 
 def _choice(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -146,9 +178,9 @@ def _number(value: object) -> float | None:
         raise _strange(f"{repr(value)[:_SHOWN]} stands where a log-probability should")
     logprob = _float(value)
     if math.isnan(logprob):
-        raise ServerError("gives NaN for a log-probability; the model is damaged, or its precision too low")
+        raise ReplyError("gives NaN for a log-probability; the model is damaged, or its precision too low")
     if logprob > _ROUNDING:
-        raise ServerError(f"gives {logprob} for a log-probability, which cannot be above 0")
+        raise ReplyError(f"gives {logprob} for a log-probability, which cannot be above 0")
     return -math.inf if logprob <= _LOWEST else min(logprob, 0.0)
 
 
@@ -173,5 +205,5 @@ def _generated(reply: Mapping[str, Any]) -> int | None:
     return count if isinstance(count, int) and count >= 0 else None
 
 
-def _strange(what: str) -> ServerError:
-    return ServerError(f"answers in a form that is not known ({what}); is this a completions server?")
+def _strange(what: str) -> ReplyError:
+    return ReplyError(f"answers in a form that is not known ({what}); is this a completions server?")

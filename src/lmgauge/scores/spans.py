@@ -1,4 +1,4 @@
-"""Where in a text the tokens of a server lie: their strings, as servers show them, held against the bytes of the text.
+"""Where in a text the tokens of another program lie: their strings, as it shows them, held against the bytes of the text.
 
 A server shows a token as a string, and not every token is one: a part of a character becomes U+FFFD, or nothing at all, or
 is spelled out (`bytes:\\xe2\\x96`, `<0xE2>`); some show the vocabulary's own spelling (`▁the`, `Ġthe`), some drop the space
@@ -76,7 +76,7 @@ def approximate(pieces: Sequence[Piece], text: bytes) -> list[int]:
     """
     at, ends = 0, []
     for piece in pieces:
-        for candidate in _spellings(piece):
+        for candidate in spellings_of(piece):
             shown = candidate.strip()
             begin = text.find(shown, at, at + len(shown) + _LOOKAHEAD) if shown else -1
             if begin >= 0:
@@ -145,7 +145,7 @@ def _left_out(
 
 
 def _folded_spellings(piece: Piece) -> tuple[str, ...]:
-    spellings = _spellings(piece)
+    spellings = spellings_of(piece)
     if isinstance(piece, str) and (piece.startswith(_ESCAPES_FOLLOW) or _BYTE_TOKEN.fullmatch(piece)):
         spellings = spellings[-1:]  # what it spells out is not text
     return tuple(dict.fromkeys(_folded(spelling.decode("utf-8", "ignore")) for spelling in spellings))
@@ -268,7 +268,7 @@ class _Walk:
 def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
     """Return what a token shows, in its possible spellings, and what it hides (None); [] for a token shown as nothing."""
     if isinstance(piece, bytes) or not _NO_TEXT.search(piece):
-        return [_spellings(piece)] if isinstance(piece, bytes) or piece else []
+        return [spellings_of(piece)] if isinstance(piece, bytes) or piece else []
     parts: list[tuple[bytes, ...] | None] = []
     for i, shown in enumerate(_NO_TEXT.split(piece)):
         if i:
@@ -279,8 +279,15 @@ def _parts(piece: Piece) -> list[tuple[bytes, ...] | None]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _spellings(piece: Piece) -> tuple[bytes, ...]:
-    """Return bytes that a token string may stand for, the likeliest first."""
+def spellings_of(piece: Piece) -> tuple[bytes, ...]:
+    """Return bytes that a token string may stand for, the likeliest first.
+
+    Args:
+        piece: as a program shows it.
+
+    >>> spellings_of("Ġcafé")[-1], spellings_of("<0xE2>")[-1]
+    (b' caf\\xe9', b'\\xe2')
+    """
     if isinstance(piece, bytes):
         return (piece,)
     spellings = [piece.encode("utf-8", "replace")]

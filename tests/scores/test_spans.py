@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.models.network.server.toy_server import SPELLINGS
 
-from lmgauge.models.network.server.spans import approximate, left_out, place
+from lmgauge.scores.spans import approximate, left_out, place
 
 # Without lone surrogates and NUL, which no text has.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)

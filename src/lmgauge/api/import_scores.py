@@ -1,0 +1,62 @@
+"""`lmgauge.import_scores`: a run of what another program scored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmgauge.api.inputs import PATHS, PathLike, Text, corpus_of
+from lmgauge.choices import LogUnit, Program
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.imported_run import import_run
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.files import refuse_replacing
+from lmgauge.scores.imports.programs import open_logs
+
+
+def import_scores(
+    files: PathLike | Sequence[PathLike],
+    output: PathLike,
+    *,
+    program: Program | None = None,
+    log_unit: LogUnit | None = None,
+    text: Text | None = None,
+    name: str = "",
+) -> Evaluation:
+    """Make a run folder of what another program scored: `lmgauge import`.
+
+    Args:
+        files: what the program wrote: a path, or several of one program, in the order of the text.
+        output: the run folder, which `compare`, `audit`, `diagnose`, `report` and `explore` read.
+        program: one of `lmgauge.choices.PROGRAMS`; if not given, found by what is in the files.
+        log_unit: "nats", "bits" or "log10", where neither the program nor the file says it.
+        text: what was scored: gives tokens their places, and bits per word, character and byte.
+        name: what to call the model; as the log or its file is called if empty.
+
+    Returns:
+        The numbers of the run. Its notes say what the program left out.
+
+    Raises:
+        InputError: a file is not what the program writes, or is not about the text; the message says where.
+        UsageError: the unit of the scores is not known, files of several programs, or an output that would replace an input.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     log, text = Path(folder, "query.txt"), Path(folder, "text.txt")
+        ...     _ = log.write_text("the=3 2 -0.5\\tcat=4 2 -1.5\\t</s>=2 1 -1\\t", encoding="utf-8")
+        ...     _ = text.write_text("the cat\\n", encoding="utf-8")
+        ...     import_scores(log, f"{folder}/run", text=text, name="trigram")
+        <Evaluation: trigram: perplexity 10.0000, 1.2457 bits per byte>
+    """
+    paths = [files] if isinstance(files, PATHS) else files
+    if not isinstance(paths, Sequence) or not all(isinstance(path, PATHS) for path in paths):
+        raise UsageError(f"files are paths of what a program wrote, not {type(files).__name__}")
+    if not isinstance(output, PATHS):
+        raise UsageError(f"output is the path of a run folder, not {type(output).__name__}")
+    corpus = None if text is None else corpus_of(text)
+    read = [os.fspath(path) for path in paths]
+    refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
+    logs = open_logs([Path(path) for path in read], program, log_unit)
+    return import_run(logs, os.fspath(output), corpus=corpus, name=name)

@@ -1,0 +1,140 @@
+"""Scores that another program wrote as a run folder, like any other."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.errors import UsageError
+from lmgauge.evaluation.evaluate import evaluate_scores
+from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.results import Evaluation
+from lmgauge.evaluation.run_folder import SCORES_FILE, RunFolders
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, ScoreWriter, read_metadata, read_scores
+from lmgauge.scores.imports.log import Log
+from lmgauge.scores.imports.programs import OUTPUTS, Logs
+from lmgauge.scores.imports.rows import rows, rows_on_text
+from lmgauge.text.documents import Corpus
+
+
+@dataclass
+class _Facts:
+    """What only the rows tell of how a program scored.
+
+    Attributes:
+        sentence_ends: `</s>` among the events.
+        oov: unseen words among them.
+        impossible: unseen words of probability zero.
+        lossy_segments: segments that their tokens do not spell.
+    """
+
+    sentence_ends: int = 0
+    oov: int = 0
+    impossible: int = 0
+    lossy_segments: int = 0
+
+    def add(self, batch: ScoreBatch) -> None:
+        """Add the rows of a batch."""
+        oov = batch.kind == OOV
+        self.sentence_ends += int(np.count_nonzero(batch.kind == EOS_KIND))
+        self.oov += int(np.count_nonzero(oov))
+        self.impossible += int(np.count_nonzero(np.isneginf(batch.logprob[oov])))
+        self.lossy_segments += batch.lossy_segments
+
+
+def import_run(logs: Logs, output: str | Path, *, corpus: Corpus | None = None, name: str = "") -> Evaluation:
+    """Write a run folder with what another program scored, and return its numbers.
+
+    Args:
+        logs: what the program wrote.
+        output: the folder.
+        corpus: the text it scored, which is read twice; None if it is not at hand.
+        name: what to call the model; as the log or its file is called if empty.
+
+    Raises:
+        InputError: a file is not what the program writes, or is not about the text.
+        UsageError: the unit of the scores is not known, or the program's output has no place in a text.
+    """
+    if corpus is not None and not OUTPUTS[logs.program].places:
+        raise UsageError(
+            f"{logs.program} does not say which part of the text a score is of: leave out --text, or score the text "
+            "with lmgauge eval"
+        )
+    settings: dict[str, Any] = {"text": {} if corpus is None else dict(corpus.settings)}
+    corpus = corpus or _own_text(logs)
+    with tempfile.TemporaryDirectory() as folder:
+        table, facts = Path(folder, SCORES_FILE), _Facts()
+        with ScoreWriter(table, {}) as writer:
+            for batch in _batches(logs, corpus):
+                facts.add(batch)
+                writer.write(batch)
+        origin = _origin(logs, facts, name)
+        if corpus is not None:
+            origin = replace(origin, documents_by=corpus.report.documents_by)
+        with RunFolders(output, [origin.model]) as folders:
+            result = evaluate_scores(_written(table, folders), origin=origin, corpus=corpus)
+            result = replace(result, notes=[*_notes(logs), *result.notes])
+            settings["import"] = {
+                "program": logs.program,
+                "log_unit": logs.log.unit,
+                "files": [str(file.path) for file in logs.files],
+            }
+            folders.finish([result], [settings])
+    return result
+
+
+def _own_text(logs: Logs) -> Corpus | None:
+    """Return the text as the log has it; None if it has none."""
+    if not OUTPUTS[logs.program].has_text:
+        return None
+    segments = replace(logs, log=Log(logs.log.unit)).segments()  # what is to be said, the rows say
+    return Corpus.from_strings([segment.text or "" for segment in segments])
+
+
+def _batches(logs: Logs, corpus: Corpus | None) -> Iterator[ScoreBatch]:
+    if OUTPUTS[logs.program].parse is None:
+        yield from read_scores(logs.files[0].path)
+        return
+    if corpus is None:
+        yield from rows(logs.segments(), logs.log)
+        return
+    for batch, block in rows_on_text(logs.segments(), corpus, logs.log, words=OUTPUTS[logs.program].words):
+        documents = block.documents
+        yield batch if documents is None else batch.with_documents(documents[batch.segments - block.first])
+
+
+def _written(table: Path, folders: RunFolders) -> Iterator[ScoreBatch]:
+    """Yield the rows of a table, each batch once it is written to the run folder."""
+    for batch in read_scores(table):
+        folders.write(0, batch)
+        yield batch
+
+
+def _origin(logs: Logs, facts: _Facts, name: str) -> Origin:
+    output = OUTPUTS[logs.program]
+    stated = read_metadata(logs.files[0].path) if output.parse is None else {}
+    if stated:
+        return Origin.of_metadata(stated | ({"model": name} if name else {}), logs.files[0].path.stem)
+    policy = ContextPolicy(
+        unit="sentence" if output.words and facts.sentence_ends else "unknown",
+        first="unscored" if logs.log.unscored else "bos",
+        end="eos" if facts.sentence_ends else "none",
+    )
+    unseen = "closed" if facts.impossible else "unk" if facts.oov else "unknown"
+    return Origin(
+        name or logs.log.model or logs.files[0].path.stem,
+        unit=output.unit,
+        context=str(policy),
+        oov_policy=unseen,
+        lossy_segments=facts.lossy_segments,
+    )
+
+
+def _notes(logs: Logs) -> list[str]:
+    return [f"imported from {logs.program}, logarithms in {logs.log.unit}", *logs.log.notes()]

@@ -1,0 +1,166 @@
+"""Laying the tokens of a log on the text they are about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lmgauge.errors import InputError
+from lmgauge.scores.imports.log import LoggedSegment, shown
+from lmgauge.scores.spans import Piece, approximate, left_out, place, spellings_of
+from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
+
+_WORD = re.compile(rb"[^ \t\n\v\f\r]+")
+_MOST_HEADLESS = 256  # bytes that a first token may have
+_NEAR = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Tokens of a segment with their places.
+
+    Attributes:
+        first: number of the first token that is text.
+        ends: where each token from there on ends, bytes; tokens behind these are not text.
+        exact: True if the tokens give the text back.
+        beheaded: True if the text begins before the first of them.
+    """
+
+    first: int
+    ends: Sequence[int]
+    exact: bool = True
+    beheaded: bool = False
+
+
+def lay(segment: LoggedSegment, text: bytes, *, words: bool = False, place_name: str = "the text") -> Laid:
+    """Return where the tokens of a segment are in its text.
+
+    Args:
+        segment: of the log.
+        text: UTF-8.
+        words: tokens are what stands between white space.
+        place_name: file and line of the text, for messages.
+
+    Raises:
+        InputError: the tokens are not those of the text; the message says where they differ.
+
+    Example:
+        >>> lay(LoggedSegment("log, line 1", ["the", "Ġcat"], [None, -1.5]), b"the cat").ends
+        [3, 7]
+    """
+    try:
+        return _laid(segment, text, words)
+    except _DiffersError as error:
+        raise InputError(
+            f"{segment.where}: the log is not about {place_name}: {error}; name the text that was scored, read as then "
+            "(--unit, --field)"
+        ) from error
+
+
+class _DiffersError(Exception):
+    """Raised where a log and a text are not about the same; its words say where."""
+
+
+def _laid(segment: LoggedSegment, text: bytes, words: bool) -> Laid:
+    if segment.text is not None:
+        own = segment.text.encode("utf-8", "surrogatepass").replace(b"\r\n", b"\n")
+        if own != text:
+            raise _differs(text, _common(own, text), "text", own[_common(own, text) :])
+        return Laid(0, [len(text)])
+    return _lay_words(segment, text) if words else _lay_pieces(segment, text)
+
+
+def _lay_words(segment: LoggedSegment, text: bytes) -> Laid:
+    """Lay words: each begins where the one before ended, white space included, and `</s>` takes what is left."""
+    kinds = segment.kinds or [TOKEN] * len(segment.pieces)
+    ends: list[int] = []
+    at = 0
+    for number, (piece, kind) in enumerate(zip(segment.pieces, kinds, strict=True), 1):
+        if kind == EOS_KIND:
+            ends.append(len(text))
+            continue
+        match = _WORD.search(text, at)
+        unknown = kind == OOV and piece == b"<unk>"
+        if match is None or (match[0] != piece and not unknown):
+            raise _differs(text, match.start() if match else len(text), f"word {number}", piece)
+        at = match.end()
+        ends.append(at)
+    if match := _WORD.search(text, at):
+        raise _differs(text, match.start(), "", b"")
+    if ends and kinds[-1] != EOS_KIND:
+        ends[-1] = len(text)
+    return Laid(0, ends)
+
+
+def _lay_pieces(segment: LoggedSegment, text: bytes) -> Laid:
+    pieces = segment.pieces
+    # A first token without a score that is not text of the segment is the model's BOS token.
+    firsts = (0, 1) if segment.logprob[:1] == [None] and _is_shown(pieces[0]) else (0,)
+    for generated in segment.generated:
+        for first in firsts:
+            part = pieces[first : len(pieces) - generated]
+            if part and (ends := place(part, text)) is not None:
+                return Laid(first, ends)
+        part = pieces[: len(pieces) - generated]
+        if segment.headless and part and (ends := _place_behind(part, text)):
+            return Laid(0, ends, beheaded=True)
+    first = int(len(firsts) == 2 and not text.lstrip().startswith(_bytes(pieces[0]).strip()))
+    last = len(pieces) - segment.generated[0]
+    part = pieces[first:last]
+    if not part or segment.headless or left_out(part, text) is not None:
+        at, number, piece = _first_difference(pieces[first:], text)
+        raise _differs(text, at, f"token {first + number}", piece)
+    return Laid(first, approximate(part, text), exact=False)
+
+
+def _place_behind(pieces: Sequence[Piece], text: bytes) -> list[int]:
+    """Return where tokens end that begin some characters behind the beginning of a text; [] if they do not."""
+    shown_ = _bytes(pieces[0])
+    begin = text.find(shown_, 1, _MOST_HEADLESS + len(shown_)) if shown_ else -1
+    while begin > 0:
+        ends = place(pieces, text[begin:])
+        if ends is not None:
+            return [begin + end for end in ends]
+        begin = text.find(shown_, begin + 1, _MOST_HEADLESS + len(shown_))
+    return []
+
+
+def _first_difference(pieces: Sequence[Piece], text: bytes) -> tuple[int, int, Piece]:
+    """Return the byte, and the number and string of the token, at which tokens and text part, about."""
+    at = 0
+    for number, piece in enumerate(pieces, 1):
+        for candidate in spellings_of(piece):
+            # Programs that drop the space before a word, and tokenizers that set one before the first.
+            for skipped, shown_ in ((0, candidate), (1, candidate), (0, candidate.removeprefix(b" "))):
+                if text[at : at + skipped] in (b"", b" ") and text.startswith(shown_, at + skipped):
+                    at += skipped + len(shown_)
+                    break
+            else:
+                continue
+            break
+        else:
+            return at, number, piece
+    return at, len(pieces) + 1, ""
+
+
+def _differs(text: bytes, at: int, what: str, piece: Piece) -> _DiffersError:
+    there = f"is {shown(text[at : at + _NEAR])}" if at < len(text) else "ends"
+    return _DiffersError(
+        f"at byte {at:,} of its segment the text {there}, and "
+        + (f"the log has {what} {shown(_bytes(piece)[:_NEAR])}" if piece else "the log ends")
+    )
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """Return how many bytes two strings begin with alike."""
+    size = min(len(one), len(other))
+    return next((i for i in range(size) if one[i] != other[i]), size)
+
+
+def _is_shown(piece: Piece) -> bool:
+    return bool(piece.strip())
+
+
+def _bytes(piece: Piece) -> bytes:
+    return piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace")

@@ -1,0 +1,140 @@
+"""The programs whose scores are read, a row each: how their output is recognized, and what reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmgauge.choices import LOG_UNITS, PROGRAMS, LogUnit, Program
+from lmgauge.errors import InputError, UsageError
+from lmgauge.scores.imports import frames, harness, inspect_logs, kenlm, llama_cpp, replies, srilm
+from lmgauge.scores.imports.log import Log, LoggedSegment
+from lmgauge.scores.imports.log_file import LogFile
+
+Parser = Callable[[LogFile, Log], Iterator[LoggedSegment]]
+
+
+@dataclass(frozen=True)
+class ProgramOutput:
+    """What a program writes.
+
+    Attributes:
+        recognizes: returns True for the first bytes of its output.
+        parse: yields the segments of a file; None for a score table, which is rows already.
+        unit: of its tokens, as signatures name it.
+        words: True if tokens are the words of a text, between white space.
+        places: True if what it writes has a place in the text.
+        has_text: True if it writes the text of every segment.
+    """
+
+    recognizes: Callable[[bytes], bool]
+    parse: Parser | None = None
+    unit: str = "token"
+    words: bool = False
+    places: bool = True
+    has_text: bool = False
+
+
+def _is_table(head: bytes) -> bool:
+    """Return True for a score table: Parquet, or JSON lines with `segment` and `logprob`."""
+    first = head.lstrip().partition(b"\n")[0]
+    return head.startswith(b"PAR1") or (first[:1] == b"{" and b'"segment"' in first and b'"logprob"' in first)
+
+
+OUTPUTS: dict[Program, ProgramOutput] = {
+    "lm-evaluation-harness": ProgramOutput(harness.recognizes, harness.parse, unit="document", has_text=True),
+    "inspect": ProgramOutput(inspect_logs.recognizes, inspect_logs.parse),
+    "vllm": ProgramOutput(replies.recognizes_vllm, replies.parse_vllm),
+    "openai": ProgramOutput(replies.recognizes_openai, replies.parse_openai),
+    "llama.cpp": ProgramOutput(llama_cpp.recognizes, llama_cpp.parse, unit="chunk", places=False),
+    "srilm": ProgramOutput(srilm.recognizes, srilm.parse, unit="word", words=True),
+    "kenlm": ProgramOutput(kenlm.recognizes, kenlm.parse, unit="word", words=True),
+    "minicons": ProgramOutput(frames.recognizes, frames.parse),
+    "score-table": ProgramOutput(_is_table),
+}
+"""In the order in which they are tried: what is more special first."""
+
+
+@dataclass(frozen=True)
+class Logs:
+    """Files of one program, opened.
+
+    Attributes:
+        program: its name.
+        files: what it wrote.
+        log: what is found out while they are read.
+    """
+
+    program: Program
+    files: tuple[LogFile, ...]
+    log: Log
+
+    def segments(self) -> Iterator[LoggedSegment]:
+        """Yield what the program wrote of each segment, file by file.
+
+        Raises:
+            InputError: a file is not what the program writes.
+            UsageError: the unit of its scores is not known.
+        """
+        parse = OUTPUTS[self.program].parse
+        assert parse is not None, "a score table has rows, not segments"
+        for file in self.files:
+            yield from parse(file, self.log)
+
+
+def open_logs(paths: Sequence[Path], program: str | None = None, log_unit: str | None = None) -> Logs:
+    """Open files that a program wrote.
+
+    Args:
+        paths: one or more.
+        program: one of `PROGRAMS`; found by what is in the files if None.
+        log_unit: one of `LOG_UNITS`, of the scores in the files; as the program always writes them if None.
+
+    Raises:
+        InputError: a file cannot be read, or is of no program that is known.
+        UsageError: the files are of several programs, or an unknown program or unit.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "query.txt")
+        ...     _ = path.write_text("the=3 2 -0.25\\t</s>=2 1 -1.5\\t")
+        ...     logs = open_logs([path])
+        ...     print(logs.program, [segment.pieces for segment in logs.segments()])
+        kenlm [[b'the', b'</s>']]
+    """
+    for what, value, known in (("program", program, PROGRAMS), ("log_unit", log_unit, LOG_UNITS)):
+        if value is not None and value not in known:
+            raise UsageError(f"unknown {what} {value!r}: choose one of {', '.join(known)}")
+    if not paths:
+        raise UsageError("name the files that a program wrote")
+    files = tuple(map(LogFile, paths))
+    unit: LogUnit | None = next((unit for unit in LOG_UNITS if unit == log_unit), None)
+    chosen = next((name for name in PROGRAMS if name == program), None)
+    log = Log(unit)
+    if chosen is None:
+        of_files = [_recognized(file) for file in files]
+        chosen = of_files[0]
+        other = next((i for i, name in enumerate(of_files) if name != chosen), None)
+        if other is not None:
+            raise UsageError(
+                f"{paths[0]} is of {chosen}, and {paths[other]} of {of_files[other]}: import the files of each on their own"
+            )
+    if OUTPUTS[chosen].parse is None:
+        log.states("nats", "a score table")
+        if len(files) > 1:
+            raise UsageError(f"{paths[0]} is a score table, which is of a whole text: import each on its own")
+    for file in files:
+        _ = file.head  # a file that cannot be read is known before the first is parsed
+    return Logs(chosen, files, log)
+
+
+def _recognized(file: LogFile) -> Program:
+    for name, output in OUTPUTS.items():
+        if output.recognizes(file.head):
+            return name
+    raise InputError(
+        f"{file.path}: is not output that lmgauge knows ({', '.join(PROGRAMS)}); name the program with --program, or "
+        "write a score table (JSON lines with segment and logprob)"
+    )
