@@ -23,7 +23,7 @@ PACKAGE = ROOT / "src" / "lmgauge"
 
 LEAVES = (
     *("choices", "context_policy", "contexts", "errors", "figures", "files", "json_text"),
-    *("progress", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
+    *("progress", "protocols", "readable", "result_list", "scoring", "shown", "signature", "threads", "version"),
 )
 FOR_ALL = {"lmgauge", *(f"lmgauge.{name}" for name in LEAVES)}
 """What every room but `_kernels` may import."""

@@ -26,8 +26,11 @@ TURNS = {
     r"\bforetold\b": "predicted",
     r"\bno lmgauge\b": "say what wrote the file",
 }
-NOUNS = re.compile(r"^\s*(?:self\.)?_?(told|found|kept|given|added|goes)(?::[^=]+)? = ")
-"""Names that say how a value came to be, not what it is."""
+NOUNS = re.compile(
+    r"^(?!\s+given: \w+(?:\[str\])? \| None = None,?$)"
+    r"\s*(?:self\.)?_?(told|found|kept|given|added|goes)(?::[^=]+)? = "
+)
+"""Names that say how a value came to be, not what it is; the option `given`, text before what is scored, is what it is."""
 
 
 def lines(paths: list[Path]) -> list[tuple[str, str]]:

@@ -28,6 +28,9 @@ ErrorPolicy = Literal["fail", "replace", "skip"]
 ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]
 RESERVED_POLICIES: tuple[ReservedPolicy, ...] = get_args(ReservedPolicy)
+Boundary = Literal["joint", "apart"]
+BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
+"""How given text and its target are cut into tokens: as one text, or each on its own."""
 SplitBy = Literal["group", "document"]
 SPLIT_BY: tuple[SplitBy, ...] = get_args(SplitBy)
 OverlapUnit = Literal["word", "character"]
@@ -68,6 +71,10 @@ SegmentEnd = Literal["eos", "newline", "none"]
 SEGMENT_ENDS: tuple[SegmentEnd, ...] = get_args(SegmentEnd)
 Precision = Literal["auto", "float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+ProtocolName = Literal["hf-guide", "harness", "llama.cpp", "gptq"]
+PROTOCOL_NAMES: tuple[ProtocolName, ...] = get_args(ProtocolName)
+"""Whose rules of what is scored can be followed; `lmgauge.protocols` has the rules."""
+ALL_PROTOCOLS = "all"
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
@@ -82,6 +89,9 @@ LOG_UNITS: tuple[LogUnit, ...] = get_args(LogUnit)
 
 DISTRIBUTION_COLUMNS = ("entropy", "rank", "topN", "moments", "mass")
 """Columns of the score table that look at the whole distribution of each event."""
+
+WORD_UNITS = ("whitespace", "icu")
+"""What words are; icu:<locale> is known besides, as in `--tokenizer`."""
 
 # -- verdicts -----------------------------------------------------------------------------------------------------------
 COMPARED_METRICS = tuple(figure.name for figure in COMPARED)

@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from lmgauge.choices import FIRST_TOKENS, SEGMENT_ENDS, FirstToken, SegmentEnd
+from lmgauge.choices import (
+    BOUNDARIES,
+    FIRST_TOKENS,
+    PROTOCOL_NAMES,
+    SEGMENT_ENDS,
+    Boundary,
+    FirstToken,
+    ProtocolName,
+    SegmentEnd,
+)
+from lmgauge.protocols import PROTOCOLS
 
 ContextUnit = Literal["sentence", "stream", "unknown"]
 LineEnds = Literal["event", "text", "unscored"]
 _LINE_ENDS: dict[SegmentEnd, LineEnds] = {"eos": "event", "newline": "text", "none": "unscored"}
+_NAMED: dict[str, tuple[str, ...]] = {"first": FIRST_TOKENS, "end": SEGMENT_ENDS, "given": BOUNDARIES}
 _WINDOW = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 
@@ -30,6 +41,10 @@ class ContextPolicy:
         stride: tokens from one window to the next; None if there is no limit.
         first: what the first token of a context is predicted from.
         end: what ends a segment.
+        protocol: whose layout of windows is followed; None for one's own, windows `stride` tokens apart.
+        bos_each: every window begins with the BOS token, in the place of the first token it would show.
+        given: how text that is given before each segment is cut from it; None where no text is given, and for models, which
+            it is not a property of.
 
     Example:
         >>> policy = ContextPolicy.parse("stream,1024/512,first=unscored")
@@ -44,6 +59,9 @@ class ContextPolicy:
     stride: int | None = None
     first: FirstToken = "bos"
     end: SegmentEnd = "eos"
+    protocol: ProtocolName | None = None
+    bos_each: bool = False
+    given: Boundary | None = field(default=None)
 
     @classmethod
     def parse(cls, text: str) -> ContextPolicy:
@@ -62,8 +80,10 @@ class ContextPolicy:
             name, _, value = part.partition("=")
             if window := _WINDOW.fullmatch(part):
                 policy |= {"length": int(window[1]), "stride": int(window[2])}
-            elif (name == "first" and value in FIRST_TOKENS) or (name == "end" and value in SEGMENT_ENDS):
+            elif value in _NAMED.get(name, ()):
                 policy[name] = value
+            elif (name == "protocol" and value in PROTOCOL_NAMES) or part == "bos=each":
+                policy |= {"protocol": value} if name == "protocol" else {"bos_each": True}
         return cls(**policy)  # type: ignore[arg-type]
 
     @property
@@ -74,7 +94,17 @@ class ContextPolicy:
     @property
     def scores_first_tokens(self) -> bool:
         """True if the first token of a context has a row like all others, so that contexts can be had from the rows."""
-        return self.first != "unscored"
+        return self.first != "unscored" and not self.leaves_out
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if the protocol leaves tokens unscored, with their bytes."""
+        return self.protocol is not None and PROTOCOLS[self.protocol].leaves_out
+
+    @property
+    def first_bytes_move(self) -> bool:
+        """True if the bytes of an unscored first token are counted with the event after it."""
+        return self.first == "unscored" and not self.leaves_out
 
     @property
     def line_ends(self) -> LineEnds:
@@ -90,6 +120,12 @@ class ContextPolicy:
             parts.append(f"first={self.first}")
         if self.end != "eos":
             parts.append(f"end={self.end}")
+        if self.bos_each:
+            parts.append("bos=each")
+        if self.protocol is not None:
+            parts.append(f"protocol={self.protocol}")
+        if self.given is not None:
+            parts.append(f"given={self.given}")
         return ",".join(parts)
 
 
@@ -127,4 +163,5 @@ def shared_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:
         stride=one.stride if same_window else None,
         first=one.first if all(other.first == one.first for other in policies) else "bos",
         end=one.end if all(other.end == one.end for other in policies) else "eos",
+        bos_each=all(other.bos_each for other in policies),
     )

@@ -23,6 +23,8 @@ class EventContexts:
         bos: id of `<s>`, which contexts begin with.
         runs_on: whether a context runs on over the ends of segments.
         before: uint32, what came before these segments where a context runs on, `<s>` first; None at the beginning.
+        given_tokens: uint32 [m] and int64 [segments], the ids that are given before each segment, and how many of each; None
+            for none.
 
     Attributes:
         ids: uint32, all ids that contexts are taken from: what is `before` the next segments where a context runs on.
@@ -33,6 +35,9 @@ class EventContexts:
         [[1], [1, 5], [1, 5, 6], [1], [1, 7]]
         >>> EventContexts(ids, [3, 2], bos=1, runs_on=True)[4].tolist()
         [1, 5, 6, 2, 7]
+        >>> given_tokens = np.array([8, 9], np.uint32), np.array([0, 2])
+        >>> EventContexts(ids, [3, 2], bos=1, runs_on=False, given_tokens=given_tokens)[4].tolist()
+        [1, 8, 9, 7]
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class EventContexts:
         bos: int,
         runs_on: bool,
         before: NDArray[np.uint32] | None = None,
+        given_tokens: tuple[NDArray[np.uint32], NDArray[np.int64]] | None = None,
     ) -> None:
         begin = np.array([bos], np.uint32)
         if runs_on:
@@ -52,10 +58,14 @@ class EventContexts:
             return
         # Each segment gets an <s> of its own: [5 6 2 7 2] of 3 + 2 events becomes [<s> 5 6 2 <s> 7 2].
         counts = np.asarray(segment_events, np.int64)
-        firsts, segments = np.cumsum(counts) - counts, np.arange(len(counts))
-        self.ids = np.insert(ids, firsts, bos)
-        self._begins = np.repeat(firsts + segments, counts)
-        self._ends = np.arange(len(ids)) + np.repeat(segments, counts) + 1
+        firsts = np.cumsum(counts) - counts
+        shown, shown_counts = (begin[:0], np.zeros(len(counts), np.int64)) if given_tokens is None else given_tokens
+        shown = np.insert(shown, np.cumsum(shown_counts) - shown_counts, bos)
+        shown_counts = shown_counts + 1
+        self.ids = np.insert(ids, np.repeat(firsts, shown_counts), shown)
+        offsets = np.cumsum(shown_counts)  # ids that are not events, up to each segment's first event
+        self._begins = np.repeat(firsts + offsets - shown_counts, counts)
+        self._ends = np.arange(len(ids)) + np.repeat(offsets, counts)
 
     def __len__(self) -> int:
         """Return the number of events."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
@@ -42,14 +42,32 @@ def score_together(
     if all(model.blocks_are_independent for model in models):
 
         def score(block: Segments) -> _Made:
-            return work(block, [model.score_block(block, spans=spans) for model in models])
+            return work(block, [after_given(block, model.score_block(block, spans=spans), model) for model in models])
 
         yield from map_in_order(score, blocks, thread_count(threads))
         return
     own, *copies = itertools.tee(blocks, len(models) + 1)
     tables = [model.score(copy, spans=spans, threads=threads) for model, copy in zip(models, copies, strict=True)]
     for block, *batches in zip(own, *tables, strict=True):
-        yield work(block, batches)
+        yield work(block, [after_given(block, batch, model) for batch, model in zip(batches, models, strict=True)])
+
+
+def after_given(block: Segments, batch: ScoreBatch, model: LanguageModel) -> ScoreBatch:
+    """Return a batch, once its model is known to have seen the text that is given before each segment.
+
+    Args:
+        block: the segments.
+        batch: what the model made of them.
+        model: which, for the message.
+
+    Raises:
+        UsageError: text is given, and the model took no notice of it.
+    """
+    if block.given_starts is not None and batch.before is None:
+        raise UsageError(
+            f"{model.label}: its own way to score takes no given text; score_segments and CustomModel of lmgauge do"
+        )
+    return batch
 
 
 def with_same_events(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[ScoreBatch]]:

@@ -104,7 +104,7 @@ def test_rows_that_are_all_at_hand(tmp_path: Path, ending: str) -> None:
         read = [json.loads(line) for line in path.read_text().splitlines()]
         assert read == [{name: values[i] for name, values in rows.items()} for i in range(2)]
     elif ending == ".tsv":
-        assert path.read_text() == "id\tbits\tboth\na\t1.5\t[1, 2]\nb\\tc\tNone\t[]\n"
+        assert path.read_text() == "id\tbits\tboth\na\t1.5\t[1, 2]\nb\\tc\t\t[]\n"
     else:
         assert list(csv.reader(path.read_text().splitlines())) == [
             ["id", "bits", "both"],

@@ -13,6 +13,7 @@ from lmgauge.api.inputs import (
     PathLike,
     Text,
     corpus_of,
+    followed,
     listed,
     named_models,
     one_text,
@@ -20,7 +21,6 @@ from lmgauge.api.inputs import (
 )
 from lmgauge.api.output_files import OutputFiles
 from lmgauge.api.outputs import Outputs
-from lmgauge.distributions.columns import WithColumns
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import evaluate as _evaluate
 from lmgauge.evaluation.evaluate import evaluate_scores as _evaluate_scores
@@ -79,7 +79,7 @@ def evaluate(
         document: what is independent, behind the 95 % interval: see `Corpus.from_files`; a `Corpus` says so itself.
         threads: how many; no number depends on it.
         output: a folder for evaluation.json and scores.parquet, which `compare`, `diagnose` and `audit` read; or `Outputs`
-            for rows of segments and tokens, and columns such as entropy, rank and the most probable tokens.
+            for rows of segments, tokens and words, and columns such as entropy, rank and the most probable tokens.
         scoring: how models named by a path score (context, device, reserved tokens ...).
 
     Returns:
@@ -103,9 +103,10 @@ def evaluate(
     paths = [os.fspath(path) for path in models_named if isinstance(path, PATHS)]
     outputs.refuse_replacing([*paths, *(source.path for source in corpus.sources)], len(models_named))
     models, names = named_models(model, scoring)
+    corpus = followed(models, corpus, scoring, by_group=by_group)
     with OutputFiles(outputs, models, names, corpus) as files:
         results = _evaluate(
-            [WithColumns(model, outputs.columns) for model in models] if outputs.columns else models,
+            files.scored_models,
             corpus,
             names=names,
             by_group=by_group,
@@ -114,7 +115,7 @@ def evaluate(
             watch=files.write if outputs.wanted else None,
             progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
         )
-        files.finish(results, by_group=by_group, scoring=scoring or ScoringOptions())
+        results = files.finish(results, by_group=by_group, scoring=scoring or ScoringOptions())
     several = isinstance(model, (Sequence, Mapping)) and not isinstance(model, str)
     return results if several or by_group else results.items[0]
 

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.runs import Run, open_run
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import LanguageModel
-from lmgauge.models.registry import model_names, not_a_model, open_model, unused_option
+from lmgauge.models.registry import model_names, not_a_model, open_model, takers, unused_option
 from lmgauge.progress import say_progress, show_speed
+from lmgauge.protocols import PROTOCOLS
 from lmgauge.text.documents import Corpus
 
 PathLike = str | os.PathLike[str]
@@ -104,7 +106,37 @@ def refuse_unused(scoring: ScoringOptions, models: Sequence[object]) -> None:
     """
     name = unused_option(scoring, models)
     if name is not None:
-        raise UsageError(f"--{name.replace('_', '-')} is for neural models, and no model named here takes it")
+        raise UsageError(f"--{name.replace('_', '-')} is for {takers(name)}, and no model named here takes it")
+
+
+def followed(models: Sequence[LanguageModel], corpus: Corpus, scoring: ScoringOptions | None, *, by_group: bool) -> Corpus:
+    """Return the text as the protocol of the models scores it: its segments joined into one, if need be.
+
+    Args:
+        models: loaded.
+        corpus: as it was read.
+        scoring: what was chosen for them.
+        by_group: groups are asked for.
+
+    Raises:
+        UsageError: not all models follow the same protocol, or groups are asked for, which a joined text has not.
+    """
+    protocols = {policy_of(model).protocol: model for model in models}
+    known = [name for name in (scoring.protocol if scoring is not None else None, *protocols) if name is not None]
+    if None in protocols and known:
+        raise UsageError(
+            f"protocol {known[0]}: {protocols[None].label} cannot follow it, as it is not a network that shows windows of "
+            "tokens; evaluate it without"
+        )
+    if len(protocols) > 1:
+        raise UsageError(f"models follow different protocols ({', '.join(map(str, protocols))}); evaluate each on its own")
+    protocol = next(iter(protocols), None)
+    separator = None if protocol is None else PROTOCOLS[protocol].separator
+    if separator is None:
+        return corpus
+    if by_group:
+        raise UsageError(f"protocol {protocol}: joins all segments into one text, which has no groups; leave out --by group")
+    return corpus.joined(separator)
 
 
 # -- texts --------------------------------------------------------------------------------------------------------------

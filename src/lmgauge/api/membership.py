@@ -70,6 +70,7 @@ def membership(
         raise UsageError("control texts are either named (control) or labeled (label), not both")
     corpora = [corpus_of(texts) if label is None else _labeled(corpus_of(texts), label)]
     corpora += [] if control is None else [corpus_of(control)]
+    corpora = [corpus.without_given("membership") for corpus in corpora]
     if output is not None:
         check_row_file(os.fspath(output))
         named = [os.fspath(one) for one in (model, reference) if isinstance(one, PATHS)]

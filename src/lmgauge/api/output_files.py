@@ -6,10 +6,13 @@ import logging
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Self
 
 from lmgauge.api.outputs import Outputs
+from lmgauge.api.words import WordFile, with_word_columns, word_rows, word_settings
 from lmgauge.context_policy import policy_of
+from lmgauge.distributions.columns import WithColumns
 from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter, segment_rows, token_rows
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
@@ -28,6 +31,7 @@ class OutputFiles:
 
     def __init__(self, outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str], corpus: Corpus) -> None:
         self._outputs, self._models, self._names, self._corpus = outputs, models, names, corpus
+        self.scored_models, self._words = _filling(outputs, models, names)
         self._policies = [policy_of(model) for model in models]
         self._segments: RowWriter | None = None
         self._tokens: RowWriter | None = None
@@ -42,9 +46,11 @@ class OutputFiles:
             if outputs.per_token is not None:
                 columns = (*TOKEN_COLUMNS, *_column_names(outputs.columns), ID_COLUMN)
                 self._tokens = stack.enter_context(RowWriter(os.fspath(outputs.per_token), columns))
+            if self._words is not None:
+                stack.enter_context(self._words)
             if outputs.folder is not None:
                 self._runs = stack.enter_context(RunFolders(os.fspath(outputs.folder), self._names))
-                if not outputs.columns:  # a journal has log-probabilities only
+                if not outputs.columns and self._words is None:  # a journal has log-probabilities only
                     self._runs.keep_journal(self._models)
             self._stack = stack.pop_all()
         return self
@@ -69,24 +75,55 @@ class OutputFiles:
             self._segments.write(segment_rows(self._names[index], batch, sums, block, groups, self._policies[index]))
         if self._tokens is not None:
             self._tokens.write(token_rows(self._names[index], batch, block))
+        if self._words is not None:
+            self._words.write(index, block, batch)
         if self._runs is not None:
             self._runs.write(index, batch, block.ids)
 
-    def finish(self, results: Evaluations, *, by_group: bool, scoring: ScoringOptions) -> None:
-        """Write the numbers, and how they came about, beside the rows.
+    def finish(self, results: Evaluations, *, by_group: bool, scoring: ScoringOptions) -> Evaluations:
+        """Write the numbers, and how they came about, beside the rows; return them with what must be known of the rows.
 
         Args:
             results: of all models, each with its groups behind it.
             by_group: True if groups were asked for.
             scoring: how models without options of their own were loaded.
+
+        Raises:
+            InputError: a region names a text that was not there.
         """
+        if self._words is not None:
+            results = self._with_notes(results, self._words)
         if self._runs is None:
-            return
+            return results
         chosen: dict[str, Any] = {"by_group": by_group, "columns": self._outputs.columns, "scoring": scoring}
         settings = [run_settings(model, self._corpus.settings, **chosen) for model in self._models]
         self._runs.finish(results, settings)
         if self._runs.resumed:
             _LOG.warning("%s events had been scored before the last run was interrupted", f"{self._runs.resumed:,}")
+        return results
+
+    @staticmethod
+    def _with_notes(results: Evaluations, words: WordFile) -> Evaluations:
+        """Return the results with notes about words at the whole text of each model."""
+        items, index = [], 0
+        for item in results:
+            if item.group is None:
+                item = replace(item, notes=[*item.notes, *words.notes(index)])
+                index += 1
+            items.append(item)
+        return Evaluations(tuple(items))
+
+
+def _filling(
+    outputs: Outputs, models: Sequence[LanguageModel], names: Sequence[str]
+) -> tuple[list[LanguageModel], WordFile | None]:
+    """Return the models that fill the columns of the outputs, and the file of words if there is one."""
+    if outputs.per_word is None:
+        return [WithColumns(model, outputs.columns) if outputs.columns else model for model in models], None
+    settings = word_settings(outputs.words, outputs.regions, outputs.train or None)
+    filling = [with_word_columns(model, outputs.columns) for model in models]
+    rows = [word_rows(model, name, settings, why) for (model, why), name in zip(filling, names, strict=True)]
+    return [model for model, _ in filling], WordFile(outputs.per_word, settings, rows)
 
 
 def _column_names(asked: Sequence[str]) -> list[str]:

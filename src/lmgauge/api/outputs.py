@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lmgauge.choices import WORD_UNITS
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 
@@ -24,6 +25,11 @@ class Outputs:
             (mean and deviation of log p under the distribution, nats), "mass" (what the probabilities sum to).
         per_segment: file for one row per segment, .tsv or .jsonl; "-" is standard output.
         per_token: file for one row per token, .tsv or .jsonl; "-" is standard output.
+        per_word: file for one row per word of the text, with its surprisal, .tsv, .csv, .jsonl or .parquet; "-" is standard
+            output.
+        words: what words are in `per_word`: "whitespace", "icu", or "icu:ja" (any locale).
+        regions: file of regions, rows of `per_word` in place of words; see `lmgauge.word_surprisal`.
+        train: text to count words in, for the columns `log_frequency` and `unseen` of `per_word`.
 
     Example:
         >>> Outputs("run/", columns=("entropy",)).wanted
@@ -34,8 +40,20 @@ class Outputs:
     columns: Sequence[str] = ()
     per_segment: PathLike | None = None
     per_token: PathLike | None = None
+    per_word: PathLike | None = None
+    words: str = WORD_UNITS[0]
+    regions: PathLike | None = None
+    train: Sequence[PathLike] = ()
 
     def __post_init__(self) -> None:
+        if self.per_word is None:
+            for name, value in (("words", self.words != WORD_UNITS[0]), ("regions", self.regions), ("train", self.train)):
+                if value:
+                    raise UsageError(f"--{name} is about the rows of words: name a file for them (--per-word)")
+        else:
+            from lmgauge.evaluation.row_files import check_row_file
+
+            check_row_file(os.fspath(self.per_word))
         if self.columns and self.folder is None and self.per_token is None:
             raise UsageError("columns fill rows: name where they go, a run folder (-o) or a file for rows (--per-token)")
         if self.columns:
@@ -46,7 +64,7 @@ class Outputs:
     @property
     def wanted(self) -> bool:
         """Return True if anything is to be written."""
-        return bool(self.folder or self.per_segment or self.per_token)
+        return bool(self.folder or self.per_segment or self.per_token or self.per_word)
 
     def refuse_replacing(self, inputs: Sequence[str], models: int) -> None:
         """Refuse files that would replace what is read.
@@ -56,5 +74,6 @@ class Outputs:
         """
         # Several models have folders of their own in it.
         folder = self.folder if models == 1 else None
-        files = {"--per-segment": self.per_segment, "--per-token": self.per_token, "-o": folder}
-        refuse_replacing(files, inputs)
+        files = {"--per-segment": self.per_segment, "--per-token": self.per_token, "--per-word": self.per_word, "-o": folder}
+        read = self.train if self.regions is None else (self.regions, *self.train)
+        refuse_replacing(files, [*inputs, *(os.fspath(path) for path in read)])

@@ -100,7 +100,7 @@ def split(
         ...     split(Corpus.from_strings([f"line {i}" for i in range(100)]), folder, seed=1)
         <SplitText: train 80, validation 10, test 10 segments, seed 1>
     """
-    corpus = corpus_of(text)
+    corpus = corpus_of(text).without_given("split")
     parts = write_split(corpus, output, fractions, seed=seed, by=by)
     report = corpus.report
     return SplitText(tuple(parts), tuple(fractions), seed, report.sha256, tuple(report.notes()))

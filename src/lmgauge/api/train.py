@@ -97,7 +97,7 @@ def train(
         cutoffs=tuple(cutoffs),
         prune=prune,
     )
-    return train_ngram(settings, corpus_of(texts), threads=threads, progress=progress)
+    return train_ngram(settings, corpus_of(texts).without_given("training"), threads=threads, progress=progress)
 
 
 def train_neural(
@@ -175,5 +175,6 @@ def train_neural(
         from lmgauge.models.training.run import run_training
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), extra="neural") from error
-    held_out = None if valid is None else corpus_of(valid)
-    return run_training(settings, run, corpus_of(texts), valid=held_out, output=output, progress=progress, watch=watch)
+    held_out = None if valid is None else corpus_of(valid).without_given("training")
+    corpus = corpus_of(texts).without_given("training")
+    return run_training(settings, run, corpus, valid=held_out, output=output, progress=progress, watch=watch)

@@ -11,6 +11,7 @@ from lmgauge.choices import BASE_TYPES, DEFAULT_BASE_SAMPLES, DEFAULT_BASE_TOP, 
 from lmgauge.cli.command import CommaList, Command, refuse_given, settings, whole_number
 from lmgauge.cli.options import (
     document_option,
+    given_options,
     html_option,
     json_option,
     model_among,
@@ -147,7 +148,7 @@ class _Shown:
     html_option,
     json_option,
 )
-@reading_settings(document_option)
+@reading_settings(document_option, *given_options)
 @scoring_settings(reserved_option)
 def divergence(
     base: str,

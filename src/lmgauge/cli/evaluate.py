@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from lmgauge.api.outputs import Outputs
-from lmgauge.choices import DISTRIBUTION_COLUMNS
+from lmgauge.choices import DISTRIBUTION_COLUMNS, WORD_UNITS
 from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
 from lmgauge.cli.options import (
     document_option,
+    given_options,
+    html_option,
     id_option,
     json_option,
     model_among,
+    processes_options,
+    protocol_option,
     read_texts,
     reading_settings,
     reserved_option,
     scoring_settings,
     threads_option,
+    training_text,
 )
 from lmgauge.cli.say import answer, say, showing_progress
 from lmgauge.models.network.options import ScoringOptions
@@ -27,6 +32,7 @@ from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
+    from lmgauge.text.documents import Corpus
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,15 @@ class _Choices:
 
     by: str | None
     threads: int | None
+    contexts: tuple[int, ...] | None
+    per_context: str | None
+    every_protocol: bool = False
+
+
+def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    from lmgauge.models.network.options import parse_lengths
+
+    return None if value is None else parse_lengths(value)
 
 
 @click.command("eval", cls=Command)
@@ -62,6 +77,18 @@ class _Choices:
         help="Also a row for each group of segments: each file, or each value of --group.",
     ),
     threads_option,
+    click.option(
+        "--contexts",
+        metavar="N,N...",
+        callback=_lengths,
+        help="Score the same tokens under contexts of these lengths (512,1k,2k; k is 1,024): what a longer one is worth.",
+    ),
+    click.option(
+        "--per-context",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="With --contexts, also write one row per length: .tsv, .csv, .jsonl, .parquet, or - .",
+    ),
 )
 @settings(
     "outputs",
@@ -94,10 +121,29 @@ class _Choices:
         type=CommaList(str, "entropy,top10"),
         help=f"Also keep of each whole distribution, in scores.parquet and --per-token: {', '.join(DISTRIBUTION_COLUMNS)}.",
     ),
+    click.option(
+        "--per-word",
+        type=click.Path(allow_dash=True),
+        metavar="FILE",
+        help="Also write the surprisal of each word, one row per word: .tsv, .csv, .jsonl, .parquet, or - .",
+    ),
+    click.option(
+        "--words",
+        default=WORD_UNITS[0],
+        metavar="KIND",
+        help="Words of --per-word: whitespace, icu, or icu:LOCALE (such as icu:ja).",
+    ),
+    click.option(
+        "--regions",
+        type=click.Path(),
+        metavar="FILE",
+        help="Regions in place of words in --per-word: .tsv, .csv or .jsonl with text_id, start and end or text, region.",
+    ),
+    training_text("to count words in, for the columns log_frequency and unseen of --per-word"),
 )
-@under("Output", json_option)
-@reading_settings(document_option, id_option)
-@scoring_settings(reserved_option)
+@under("Output", json_option, html_option)
+@reading_settings(document_option, id_option, *given_options)
+@scoring_settings(reserved_option, protocol_option, *processes_options)
 def evaluate(
     texts: tuple[str, ...],
     models: tuple[str, ...],
@@ -107,6 +153,7 @@ def evaluate(
     reading: ReadingOptions,
     scoring: ScoringOptions,
     as_json: bool,
+    html: str | None,
 ) -> None:
     """Measure how well models predict a text.
 
@@ -118,13 +165,21 @@ def evaluate(
     """
     from lmgauge.report import evaluations
 
-    to_stdout = (outputs.per_segment, outputs.per_token).count("-")
+    to_stdout = (outputs.per_segment, outputs.per_token, outputs.per_word).count("-")
     if to_stdout + as_json > 1:
-        raise click.UsageError("standard output takes one of --json, --per-segment - and --per-token -")
+        raise click.UsageError("standard output takes one of --json, --per-segment -, --per-token - and --per-word -")
     if bool(models) == bool(scores):
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
+    if choices.contexts is not None:
+        _curve(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
+        return
+    refuse_given(("per_context",), "goes with --contexts")
+    if choices.every_protocol:
+        _protocols(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
+        return
+    refuse_given(("html",), "goes with --contexts and --protocol all; of an evaluation, lmgauge report makes the page")
     if scores:
         results = _evaluate_table(scores, texts, reading)
     else:
@@ -142,6 +197,38 @@ def evaluate(
             say(f"note: {note}", err=True)
 
 
+def _curve(
+    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
+) -> None:
+    from lmgauge.api.context_curve import context_curve
+    from lmgauge.evaluation.row_files import check_row_file
+    from lmgauge.files import refuse_replacing
+    from lmgauge.report.documents import document_of
+
+    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --contexts; --per-context writes rows")
+    if len(models) != 1:
+        raise click.UsageError("--contexts takes one model at a time")
+    rows = choices.per_context
+    if rows == "-" and as_json:
+        raise click.UsageError("standard output takes one of --json and --per-context -")
+    if rows is not None:
+        check_row_file(rows)
+        refuse_replacing({"--per-context": rows}, [*models, *(source.path for source in corpus.sources)])
+    with showing_progress():
+        curve = context_curve(
+            models[0],
+            corpus,
+            choices.contexts or (),
+            stride=scoring.stride,
+            threads=choices.threads,
+            scoring=replace(scoring, stride=None),
+        )
+    if rows is not None:
+        curve.write_rows(rows)
+    if rows != "-":
+        answer(curve, lambda: document_of(curve), as_json=as_json, html=html)
+
+
 def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions) -> Evaluations:
     from lmgauge.api.evaluate import evaluate_scores
     from lmgauge.evaluation.results import Evaluations
@@ -154,3 +241,17 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     else:
         refuse_given(names_of(ReadingOptions), "is about the text that was scored; name it after the options")
     return Evaluations((evaluate_scores(scores, read_texts(texts, reading) if texts else None),))
+
+
+def _protocols(
+    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
+) -> None:
+    from lmgauge.api.protocols import evaluate_protocols
+    from lmgauge.report.documents import document_of
+
+    refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --protocol all; name one protocol")
+    if len(models) != 1:
+        raise click.UsageError("--protocol all takes one model at a time")
+    with showing_progress():
+        table = evaluate_protocols(models[0], corpus, threads=choices.threads, scoring=scoring)
+    answer(table, lambda: document_of(table), as_json=as_json, html=html)

@@ -36,6 +36,11 @@ SECTIONS = {
         "explore": ("lmgauge.cli.explore:explore", "Look at all of a run, or two of one text, in the browser."),
         "audit": ("lmgauge.cli.audit:audit", "Check a result, or show what is wrong with it."),
         "overlap": ("lmgauge.cli.overlap:overlap", "Find test text inside training text."),
+        "pairs": ("lmgauge.cli.choices:pairs", "Say how often models prefer the good text of minimal pairs."),
+        "multiple-choice": (
+            "lmgauge.cli.choices:multiple_choice",
+            "Say how often models prefer the right answer of questions.",
+        ),
         "membership": ("lmgauge.cli.membership:membership", "Ask whether a model has seen texts in training."),
     },
     "Compare": {
@@ -85,6 +90,8 @@ GUESSES = {
     "audit": ("check", "prove", "validate", "verify"),
     "overlap": ("contamination", "decontaminate", "dedup", "leak"),
     "membership": ("extraction", "memorization", "mia", "min-k", "mink", "seen"),
+    "pairs": ("blimp", "minimal-pairs", "syntaxgym"),
+    "multiple-choice": ("choices", "questions", "arc", "hellaswag", "mmlu"),
     "compare": ("bootstrap", "diff", "paired", "significance"),
     "divergence": ("js", "jsd", "kl", "kl-divergence", "kld"),
     "correlate": ("correlation", "pearson", "spearman"),

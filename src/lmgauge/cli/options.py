@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lmgauge.choices import (
+    ALL_PROTOCOLS,
     ARPA_ENDINGS,
+    BOUNDARIES,
     DEFAULT_SEED,
     ERROR_POLICIES,
     FIRST_TOKENS,
     FORMATS,
     PRECISIONS,
+    PROTOCOL_NAMES,
     RESERVED_POLICIES,
     SEGMENT_ENDS,
     UNITS,
 )
-from lmgauge.cli.command import refuse_given, settings, whole_number
+from lmgauge.cli.command import CommaList, refuse_given, settings, whole_number
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -71,6 +74,21 @@ id_option = click.option(
     "--id",
     metavar="NAME",
     help="Field or column with the id of a record, for files of rows; its file and line, if not given.",
+)
+
+
+given_options = (
+    click.option(
+        "--given",
+        metavar="NAME",
+        help="Field or column with text that stands before each record: a model sees it, and it is not scored.",
+    ),
+    click.option(
+        "--boundary",
+        type=click.Choice(BOUNDARIES),
+        default="joint",
+        help="Cut given text and what follows it into tokens as one text (a token across is scored whole), or apart.",
+    ),
 )
 
 
@@ -157,6 +175,12 @@ _SCORING = (
         help="What the first token is predicted from; bos where the model has it, else uniform.",
     ),
     click.option(
+        "--bos-each-window",
+        is_flag=True,
+        default=None,
+        help="Begin every window with the BOS token, in the place of its first token.",
+    ),
+    click.option(
         "--end",
         type=click.Choice(SEGMENT_ENDS),
         help="What ends a line; eos for models trained here, for others their own newline.",
@@ -175,6 +199,29 @@ _SCORING = (
         metavar="TEXT",
         help="Servers: text set before each segment, so that its first token has a score, such as '<s>'.",
     ),
+)
+
+
+def _protocol(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    ctx.params["every_protocol"] = value == ALL_PROTOCOLS
+    return None if value == ALL_PROTOCOLS else value
+
+
+protocol_option = click.option(
+    "--protocol",
+    callback=_protocol,
+    type=click.Choice((*PROTOCOL_NAMES, ALL_PROTOCOLS)),
+    help="Follow another program's rules, so that its figures come out: how lines are joined, what windows show, what is "
+    "left out; all: a table of all of them.",
+)
+processes_options = (
+    click.option(
+        "--devices",
+        metavar="NAME,NAME...",
+        type=CommaList(str, "cuda:0,cuda:1"),
+        help="Networks: several devices of one kind, each with a process and a share of the text; same numbers.",
+    ),
+    whole_number("--processes", help="Networks: how many share the text; each has its share of --threads."),
 )
 reserved_option = click.option(
     "--reserved",

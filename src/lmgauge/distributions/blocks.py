@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import tee
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from lmgauge.distributions.reductions import Columns, PairReduction, Reduction
 from lmgauge.distributions.tile import Tile
 from lmgauge.errors import UsageError
 from lmgauge.scores import ScoreBatch
+from lmgauge.scoring import after_given
 from lmgauge.text.vocabulary import BOS
 
 if TYPE_CHECKING:
@@ -91,7 +93,10 @@ def distributions_of(
         own: Callable[..., Iterator[BlockDistributions]] = model.distributions  # type: ignore[attr-defined]
         yield from own(segments, events=events, spans=spans, threads=threads)
         return
-    yield from by_event(model, model.score(segments, spans=spans, threads=threads), events)
+    own_blocks, copies = tee(segments)
+    batches = model.score(copies, spans=spans, threads=threads)
+    checked = (after_given(block, batch, model) for block, batch in zip(own_blocks, batches, strict=True))
+    yield from by_event(model, checked, events)
 
 
 def computes_many(model: object, method: str = "distributions") -> bool:
@@ -142,7 +147,8 @@ def by_event(model: LanguageModel, batches: Iterable[ScoreBatch], events: Events
     seen = 0
     for batch in batches:
         ids, counts = batch.token_ids, batch.segment_events
-        contexts = EventContexts(ids, counts, bos=BOS, runs_on=policy.runs_on, before=before)
+        given_tokens = None if batch.before is None else (batch.before.ids, batch.before.counts)
+        contexts = EventContexts(ids, counts, bos=BOS, runs_on=policy.runs_on, before=before, given_tokens=given_tokens)
         before = contexts.ids
         rows = rows_among(events, seen, len(batch))
         yield _ByEvent(model, rows_of(batch, rows), contexts, rows)
@@ -236,4 +242,5 @@ def rows_of(batch: ScoreBatch, rows: Events) -> ScoreBatch:
         kind=batch.kind[rows],
         ends=batch.ends[rows] if len(batch.ends) else batch.ends,
         extra={name: values[rows] for name, values in batch.extra.items()},
+        begins=batch.begins[rows] if len(batch.begins) else batch.begins,
     )

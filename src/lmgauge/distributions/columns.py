@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import tee
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.choices import DISTRIBUTION_COLUMNS
 from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, Reduction, TopK
+from lmgauge.distributions.word_boundaries import Marking, WordBoundaries
 from lmgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class WithColumns:
     Args:
         model: the model.
         names: of the columns, as `reductions_named` knows them.
+        word_boundaries: also fill `entropy` and `word_boundary`, see `WordBoundaries`.
 
     Raises:
         UsageError: a name is not known.
@@ -65,8 +68,16 @@ class WithColumns:
         [[1, 3, 1, 1, 1]]
     """
 
-    def __init__(self, model: LanguageModel, names: Sequence[str]) -> None:
+    def __init__(self, model: LanguageModel, names: Sequence[str] = (), *, word_boundaries: bool = False) -> None:
         self._model, self._reductions = model, reductions_named(names)
+        self._boundaries = WordBoundaries(model) if word_boundaries else None
+        if self._boundaries is not None:
+            self._reductions += [one for one in self._boundaries.reductions if one not in self._reductions]
+
+    @property
+    def word_marking(self) -> Marking | None:
+        """What the tokenizer does with white space, where `word_boundaries` are filled; else None."""
+        return None if self._boundaries is None else self._boundaries.marking
 
     def __getattr__(self, name: str) -> Any:
         """Return what the model has under a name."""
@@ -74,8 +85,11 @@ class WithColumns:
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield the batches of the model with the columns; arguments as of its own `score`."""
-        return reduce(self._model, segments, self._reductions, spans=spans, threads=threads)
+        if self._boundaries is None:
+            return reduce(self._model, segments, self._reductions, spans=spans, threads=threads)
+        blocks, scored = tee(segments)
+        return self._boundaries.fill(blocks, reduce(self._model, scored, self._reductions, spans=spans, threads=threads))
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block with the columns; arguments as of the model's own `score_block`."""
-        return next(reduce(self._model, [block], self._reductions, spans=spans, threads=1))
+        return next(self.score([block], spans=spans, threads=1))

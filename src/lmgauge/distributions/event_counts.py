@@ -34,13 +34,14 @@ def event_counts(model: LanguageModel, block: Segments, *, seen: int = 0) -> NDA
         [3, 2]
     """
     # Whether a reserved word may stand in the text is for the model to say: it is a token in any case.
-    ids = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape").ids
+    encoded = encode(block, model.tokenizer, model.vocabulary, bos=False, reserved="escape")
+    ids = encoded.ids if block.given_starts is None else encoded.ids[~encoded.is_given]
     counts: NDArray[np.int64] = np.diff(np.flatnonzero(ids == EOS), prepend=-1)
     policy = policy_of(model)
     if policy.end != "eos":
         counts = counts - 1
     if not policy.scores_first_tokens:
-        firsts = counts > 0
+        firsts = (counts > 0) & (block.given_lengths() == 0)
         if policy.runs_on:  # one context, one first token
             firsts &= (np.cumsum(firsts) == 1) & (seen == 0)
         counts = counts - firsts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import array_api_compat
@@ -166,8 +167,13 @@ class Mass:
         p = tile.p
         if self.ids is not None:
             device = array_api_compat.device(tile.logprob)
-            p = tile.xp.take(p, tile.xp.asarray(np.array(self.ids, np.int64), device=device), axis=1)
+            p = tile.xp.take(p, tile.xp.asarray(self._array, device=device), axis=1)
         return {self.name: as_numpy(tile.xp.sum(p, axis=1))}
+
+    @cached_property
+    def _array(self) -> NDArray[np.int64]:
+        """The ids, int64 [n]: made once, not for each tile."""
+        return np.array(self.ids, np.int64)
 
 
 def largest(values: Array, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -57,6 +57,6 @@ def lossy_reason(origin: Origin) -> BoundReason:
         >>> lossy_reason(Origin("mine", unit="word")).short
         'white space lost'
     """
-    if not origin.policy.scores_first_tokens:
+    if origin.policy.first_bytes_move:
         return _FIRST
     return _SPACE if origin.unit == "word" else _ALTERED

@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.context_policy import policy_of
 from lmgauge.errors import InputError
 from lmgauge.evaluation.bounds import bound_reasons
 from lmgauge.evaluation.denominators import Denominators, count_denominators
+from lmgauge.evaluation.extent import Extent
 from lmgauge.evaluation.first_tokens import FirstTokens
+from lmgauge.evaluation.notes import whole_text_notes
 from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.protocol_sums import ProtocolSums
 from lmgauge.evaluation.results import Evaluation, Evaluations
 from lmgauge.evaluation.tally import SegmentSums, Tally
 from lmgauge.figures import FIGURES
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int], None]
 Watch = Callable[[int, Segments, ScoreBatch, Tally], None]
 Ints = NDArray[np.int64]
-_MANY_UNSEEN = 0.1  # from this rate on a note says so
 
 
 @dataclass
@@ -83,6 +86,7 @@ class Evaluator:
         self.origin = origin
         self.total = Tally()
         self.groups: dict[int, Tally] = {}
+        self.protocol = ProtocolSums(origin.policy)
 
     def add(self, sums: BlockSums) -> None:
         """Add the sums of the next block of segments.
@@ -122,8 +126,8 @@ class Evaluator:
         Raises:
             InputError: the table has no rows.
         """
-        if denominators is not None and self.origin.policy.line_ends == "unscored":
-            denominators = denominators.without_line_ends()
+        scored = self.protocol.of_text(denominators, whole=group is None)
+        denominators = scored.denominators
         events = tally.total_events
         if not events:
             raise InputError("there is nothing to evaluate: the text has no segment and the score table no row")
@@ -170,7 +174,16 @@ class Evaluator:
             vocabulary_size=origin.vocabulary_size,
             fingerprints=origin.fingerprints | {"text": text_sha256},
             signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
-            notes=[*notes, *caveats(interval), *(_unseen_words(tally) if group is None else ())],
+            scored_share=scored.share,
+            source_figures=self.protocol.figures(nats, events) if group is None else {},
+            notes=[
+                *scored.notes,
+                *notes,
+                *caveats(interval),
+                *(whole_text_notes(tally, origin) if group is None else ()),
+            ],
+            given_bytes=tally.given_bytes,
+            crossing_tokens=tally.crossing_tokens,
         )
 
 
@@ -179,15 +192,6 @@ def _documents(sums: SegmentSums, origin: Origin, stated: tuple[Ints | None, str
     if stated is not None:
         return None if stated[0] is None else stated[0][sums.segments], stated[1]
     return sums.documents, origin.documents_by if sums.documents is None else origin.documents_of_table
-
-
-def _unseen_words(tally: Tally) -> Iterator[str]:
-    tokens = tally.events[TOKEN] + tally.events[OOV]
-    if tokens and tally.events[OOV] >= _MANY_UNSEEN * tokens and not tally.zeros[OOV]:
-        yield (
-            f"{100 * tally.events[OOV] / tokens:.0f} % of the tokens are unseen words, all one event <unk>: the perplexity "
-            "is in large part that of <unk>; look at perplexity_without_oov and bits per byte"
-        )
 
 
 def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
@@ -202,6 +206,8 @@ def _select(batch: ScoreBatch, chosen: NDArray[np.bool_]) -> ScoreBatch:
         batch.ends[rows] if len(batch.ends) else batch.ends,
         {name: values[rows] for name, values in batch.extra.items()},
         batch.lossy[chosen] if len(batch.lossy) else batch.lossy,
+        begins=batch.begins[rows] if len(batch.begins) else batch.begins,
+        before=None if batch.before is None else batch.before.of_segments(chosen),
     )
 
 
@@ -277,12 +283,15 @@ def evaluate(
     """
     evaluators = [Evaluator(Origin.of_model(model, names[i] if names else None)) for i, model in enumerate(models)]
     counted: dict[int, Denominators] = {}
+    spans = spans or any(policy_of(model).leaves_out for model in models)
     done = 0
     for block, counts, batches, sums in _score_blocks(models, corpus, by_group, spans, thread_count(threads)):
         for code, part in counts.items():
             counted[code] = counted.get(code, Denominators()) + part
         for i, (batch, part_sums) in enumerate(zip(batches, sums, strict=True)):
             evaluators[i].add(part_sums)
+            evaluators[i].protocol.watch(batch)
+            evaluators[i].protocol.read(block)
             if watch is not None:
                 watch(i, block, batch, part_sums.total)
         done += block.byte_count()
@@ -291,7 +300,7 @@ def evaluate(
     results: list[Evaluation] = []
     for evaluator, model in zip(evaluators, models, strict=True):
         notes = [*corpus.report.notes(), *getattr(model, "notes", ())]
-        evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by)
+        evaluator.origin = replace(evaluator.origin, documents_by=corpus.report.documents_by).after(corpus.boundary)
         results.append(evaluator.finish(evaluator.total, whole, text_sha256=sha256, notes=notes))
         for code, tally in sorted(evaluator.groups.items()):
             name = corpus.group_names[code] if code < len(corpus.group_names) else "all"
@@ -339,10 +348,12 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         >>> round(evaluate_scores([table], origin=Origin("mine")).perplexity, 6)
         2.0
     """
+    origin = origin.after(None if corpus is None else corpus.boundary)
     evaluator = Evaluator(origin)
-    extent, first_tokens = _Extent(), FirstTokens(origin.policy)
+    extent, first_tokens = Extent(origin.policy), FirstTokens(origin.policy)
     for batch in first_tokens.watch(batches):
         evaluator.add(sum_block(batch))
+        evaluator.protocol.watch(batch)
         extent.add(batch)
     denominators: Denominators | None = None
     documents: tuple[Ints | None, str] | None = None
@@ -353,73 +364,14 @@ def evaluate_scores(batches: Iterable[ScoreBatch], *, origin: Origin, corpus: Co
         for block in corpus:
             denominators += count_denominators(block)
             extent.compare(block)
+            evaluator.protocol.read(block)
             if block.documents is not None:
                 parts.append(block.documents)
         # What a caller says of documents counts more than what the table names, and this more than files do.
         if corpus.settings.get("document") is not None or not evaluator.total.names_documents:
             documents = np.concatenate(parts) if parts else None, corpus.report.documents_by
         sha256, notes = corpus.report.sha256, corpus.report.notes()
+        evaluator.total.given_bytes = corpus.report.given_bytes
         notes += extent.notes(denominators.segments)
     notes += [first_tokens.note] if first_tokens.note else []
     return evaluator.finish(evaluator.total, denominators, text_sha256=sha256, documents=documents, notes=notes)
-
-
-class _Extent:
-    """How far the spans of a foreign table reach in each segment, to be held against the text."""
-
-    def __init__(self) -> None:
-        self.ends: dict[int, int] = {}
-        self.spans = True
-        self.apart = 0
-        self.uncovered = 0
-
-    def add(self, batch: ScoreBatch) -> None:
-        """Add the rows of a batch."""
-        if not len(batch.ends):
-            self.spans = False
-            self.ends.update(dict.fromkeys(batch.segments.tolist(), -1))
-            return
-        self.apart += batch.spans_apart
-        segments, reach = batch.segments.tolist(), batch.reach().tolist()
-        reach[0] = max(reach[0], self.ends.get(segments[0], 0))  # it may have begun in the batch before
-        self.ends.update(zip(segments, reach, strict=True))
-
-    def compare(self, block: Segments) -> None:
-        """Compare the spans with a block of the text.
-
-        Raises:
-            InputError: a span ends behind its segment.
-        """
-        lengths = (block.ends - block.starts).tolist()
-        for segment, length in enumerate(lengths, block.first):
-            end = self.ends.pop(segment, None)
-            if end is None or (self.spans and end < length):
-                self.uncovered += 1
-            elif end > length:
-                raise InputError(
-                    f"segment {segment} of the score table ends at byte {end}, but the text's has {length} bytes; "
-                    "is it the same text?"
-                )
-
-    def notes(self, segments: int) -> list[str]:
-        """Return what a reader must know, all of the text being read.
-
-        Raises:
-            InputError: the table has a segment that the text has not.
-        """
-        if self.ends:
-            raise InputError(
-                f"the score table has a segment {min(self.ends)}, but the text has {segments}; is it the same text?"
-            )
-        notes = []
-        if not self.spans:
-            notes.append("the table has no byte spans: whether it scores every byte of the text was not checked")
-        if self.apart:
-            notes.append(
-                f"{self.apart:,} spans do not begin where the one before ended: bytes are scored twice or not at all"
-            )
-        if self.uncovered:
-            notes.append(
-                f"{self.uncovered:,} of {segments:,} segments are not scored to their end; their bytes count all the same"
-            )
-        return notes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.context_policy import ContextPolicy, policy_of
@@ -11,6 +11,7 @@ from lmgauge.errors import InputError
 from lmgauge.numerics.intervals import UNKNOWN
 
 if TYPE_CHECKING:
+    from lmgauge.choices import Boundary
     from lmgauge.models.protocol import LanguageModel
 
 _TYPES: dict[str, Any] = {
@@ -98,6 +99,18 @@ class Origin:
     def policy(self) -> ContextPolicy:
         """The context policy that `context` names."""
         return ContextPolicy.parse(self.context)
+
+    def after(self, boundary: Boundary | None) -> Origin:
+        """Return the origin of a table whose segments have given text before them.
+
+        Args:
+            boundary: how that is cut from them; None where no text is given.
+
+        Example:
+            >>> Origin("kn5", context="sentence").after("joint").context
+            'sentence,given=joint'
+        """
+        return self if boundary is None else replace(self, context=str(replace(self.policy, given=boundary)))
 
     @property
     def documents_of_table(self) -> str:

@@ -29,6 +29,7 @@ _EVENTS, _BYTES = 1200, 12_000
 _EVENTS_IN_ALL = {1: 24_000, 2: 12_000}
 """Most of all passages, by the number of runs."""
 _BYTES_IN_ALL = 240_000
+_LEAD_BYTES = 1500  # of the text given before a passage
 MOST_TOPS = 5
 """Most probable tokens that are shown of an event."""
 
@@ -105,6 +106,7 @@ class Passage:
         size: bytes of the whole segment, its line end included.
         spans: of each run, of the text shown.
         is_cut: the segment goes on after the text shown.
+        lead: the text that is given before it, or its end where it is long; no run scores it.
     """
 
     segment: int
@@ -117,6 +119,7 @@ class Passage:
     size: int
     spans: tuple[Spans, ...]
     is_cut: bool = False
+    lead: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +242,7 @@ class _Reading:
 
     def _read(self, block: Segments, tables: Sequence[ScoreBatch], i: int) -> Passage:
         """Return a segment of a block, or its beginning where it is long."""
-        own = _one_segment(block, i)
+        own = block.one(i)
         rows = [table.of_segments(i, i + 1) for table in tables]
         bits = [nats_to_bits(-table.logprob) for table in rows]
         groups = self.corpus.group_names if self.corpus is not None else []
@@ -253,6 +256,7 @@ class _Reading:
             events=tuple(len(table) for table in rows),
             size=own.byte_count(),
             spans=tuple(self._spans(own, rows, bits)),
+            lead=lead_of(own.given_text(0)),
         )
         return _shortened(passage, _EVENTS, _BYTES)
 
@@ -344,6 +348,20 @@ class _Leaders:
         return iter(self._indices.tolist())
 
 
+def lead_of(given_text: bytes) -> str:
+    """Return text that is given before a segment as it is shown: its end, where it is long.
+
+    Args:
+        given_text: UTF-8.
+
+    Example:
+        >>> lead_of(b"the cat")
+        'the cat'
+    """
+    end = given_text[-_LEAD_BYTES:].decode("utf-8", "ignore")
+    return f"… {end}" if len(given_text) > _LEAD_BYTES else end
+
+
 def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:
     """Return the bits of the possible events of each segment, and how many of its events are impossible."""
     count = len(table.segments)
@@ -356,22 +374,6 @@ def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:
 
 def _sizes(block: Segments) -> Ints:
     return block.ends - block.starts + block.terminator
-
-
-def _one_segment(block: Segments, i: int) -> Segments:
-    """Return a segment of a block as a block of its own."""
-    begin, end = int(block.starts[i]), int(block.ends[i])
-    return Segments(
-        data=block.data[begin : end + block.terminator],
-        starts=np.zeros(1, np.int64),
-        ends=np.array([end - begin]),
-        source=block.source,
-        first_line=block.line(i),
-        groups=None if block.groups is None else block.groups[i : i + 1],
-        ids=None if block.ids is None else block.ids[i : i + 1],
-        terminator=block.terminator,
-        first=block.first + i,
-    )
 
 
 def _shortened(passage: Passage, most_events: int, most_bytes: int) -> Passage:

@@ -47,11 +47,15 @@ class Evaluation(Shown):
         events_by_matched_order: of an n-gram model: events whose longest n-gram has order 1, 2, ...
         segments, words, characters, bytes: of the source text, newlines included.
         lossy_segments: segments that their tokens do not spell exactly.
+        given_bytes: of text that stands before the segments: shown to the model, and in no count and no figure.
+        crossing_tokens: first tokens of segments that begin in the given text; each is scored whole.
         unit: of the tokens: word, subword, character, byte.
         context, oov_policy, vocabulary_size: of the model; see the signature.
         fingerprints: SHA-256 of text, model, vocabulary and tokenizer, by name.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
+        scored_share: share of the text's bytes that is scored, below 1 where a protocol leaves tokens out, or None.
+        source_figures: what the program whose protocol was followed prints, under its own names; empty without a protocol.
 
     Example:
         >>> import lmgauge
@@ -102,6 +106,10 @@ class Evaluation(Shown):
     fingerprints: dict[str, str]
     signature: str
     notes: list[str] = field(default_factory=list)
+    scored_share: float | None = None
+    source_figures: dict[str, float] = field(default_factory=dict)
+    given_bytes: int = 0
+    crossing_tokens: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values, full precision; infinities stay floats."""

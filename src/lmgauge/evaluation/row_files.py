@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
@@ -18,6 +18,8 @@ from lmgauge.readable import for_output
 from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from lmgauge.text.segments import Segments
 
 ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
@@ -87,18 +89,60 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]]) -> None:
         OutputError: it cannot be written; nothing is left behind.
         UsageError: another ending.
     """
-    check_row_file(path)
-    if not path.endswith((".parquet", ".csv")):
-        with RowWriter(path, list(columns)) as rows:
-            rows.write(columns)
-        return
     import pyarrow as pa
-    from pyarrow import csv, parquet
 
     if path.endswith(".csv"):  # which has no lists
         columns = {name: [_in_csv(value) for value in values] for name, values in columns.items()}
-    with writing(path) as file:
-        (parquet.write_table if path.endswith(".parquet") else csv.write_csv)(pa.table(dict(columns)), file)
+    with TableWriter(path, list(columns)) as rows:
+        rows.write(pa.table(dict(columns)))
+
+
+class TableWriter:
+    """Writes Arrow tables of one kind to a file ending in .parquet, .csv, .tsv or .jsonl; `-` is standard output, as TSV.
+
+    Args:
+        path: of the file.
+        columns: their names.
+
+    Raises:
+        UsageError: another ending.
+    """
+
+    def __init__(self, path: str, columns: Sequence[str]) -> None:
+        check_row_file(path)
+        self._path, self._columns = path, columns
+        self._stack = ExitStack()
+        self._arrow: Any = None
+
+    def __enter__(self) -> Self:
+        self._file: IO[bytes] | None = None
+        if self._path.endswith((".parquet", ".csv")):
+            self._file = self._stack.enter_context(_target(self._path))
+        else:
+            self._rows = self._stack.enter_context(RowWriter(self._path, self._columns))
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._stack.__exit__(*error)
+
+    def write(self, table: pa.Table) -> None:
+        """Write the rows of a table; the first one says what the columns hold.
+
+        Args:
+            table: with the columns of the file.
+
+        Raises:
+            OSError: the file cannot be written, e.g. as the disk is full.
+        """
+        if self._file is None:
+            self._rows.write(table.to_pydict())
+            return
+        if self._arrow is None:
+            from pyarrow import csv, parquet
+
+            writer = parquet.ParquetWriter if self._path.endswith(".parquet") else csv.CSVWriter
+            self._arrow = self._stack.enter_context(writer(self._file, table.schema))
+        self._arrow.write_table(table)
 
 
 def check_row_file(path: str) -> None:
@@ -121,6 +165,8 @@ def _in_csv(value: Any) -> Any:
 def _cell(value: Any) -> str:
     if isinstance(value, list):
         return _cell(json.dumps(plain(value), ensure_ascii=False))
+    if value is None:
+        return ""
     return value.translate(_ESCAPES) if isinstance(value, str) else repr(value) if isinstance(value, float) else str(value)
 
 

@@ -41,6 +41,8 @@ class Tally:
         first_zeros: where the first of these are.
         contexts: rows by the order (or context length; 255 and more together) that was used, where the table tells.
         lossy_segments: segments that their tokens do not give back exactly.
+        given_bytes: bytes of text that was given before segments.
+        crossing_tokens: first events of segments that begin in the given text.
     """
 
     exact: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -49,6 +51,8 @@ class Tally:
     first_zeros: list[ZeroEvent] = field(default_factory=list)
     contexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
     lossy_segments: int = 0
+    given_bytes: int = 0
+    crossing_tokens: int = 0
     _columns: list[_Columns] = field(default_factory=lambda: [(_NONE, _NONE, _NONE.astype(np.uint64), _NONE, _NONE)])
     _documents: list[NDArray[np.int64]] = field(default_factory=list)
 
@@ -87,6 +91,9 @@ class Tally:
             self._note_zeros(batch)
         self.contexts += contexts
         self.lossy_segments += batch.lossy_segments
+        if batch.before is not None:
+            self.given_bytes += int(batch.before.lengths.sum())
+            self.crossing_tokens += int(np.count_nonzero(batch.before.crossing))
         self._columns.append((batch.segments, high, low, batch.segment_events, zeros))
         documents = batch.documents()
         if documents is not None:
@@ -120,6 +127,8 @@ class Tally:
         self.first_zeros = (self.first_zeros + other.first_zeros)[:_SHOWN_ZEROS]
         self.contexts += other.contexts
         self.lossy_segments += other.lossy_segments
+        self.given_bytes += other.given_bytes
+        self.crossing_tokens += other.crossing_tokens
         self._columns += other._columns
         self._documents += other._documents
 

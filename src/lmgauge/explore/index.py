@@ -68,7 +68,8 @@ class Index:
         ]
         self._text, self._text_ends = Column(folder / "text", np.uint8), Column(folder / "text-ends", np.int64)
         self._ids, self._id_ends = Column(folder / "ids", np.uint8), Column(folder / "id-ends", np.int64)
-        for ends in (self._text_ends, self._id_ends):
+        self._given, self._given_ends = Column(folder / "given", np.uint8), Column(folder / "given-ends", np.int64)
+        for ends in (self._text_ends, self._id_ends, self._given_ends):
             ends.append(np.zeros(1, np.int64))
         self._sources: dict[str, int] = {}
         self._rows = [0] * len(runs)
@@ -127,7 +128,7 @@ class Index:
             self._thread.join(10)
         for column in (*self._of_text.values(), *(c for own in self._of_run for c in own.values())):
             column.close()
-        for column in (self._text, self._text_ends, self._ids, self._id_ends):
+        for column in (self._text, self._text_ends, self._ids, self._id_ends, self._given, self._given_ends):
             column.close()
 
     def wait(self, size: int | None = None, seconds: float = 10.0) -> bool:
@@ -199,6 +200,9 @@ class Index:
             values["line"] = block.lines()
             self._text_ends.append(len(self._text) + np.cumsum(lengths))
             self._text.append(_joined(block))
+            if block.given_starts is not None:
+                self._given_ends.append(len(self._given) + np.cumsum(block.given_lengths()))
+                self._given.append(_joined(replace(block, starts=block.given_starts, ends=block.starts)))
             if block.ids is not None:
                 ids = [name.encode("utf-8", "replace") for name in block.ids]
                 self._id_ends.append(len(self._ids) + np.cumsum([len(name) for name in ids]))
@@ -257,6 +261,17 @@ class Index:
     def has_ids(self) -> bool:
         """Whether the text gives each segment an id."""
         return len(self._id_ends) > 1
+
+    def given_text(self, place: int) -> bytes:
+        """Return the text that is given before a segment; empty where there is none.
+
+        Args:
+            place: of the segment in reading order.
+        """
+        if len(self._given_ends) == 1:
+            return b""
+        begin, end = self._given_ends.view(place + 2)[place : place + 2].tolist()
+        return self._given.view(end)[begin:end].tobytes() if end > begin else b""
 
     def text_of(self, place: int) -> bytes:
         """Return the UTF-8 text of a segment; empty without the text."""

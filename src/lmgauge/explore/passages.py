@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.evaluation.passages import Passage, Spans, TopTokens
+from lmgauge.evaluation.passages import Passage, Spans, TopTokens, lead_of
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text
@@ -53,6 +53,7 @@ def passage_of(index: Index, place: int, begin: int = 0) -> tuple[Passage, int]:
         size=int(index.of_text("bytes", size)[place]),
         spans=spans,
         is_cut=first > 0 or last < len(whole),
+        lead="" if first else lead_of(index.given_text(place)),
     )
     return passage, first
 
@@ -116,7 +117,8 @@ def as_item(index: Index, place: int, begin: int = 0) -> dict[str, Any]:
         "segment": passage.segment,
         "where": visible_on_page(passage.where),
         "group": visible_on_page(passage.group),
-        "text": shown_text(passage),
+        "lead": shown_text(passage.lead),
+        "text": shown_text(passage.text),
         "is_cut": passage.is_cut,
         "begin": first,
         "shown": len(passage.text.encode("utf-8", "surrogatepass")),

@@ -83,7 +83,7 @@ class Typed:
             )
             passage = _passage(i, line, spans)
             runs = [packed(passage)[0] | {"tops": tops[rows]}]
-            passages.append({"segment": i, "text": shown_text(passage), "first": begin, "runs": runs})
+            passages.append({"segment": i, "text": shown_text(passage.text), "first": begin, "runs": runs})
             begin += events
         total = math.fsum(bits.tolist())
         size = len(text.encode("utf-8", "surrogatepass"))

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
+from lmgauge.models.given import targets_only
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
 from lmgauge.text.encoding import ReservedPolicy, encode
@@ -48,8 +49,8 @@ def score_segments(
         segments: blocks of text.
         tokenizer: how text becomes tokens.
         vocabulary: what their ids are; other tokens are `<unk>`.
-        score_ids: from the ids of a segment, uint32 [n], `<s>` first and `</s>` last, to the natural log-probabilities of
-            all but the first, each given those before it: float64 [n - 1].
+        score_ids: from the ids of a segment, uint32 [n], `<s>` first, then those of the text that is given before it, and
+            `</s>` last, to the natural log-probabilities of all but the first, each given those before it: float64 [n - 1].
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means (see `lmgauge.train`).
         spans: whether to fill the column `ends`.
 
@@ -69,7 +70,7 @@ def score_segments(
         kind = np.full(len(ids), TOKEN, np.uint8)
         kind[ids == UNK] = OOV
         kind[ids == EOS] = EOS_KIND
-        yield ScoreBatch(
+        batch = ScoreBatch(
             segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
             segment_events=np.array([len(part) for part in parts], np.int64),
             token_ids=ids,
@@ -79,6 +80,7 @@ def score_segments(
             ends=encoded.span_ends[scored] if spans else encoded.span_ends,
             lossy=encoded.lossy,
         )
+        yield targets_only(batch, encoded, block)
 
 
 def _scored(score_ids: ScoreIds, ids: NDArray[np.uint32]) -> NDArray[np.float64]:

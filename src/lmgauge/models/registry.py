@@ -21,7 +21,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from lmgauge.choices import FirstToken, Precision, ReservedPolicy, SegmentEnd
+from lmgauge.choices import FirstToken, Precision, ProtocolName, ReservedPolicy, SegmentEnd
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
@@ -41,6 +41,7 @@ _KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
+_OF_PROCESSES = ("devices", "processes")
 _KINDS = "a folder with config.json, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub"
 
 
@@ -54,10 +55,14 @@ class ScoringKeywords(TypedDict, total=False):
     end: SegmentEnd | None
     dtype: Precision
     device: str | None
+    devices: Sequence[str] | None
+    processes: int | None
     batch_tokens: int | None
     trust_remote_code: bool
     bos: str | None
     reserved: ReservedPolicy | None
+    protocol: ProtocolName | None
+    bos_each_window: bool | None
 
 
 def load_model(
@@ -90,8 +95,23 @@ def load_model(
     model = open_model(path, scoring)
     unused = unused_option(scoring, [model])
     if unused is not None:
-        raise UsageError(f"{unused} is for neural models, and {path} ({model.label}) does not take it; leave it out")
+        raise UsageError(f"{unused} is for {takers(unused)}, and {path} ({model.label}) does not take it; leave it out")
     return model
+
+
+def takers(option: str) -> str:
+    """Return which models take an option of scoring, in words.
+
+    Args:
+        option: a field of `ScoringOptions`.
+
+    Example:
+        >>> takers("stride")
+        'neural models'
+    """
+    if option in _OF_PROCESSES:
+        return "networks that compute here (n-gram models use all --threads in one process, servers have their own)"
+    return "neural models"
 
 
 def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | None:
@@ -114,6 +134,8 @@ def unused_option(options: ScoringOptions, models: Sequence[object]) -> str | No
 
 
 def _takes(model: object, name: str) -> bool:
+    if name in _OF_PROCESSES:
+        return hasattr(model, "workers")
     components = getattr(model, "components", None)
     if components is not None:  # they keep their own policies
         return name in _OF_MACHINE and any(_takes(component, name) for component in components)

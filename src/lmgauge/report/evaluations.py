@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from lmgauge.context_policy import ContextPolicy
 from lmgauge.evaluation.results import Evaluation, comparison_notes
 from lmgauge.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
+from lmgauge.protocols import PROTOCOLS
 from lmgauge.report import blocks as doc
+from lmgauge.report.protocols import printed
 
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
@@ -112,6 +115,11 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
                 f"first {first.token!r}, event {first.position + 1} of segment {first.segment + 1}; "
                 "'ppl without' leaves them out."
             )
+    for result in results:
+        if result.source_figures:
+            protocol = ContextPolicy.parse(result.context).protocol
+            source = PROTOCOLS[protocol].source if protocol is not None else "its source"
+            yield f"{result.model}: as {source} prints it: {printed(result.source_figures)}."
     yield from _independence(results)
     groups = [result for result in results if result.group is not None and result.interval is not None]
     if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):

@@ -23,13 +23,13 @@ _THOUSAND, _LEAST = 1000, -40.0  # of the most probable tokens; a natural logari
 _KEPT = "\n"
 
 
-def shown_text(passage: Passage) -> str:
-    """Return the text of a passage as a page shows it: control characters as signs, line ends kept.
+def shown_text(text: str) -> str:
+    """Return text of a passage as a page shows it: control characters as signs, line ends kept.
 
     Args:
-        passage: a segment, or its beginning.
+        text: of a segment, or its beginning, or what is given before it.
     """
-    return visible_on_page(passage.text, keep=_KEPT)
+    return visible_on_page(text, keep=_KEPT)
 
 
 def packed(passage: Passage) -> list[dict[str, Any]]:

@@ -331,7 +331,8 @@ def _article(passage: Passage) -> dict[str, Any]:
         "why": [_clean(reason) for reason in passage.why],
         "bits": [in_words(doc.Number(bits, 1)) for bits in passage.bits],
         "per_byte": [in_words(doc.Number(bits, 3)) for bits in per_byte],
-        "text": shown_text(passage),
+        "lead": shown_text(passage.lead),
+        "text": shown_text(passage.text),
         "is_cut": passage.is_cut,
     }
 

@@ -22,6 +22,7 @@ from lmgauge.scores.files import ScoreWriter as ScoreWriter
 from lmgauge.scores.files import is_json_lines as is_json_lines
 from lmgauge.scores.files import read_metadata as read_metadata
 from lmgauge.scores.files import read_scores as read_scores
+from lmgauge.scores.given import GivenTokens as GivenTokens
 from lmgauge.scores.table import EOS_KIND as EOS_KIND
 from lmgauge.scores.table import KINDS as KINDS
 from lmgauge.scores.table import OOV as OOV
@@ -34,3 +35,4 @@ from lmgauge.scores.table import TokenStrings as TokenStrings
 from lmgauge.scores.table import example_batch as example_batch
 from lmgauge.scores.table import iter_segments as iter_segments
 from lmgauge.scores.table import join_batches as join_batches
+from lmgauge.scores.table import starts_of as starts_of

@@ -306,7 +306,7 @@ def _read_json_lines(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 _INTEGERS = ("segment", "start", "end", "context", "rank")
-_FLOATS = ("entropy", "mean_logprob", "logprob_deviation", "mass", "kl", "base_logprob")
+_FLOATS = ("entropy", "mean_logprob", "logprob_deviation", "mass", "word_boundary", "kl", "base_logprob")
 _LISTS = ("top_tokens", "top_logprobs")
 _COLUMNS = frozenset((*_INTEGERS, *_FLOATS, *_LISTS, "logprob", "token", "kind", "document"))
 _ROUNDING = 1e-9  # nats: an entropy of 0 may come out that far below it
@@ -365,11 +365,12 @@ def _from_arrow(rows: pa.RecordBatch, path: Path, last: int, reach: int) -> Scor
     batch = ScoreBatch(segments, counts, ids, Strings(strings), logprob, kind, np.asarray(ends, np.int64), extra)
     if len(ends):
         expected = batch.starts()
+        starts = integers.get("start", expected)
+        begins = np.zeros(0, np.int64) if np.array_equal(starts, expected) else np.asarray(starts, np.int64)
         if row_segments[0] == last:
             expected[0] = reach
-        starts = integers.get("start", expected)
         apart = int(np.count_nonzero(starts != expected)) + int(np.count_nonzero(batch.ends < starts))
-        batch = replace(batch, spans_apart=apart)
+        batch = replace(batch, spans_apart=apart, gaps=int(np.count_nonzero(starts > expected)), begins=begins)
     return batch
 
 

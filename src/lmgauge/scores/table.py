@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
+from lmgauge.scores.given import GivenTokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,10 @@ class ScoreBatch:
         extra: optional columns by name, each [n]; those of the most probable tokens [n, k]: `top_ids` (index into `strings`)
             as they are computed, `top_tokens` (the strings) as they are read, and `top_logprobs`.
         lossy: bool [s] or empty, True where the tokens do not spell the segment exactly.
-        spans_apart: rows whose span does not begin where the one before ended; only foreign tables have any.
+        spans_apart: rows whose span does not begin where the one before ended; only tables that were read have any.
+        gaps: those of them whose span begins behind that, so that bytes in between are not scored.
+        begins: int64 [n] or empty, where each span starts, if not where the one before ended: protocols leave out tokens.
+        before: what was given before each segment, as the model saw it; None where no text is given, and in stored tables.
 
     Example:
         >>> import lmgauge
@@ -72,6 +76,9 @@ class ScoreBatch:
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     lossy: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     spans_apart: int = 0
+    gaps: int = 0
+    begins: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    before: GivenTokens | None = None
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -110,12 +117,7 @@ class ScoreBatch:
 
     def starts(self) -> NDArray[np.int64]:
         """Return where each span starts, int64 [n], bytes."""
-        starts = np.empty_like(self.ends)
-        starts[1:] = self.ends[:-1]
-        firsts = np.cumsum(self.segment_events)[:-1]
-        starts[:1] = 0
-        starts[firsts[firsts < len(starts)]] = 0
-        return starts
+        return self.begins if len(self.begins) else starts_of(self.ends, self.segment_events)
 
     def reach(self) -> NDArray[np.int64]:
         """Return the furthest byte at which a span of each segment ends, int64 [s]; 0 without rows or spans."""
@@ -150,6 +152,9 @@ class ScoreBatch:
             extra={name: values[rows] for name, values in self.extra.items()},
             lossy=self.lossy[begin:end],
             spans_apart=0,
+            gaps=0,
+            begins=self.begins[rows],
+            before=None if self.before is None else self.before.of_segments(slice(begin, end)),
         )
 
     def to_arrow(self, dictionary: pa.Array | None = None) -> pa.RecordBatch:
@@ -197,6 +202,25 @@ def example_batch() -> ScoreBatch:
     return ScoreBatch(segments, events, ids, Strings(["the", "cat", "sat"]), logprob, np.zeros(3, np.uint8), ends)
 
 
+def starts_of(ends: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where spans start that tile their segments.
+
+    Args:
+        ends: int64 [n], where each ends, bytes.
+        counts: int64 [s], rows of each segment.
+
+    Example:
+        >>> starts_of(np.array([3, 3, 7]), np.array([1, 2])).tolist()
+        [0, 0, 3]
+    """
+    starts = np.empty_like(ends)
+    starts[1:] = ends[:-1]
+    firsts = np.cumsum(counts)[:-1]
+    starts[:1] = 0
+    starts[firsts[firsts < len(starts)]] = 0
+    return starts
+
+
 def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
     """Return consecutive batches of one table as one; a segment whose rows came in two of them is listed once.
 
@@ -231,6 +255,8 @@ def join_batches(batches: Sequence[ScoreBatch]) -> ScoreBatch:
         np.concatenate([b.ends for b in batches]),
         {name: np.concatenate([b.extra[name] for b in batches]) for name in first.extra},
         spans_apart=sum(b.spans_apart for b in batches),
+        gaps=sum(b.gaps for b in batches),
+        begins=np.concatenate([b.starts() for b in batches]) if any(len(b.begins) for b in batches) else first.begins,
     )
 
 
@@ -245,6 +271,8 @@ class SegmentRows:
         logprob: float64 [n], nats.
         kind: uint8 [n], index into `KINDS`.
         ends: int64 [n] or empty, where each span ends, bytes.
+        starts: int64 [n] or empty, where each starts.
+        before: uint32 [m], index into `strings`: tokens of the text given before the segment, where they are known.
     """
 
     segment: int
@@ -253,6 +281,8 @@ class SegmentRows:
     logprob: NDArray[np.float64]
     kind: NDArray[np.uint8]
     ends: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -275,6 +305,8 @@ class SegmentRows:
             np.concatenate((self.logprob, more.logprob)),
             np.concatenate((self.kind, more.kind)),
             np.concatenate((self.ends, more.ends)),
+            np.concatenate((self.starts, more.starts)),
+            self.before,
         )
 
 
@@ -299,12 +331,12 @@ def iter_segments(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
 def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
     """Yield what each batch has of each of its segments."""
     for batch in batches:
-        strings, begin = batch.strings.tokens, 0
+        strings, begin, starts = batch.strings.tokens, 0, batch.starts()
+        shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
         for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
             rows = slice(begin, end)
-            yield SegmentRows(
-                segment, strings, batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
-            )
+            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows], starts[rows]
+            yield SegmentRows(segment, strings, *columns, next(shown))
             begin = end
 
 

@@ -19,10 +19,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from lmgauge.choices import ErrorPolicy, Format, Unit
+from lmgauge.choices import Boundary, ErrorPolicy, Format, Unit
 from lmgauge.errors import InputError, UsageError
 from lmgauge.text.formats import TEXT_FORMATS
-from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
+from lmgauge.text.labels import BY_NAMES, DOCUMENT, FILE, GIVEN, GROUP, UNKNOWN, DocumentNumbers, Names, choose_labels
 from lmgauge.text.readers import ReadingPass, read_records, utf8
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
@@ -101,6 +101,9 @@ class Corpus:
         block_bytes: int = 1 << 20,
         lists: bool = False,
         keep_bom: bool = False,
+        join: str | None = None,
+        given: str | None = None,
+        boundary: Boundary = "joint",
     ) -> Corpus:
         """Return the text of files as a corpus; the files are looked for now and read when it is iterated over.
 
@@ -120,9 +123,14 @@ class Corpus:
             errors: "fail" at the first byte that is not valid text, "replace" such bytes by U+FFFD, or "skip" the
                 segment, also a record that cannot be used (bad JSON, no such field, null); all is counted in `report`.
             block_bytes: about how many bytes to hold at a time; changes nothing in the result.
-            lists: a JSONL field may hold a list of strings; each is a segment with its record's line number.
+            lists: a JSONL field may hold a list of strings; each is a segment with its record's line number and given text.
             keep_bom: count a byte order mark at the head of a text file as text, as sacreBLEU and jiwer do; otherwise it is
                 dropped.
+            join: join all segments by this into one, see `joined`; None leaves them apart.
+            given: field or column with the text that is given before each segment: a model sees it, and it is not scored
+                and in no denominator; None for none.
+            boundary: how given text and segment are cut into tokens: "joint", as one text, where a token that begins in the
+                given text and ends in the segment is scored, or "apart", each on its own.
 
         Returns:
             The corpus.
@@ -142,6 +150,9 @@ class Corpus:
             block_bytes=block_bytes,
             lists=lists,
             keep_bom=keep_bom,
+            join=join,
+            given=given,
+            boundary=boundary,
         )
         return cls.read(paths, options)
 
@@ -157,6 +168,8 @@ class Corpus:
             InputError: a file is missing or a directory, or a glob matches nothing.
             UsageError: options that are unknown or contradict each other.
         """
+        if options.join is not None:
+            return cls.read(paths, replace(options, join=None)).joined(options.join)
         sources = find_sources(paths, options.format)
         rule, label_fields = choose_labels(options, sources)
         return cls(
@@ -176,6 +189,8 @@ class Corpus:
         *,
         groups: Iterable[str] | None = None,
         documents: Iterable[str] | None = None,
+        given: Iterable[str] | None = None,
+        boundary: Boundary = "joint",
         errors: ErrorPolicy = "fail",
         block_bytes: int = 1 << 20,
     ) -> Corpus:
@@ -185,6 +200,8 @@ class Corpus:
             texts: the strings; a list can be read again, an iterator once.
             groups: the name of the group of each string, or None.
             documents: the name of the document of each string, or None if that is not known.
+            given: the text that is given before each string, shown and not scored, as in `from_files`; None for none.
+            boundary: how given text and string are cut into tokens, as in `from_files`.
             errors: as in `from_files` (a string is invalid if it holds NUL or a lone surrogate).
             block_bytes: about how many bytes to hold at a time.
 
@@ -195,17 +212,60 @@ class Corpus:
             >>> [block.text(0) for block in Corpus.from_strings(["the cat sat"])]
             [b'the cat sat']
         """
-        if isinstance(texts, (str, bytes)):
-            raise UsageError("texts is one string: give a list of strings, or a path to from_files")
-        once = any(isinstance(values, Iterator) for values in (texts, groups, documents))
-        labels = {label: names for label, names in ((GROUP, groups), (DOCUMENT, documents)) if names is not None}
+        for name, values in (("texts", texts), ("given", given)):
+            if isinstance(values, (str, bytes)):
+                raise UsageError(f"{name} is one string: give a list of strings, or a path to from_files")
+        once = any(isinstance(values, Iterator) for values in (texts, groups, documents, given))
+        beside = ((GROUP, groups), (DOCUMENT, documents), (GIVEN, given))
+        labels = {label: values for label, values in beside if values is not None}
+        field = GIVEN if GIVEN in labels else None
 
         return cls(
             [partial(_read_strings, texts, labels)],
-            ReadingOptions(errors=errors, block_bytes=block_bytes),
+            ReadingOptions(errors=errors, block_bytes=block_bytes, given=field, boundary=boundary),
             documents=UNKNOWN if documents is None else BY_NAMES,
             one_shot="this iterator" if once else None,
         )
+
+    def joined(self, separator: str) -> Corpus:
+        """Return the same text as one segment, as the protocols of some programs score it.
+
+        A newline at the very end is dropped where the separator is one: lines come without their own. Groups, documents and
+        ids are not known of the whole.
+
+        Args:
+            separator: what stands between two segments.
+
+        Raises:
+            UsageError: text is given before each segment.
+
+        Example:
+            >>> corpus = Corpus.from_strings(["the cat", "sat"]).joined("\\n\\n")
+            >>> [block.text(0) for block in corpus], corpus.report.notes()
+            ([b'the cat\\n\\nsat'], ['2 segments joined by a blank line into one text'])
+        """
+        if self.boundary is not None:
+            raise UsageError("text that is given before each segment cannot be kept where segments are joined into one")
+        options = replace(self._options, join=separator, document=None, id=None)
+        return Corpus(self._readers, options, one_shot=self._one_shot, sources=self.sources)
+
+    @property
+    def boundary(self) -> Boundary | None:
+        """How text that is given before each segment is cut from it; None where no text is given."""
+        return None if self._options.given is None else self._options.boundary
+
+    def without_given(self, use: str) -> Corpus:
+        """Return the corpus, once it is known that no text is given before its segments.
+
+        Args:
+            use: what it is for, for the message.
+
+        Raises:
+            UsageError: there is given text, which such a use would pass over.
+        """
+        if self.boundary is not None:
+            raise UsageError(f"{use} takes no given text: leave out given, and put all of the text into one field")
+        return self
 
     @property
     def rereadable(self) -> bool:
@@ -229,6 +289,10 @@ class Corpus:
         return self._pass(self.report, self.group_names, self.document_names)
 
     def _pass(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
+        parts = self._segments(report, group_names, document_names)
+        return parts if self._options.join is None else _joined(parts, self._options.join.encode(), report)
+
+    def _segments(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
         report.documents_by = numbers.source
@@ -257,6 +321,9 @@ class Corpus:
         report.sha256 = digest.hexdigest()
 
 
+_PLURALS = {GROUP: "groups", DOCUMENT: "documents", GIVEN: "given texts"}
+
+
 def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], reading: ReadingPass) -> Iterator[Segments]:
     """Yield strings in batches of about `block_bytes`."""
     batch: list[bytes] = []
@@ -271,7 +338,9 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
         for label, values in waiting.items():
             name = next(values, None)
             if name is None:
-                raise UsageError(f"there are more texts than {label}s: text {number} has none")
+                raise UsageError(f"there are more texts than {_PLURALS[label]}: text {number} has none")
+            if label == GIVEN and not isinstance(name, str):
+                raise UsageError(f"the given text of text {number} is {type(name).__name__}, not a string")
             names[label].append(name)
         if size >= reading.options.block_bytes:
             yield from read_records(batch, range(first, number + 1), names, "<strings>", reading)
@@ -280,19 +349,46 @@ def _read_strings(texts: Iterable[str], labels: Mapping[str, Iterable[str]], rea
         yield from read_records(batch, range(first, first + len(batch)), names, "<strings>", reading)
     for label, values in waiting.items():
         if next(values, None) is not None:
-            raise UsageError(f"there are more {label}s than texts")
+            raise UsageError(f"there are more {_PLURALS[label]} than texts")
+
+
+def _joined(parts: Iterator[Segments], separator: bytes, report: TextReport) -> Iterator[Segments]:
+    """Yield all segments as one, and let the report speak of that."""
+    texts: list[bytes] = []
+    source, ends_lines = "", False
+    for part in parts:
+        source, ends_lines = source or part.source, bool(part.terminator)
+        texts += map(part.text, range(len(part)))
+    if not texts:
+        return
+    whole = separator.join(texts)
+    if separator == b"\n" and not ends_lines:
+        whole = whole.removesuffix(b"\n")
+    bounds = np.array([0, len(whole)], np.int64)
+    segment = Segments(np.frombuffer(whole, np.uint8), bounds[:1], bounds[1:], source)
+    digest = hashlib.sha256()
+    _update_digest(digest.update, segment)
+    report.joined, report.joined_by, report.segments, report.bytes = len(texts), separator.decode(), 1, len(whole)
+    report.characters = len(whole.decode())
+    report.missing_final_newline, report.documents, report.documents_by = 0, 0, UNKNOWN
+    report.sha256 = digest.hexdigest()
+    yield segment
 
 
 def _update_digest(update: Callable[[bytes | memoryview], None], segments: Segments) -> None:
     """Hash segments: lines as their bytes with newlines, records as 8-byte little-endian length and bytes.
 
-    Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"].
+    Neither depends on how the text was cut into blocks; the length keeps ["ab", "c"] apart from ["a", "bc"]. Before a record
+    with given text stand the name of the boundary, which no plain text has there, and the given text with its length.
     """
     view = segments.data.data
     if segments.terminator:
         update(view)
         return
-    bounds = zip(segments.starts.tolist(), segments.ends.tolist(), strict=True)
-    for start, end in cast(Iterable[tuple[int, int]], bounds):
+    bounds = zip(segments.starts.tolist(), segments.ends.tolist(), segments.given_lengths().tolist(), strict=True)
+    for start, end, before in cast(Iterable[tuple[int, int, int]], bounds):
+        if segments.given_starts is not None:
+            update(segments.boundary.encode() + struct.pack("<q", before))
+            update(view[start - before : start])
         update(struct.pack("<q", end - start))
         update(view[start:end])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +13,9 @@ from lmgauge._kernels import _native
 from lmgauge.choices import RESERVED_POLICIES as RESERVED_POLICIES
 from lmgauge.choices import ReservedPolicy as ReservedPolicy
 from lmgauge.errors import InputError
-from lmgauge.text.segments import Segments
-from lmgauge.text.tokens import Tokenizer
-from lmgauge.text.vocabulary import SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
+from lmgauge.text.segments import Segments, is_white_space
+from lmgauge.text.tokens import Tokenizer, TokenUnit
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, Vocabulary, VocabularyBuilder
 
 _DONE, _GROW, _RESERVED, _ROOM = range(4)
 _ALREADY_CUT = 3
@@ -26,19 +28,34 @@ class Encoded:
     """Ids of consecutive segments, each closed by `</s>` unless that was left out.
 
     Attributes:
-        ids: uint32 [n], with `<s>` before each segment where sentences are contexts of their own.
-        span_ends: int64 [n] or empty: where each token's span ends in its segment's UTF-8 text, in bytes.
+        ids: uint32 [n], with `<s>` before each segment where sentences are contexts of their own, and before the tokens of
+            a segment those of the text that is given before it.
+        span_ends: int64 [n] or empty: where each token's span ends in its segment's UTF-8 text, in bytes; 0 for given ones.
         lossy: bool [segments], True where the tokens do not give the segment back exactly.
+        is_given: bool [n], which ids are of given text; empty where no text is given.
+        crossing: bool [segments], True where the first token of the segment begins in the given text; empty likewise.
     """
 
     ids: NDArray[np.uint32]
     span_ends: NDArray[np.int64]
     lossy: NDArray[np.bool_]
+    is_given: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    crossing: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     @property
     def lossy_segments(self) -> int:
         """The number of segments that the tokens do not give back exactly."""
         return int(np.count_nonzero(self.lossy))
+
+    def only(self, chosen: slice | NDArray[np.bool_], *, spans: bool) -> Encoded:
+        """Return some of the ids.
+
+        Args:
+            chosen: a slice, or bool [n].
+            spans: whether to keep where they end.
+        """
+        ends = self.span_ends[chosen] if spans else self.span_ends[:0]
+        return replace(self, ids=self.ids[chosen], span_ends=ends, is_given=self.is_given[chosen])
 
 
 def encode(
@@ -54,7 +71,7 @@ def encode(
     """Turn segments into ids; a `VocabularyBuilder` learns new tokens, a `Vocabulary` makes them `<unk>`.
 
     Args:
-        segments: the text.
+        segments: the text, with the text that is given before each.
         tokenizer: cuts it into tokens.
         vocabulary: the ids of tokens.
         bos: True puts `<s>` before each segment.
@@ -73,6 +90,10 @@ def encode(
         ...     print(encode(block, make_tokenizer("whitespace"), vocabulary, bos=True).ids)
         [1 3 4 2 1 0 2]
     """
+    if segments.given_starts is not None:
+        cut_up = partial(encode, tokenizer=tokenizer, vocabulary=vocabulary, bos=bos, reserved=reserved, spans=True)
+        encoded = (_encode_apart if segments.boundary == "apart" else _encode_jointly)(segments, cut_up, tokenizer.unit)
+        return encoded.only(encoded.ids != EOS if not eos else slice(None), spans=spans)
     if tokenizer.kernel is None:
         tokens = tokenizer.tokenize(segments)
         mode, lossy = _ALREADY_CUT, tokens.lossy
@@ -108,6 +129,71 @@ def encode(
     if len(irregular):
         lossy = irregular.astype(bool)
     return Encoded(ids[:written], span_ends[:written] if spans else span_ends, lossy)
+
+
+def _encode_jointly(segments: Segments, cut_up: Callable[[Segments], Encoded], unit: TokenUnit) -> Encoded:
+    """Encode given text and segment as one text: what ends behind the boundary is the segment's.
+
+    The cat| sat, cut into (The)( cat)( sat): all of `sat` is scored. The ca|t sat: ( cat) crosses, is scored whole, and its
+    span in the segment is `t`.
+    """
+    assert segments.given_starts is not None
+    encoded = cut_up(replace(segments, starts=segments.given_starts, given_starts=None))
+    ids, ends = encoded.ids, encoded.span_ends
+    last, inner = ids == EOS, (ids != EOS) & (ids != BOS)
+    owner, lengths = np.cumsum(last) - last, segments.given_lengths()
+    boundary = lengths[owner]
+    is_given = (ends <= boundary) & (boundary > 0) & inner
+    begins = np.zeros(len(segments), np.int64)  # where the first token of each segment begins, in given text and segment
+    np.maximum.at(begins, owner[is_given], ends[is_given])
+    across = inner & ~is_given & (begins[owner] < boundary)
+    crossing = np.zeros(len(segments), bool)
+    for i in np.unique(owner[across]).tolist():
+        at = int(segments.given_starts[i])
+        # The span of a word includes the white space before it, which is not part of the word.
+        before = segments.data[at + begins[i] : at + lengths[i]]
+        crossing[i] = unit != "word" or not is_white_space(before).all()
+    lossy = encoded.lossy
+    if unit == "word" and lossy.any():
+        lossy = lossy & _lossy_behind(segments, begins, cut_up)
+    return replace(encoded, span_ends=np.maximum(ends - boundary, 0), is_given=is_given, crossing=crossing, lossy=lossy)
+
+
+def _lossy_behind(segments: Segments, begins: NDArray[np.int64], cut_up: Callable[[Segments], Encoded]) -> NDArray[np.bool_]:
+    """Return which segments words do not give back, whatever white space the given text has: bool [segments].
+
+    Args:
+        segments: with given text.
+        begins: int64 [segments], where the first word that is not given begins, with the white space before it, in bytes
+            from the beginning of the given text.
+        cut_up: encodes a block.
+    """
+    assert segments.given_starts is not None
+    starts = segments.given_starts + begins
+    follows = begins > 0  # a space stands before the word then, which its being a word of its own stands for
+    spaced = (segments.data[np.minimum(starts, len(segments.data) - 1)] == ord(" ")) & (starts < segments.ends)
+    rest = replace(segments, starts=starts + (follows & spaced), given_starts=None)
+    lossy: NDArray[np.bool_] = cut_up(rest).lossy | (follows & ~spaced)
+    return lossy
+
+
+def _encode_apart(segments: Segments, cut_up: Callable[[Segments], Encoded], unit: TokenUnit) -> Encoded:
+    """Encode given text and segment each on its own, [given, segment, given, ...], and join their ids."""
+    assert segments.given_starts is not None
+    parts = replace(
+        segments,
+        starts=np.stack((segments.given_starts, segments.starts), axis=1).ravel(),
+        ends=np.stack((segments.starts, segments.ends), axis=1).ravel(),
+        line_numbers=np.repeat(segments.lines(), 2),
+        given_starts=None,
+    )
+    encoded = cut_up(parts)
+    last, first = encoded.ids == EOS, encoded.ids == BOS
+    of_given = (np.cumsum(last) - last) % 2 == 0
+    inner = np.where(of_given, last, first)  # the end of the given text and the beginning of the segment are no events
+    ends = np.where(of_given, 0, encoded.span_ends)
+    joined = replace(encoded, span_ends=ends, is_given=of_given & ~first, lossy=encoded.lossy[1::2])
+    return replace(joined, crossing=np.zeros(len(segments), bool)).only(~inner, spans=True)
 
 
 def _reserved_error(segments: Segments, first: int, policy: ReservedPolicy) -> InputError:

@@ -13,7 +13,7 @@ from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, is_white_space
 from lmgauge.text.streams import Source
 
-GROUP, DOCUMENT, ID = "group", "document", "id"
+GROUP, DOCUMENT, ID, GIVEN = "group", "document", "id", "given"
 FILE, SEGMENT, UNKNOWN, BLANK_LINE, HEADING = "file", "segment", "unknown", "blank-line", "heading"
 BY_NAMES = "names"
 """Documents that come with their names, from a field or beside strings; any other word here is one that users write."""
@@ -26,6 +26,7 @@ _INSTEAD = {
     GROUP: "to group by: use file, or none",
     DOCUMENT: f"that names documents: use {', '.join(DOCUMENT_RULES)}",
     ID: "that holds ids: a line is identified by its file and number",
+    GIVEN: "that holds given text: use JSONL, TSV or Parquet",
 }
 
 
@@ -37,15 +38,16 @@ def choose_labels(options: ReadingOptions, sources: Sequence[Source]) -> tuple[s
         sources: the files.
 
     Returns:
-        One of `DOCUMENT_RULES`, or `BY_NAMES`; and by label ("group", "document", "id") the field or column, where one is
-        asked for.
+        One of `DOCUMENT_RULES`, or `BY_NAMES`; and by label ("group", "document", "id", "given") the field or column, where
+        one is asked for.
 
     Raises:
         UsageError: a field of plain text, or documents by blank lines or headings of what has no lines.
     """
     rule = _document_rule(options.document, sources, options.unit)
     document = options.document if rule == BY_NAMES else None
-    asked = {GROUP: None if options.group == FILE else options.group, DOCUMENT: document, ID: options.id}
+    group = None if options.group == FILE else options.group
+    asked = {GROUP: group, DOCUMENT: document, ID: options.id, GIVEN: options.given}
     fields = {label: name for label, name in asked.items() if name is not None}
     plain = next((source for source in sources if source.format == "text"), None)
     if fields and plain is not None:

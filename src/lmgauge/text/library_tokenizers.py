@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -97,11 +98,11 @@ class HuggingFaceTokenizer(TokenizerBase):
     unit: TokenUnit = "subword"
     kernel: int | None = None
 
-    def __init__(self, json: bytes, source: str = TOKENIZER_FILE) -> None:
+    def __init__(self, content: bytes, source: str = TOKENIZER_FILE) -> None:
         """Read a tokenizer.json.
 
         Args:
-            json: content of the file.
+            content: of the file.
             source: its name, for messages.
 
         Raises:
@@ -112,15 +113,15 @@ class HuggingFaceTokenizer(TokenizerBase):
             import tokenizers
         self._source = source
         with self._library_errors():
-            self._tokenizer = tokenizers.Tokenizer.from_str(json.decode())
+            self._tokenizer = tokenizers.Tokenizer.from_str(content.decode())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True
-        self._json = json
-        self._sha256 = hashlib.sha256(json).hexdigest()
+        self._json = content
+        self._sha256 = hashlib.sha256(content).hexdigest()
         self.name = self.PREFIX + self._sha256[:6]
         self._strings, self._bounds = _vocabulary_strings(self._tokenizer)
-        self._pieces = _spelled(self._strings, self._bounds, byte_level=b'"ByteLevel"' in json)
+        self._pieces = _spelled(self._strings, self._bounds, _marks(content), byte_level=b'"ByteLevel"' in content)
 
     @contextmanager
     def _library_errors(self) -> Iterator[None]:
@@ -208,6 +209,16 @@ class HuggingFaceTokenizer(TokenizerBase):
                 known = []
             return "".join([*pieces, self._tokenizer.decode(known, skip_special_tokens=False)])
 
+    def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
+        """Return the bytes that each token stands for, the space that marks a word's beginning or end among them.
+
+        Args:
+            tokens: n strings of the vocabulary; one that is not in it stands for itself.
+        """
+        numbers = [self._tokenizer.token_to_id(token) for token in tokens]
+        pairs = zip(tokens, numbers, strict=True)
+        return [token.encode() if number is None else self._pieces[number] for token, number in pairs]
+
     def settings(self) -> dict[str, object]:
         """Return the name, and the file with its SHA-256."""
         return {"name": self.name, "file": TOKENIZER_FILE, "sha256": self._sha256}
@@ -233,8 +244,16 @@ def _vocabulary_strings(tokenizer: tokenizers.Tokenizer) -> tuple[NDArray[np.uin
     return np.frombuffer(b"".join(strings), dtype=np.uint8), bounds
 
 
-def _spelled(strings: NDArray[np.uint8], bounds: NDArray[np.int64], *, byte_level: bool) -> list[bytes]:
-    """Return the bytes that each token stands for, by the rules of byte-level pieces or of U+2581 and byte fallback."""
+def _marks(json_text: bytes) -> tuple[str, str]:
+    """Return what a tokenizer.json sets before a piece within a word ("##"), and behind the last one ("</w>"); often ""."""
+    model = json.loads(json_text).get("model") or {}
+    return model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
+
+
+def _spelled(
+    strings: NDArray[np.uint8], bounds: NDArray[np.int64], marks: tuple[str, str], *, byte_level: bool
+) -> list[bytes]:
+    """Return the bytes that each token stands for, by the rules of byte-level pieces, U+2581 and byte fallback, or marks."""
     whole, edges = strings.tobytes(), bounds.tolist()
     tokens = [whole[start:end].decode() for start, end in pairwise(edges)]
     if byte_level:
@@ -246,6 +265,12 @@ def _spelled(strings: NDArray[np.uint8], bounds: NDArray[np.int64], *, byte_leve
             bytes(alphabet[character] for character in token) if alphabet.keys() >= set(token) else token.encode()
             for token in tokens
         ]
+    within, last = marks
+    if within:
+        pieces = (token.removeprefix(within) if token.startswith(within) else f" {token}" for token in tokens)
+        return [piece.encode() for piece in pieces]
+    if last:
+        return [f"{token.removesuffix(last)} ".encode() if token.endswith(last) else token.encode() for token in tokens]
     named = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
     return [named.get(token, token.replace("\u2581", " ").encode()) for token in tokens]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import find_problem
-from lmgauge.text.labels import DOCUMENT, GROUP, ID, Names
+from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, ID, Names
 from lmgauge.text.readers import MAX_LINE_BYTES, ReadingPass, gaps, read_records
 from lmgauge.text.segments import Segments
 from lmgauge.text.streams import Source, file_errors
@@ -55,7 +55,7 @@ def _read_file(file: pq.ParquetFile, source: Source, reading: ReadingPass) -> It
         batch, numbers = _without_nulls(batch, columns, numbers, source, reading)
         texts = _strings(batch.column(reading.options.field), reading.options.field, source)
         fields = reading.label_fields.items()
-        labels = {label: _strings(batch.column(field), field, source, integers=True) for label, field in fields}
+        labels = {label: _strings(batch.column(field), field, source, label) for label, field in fields}
         if len(texts):
             yield from _segments(texts, labels, numbers, source, reading)
 
@@ -87,15 +87,16 @@ def _rows_per_batch(file: pq.ParquetFile, reading: ReadingPass) -> int:
     return max(1, min(_MOST_ROWS, reading.options.block_bytes * rows // max(size, 1)))
 
 
-def _strings(column: pa.Array, name: str, source: Source, *, integers: bool = False) -> pa.LargeStringArray:
-    """Return a column without nulls as strings; labels may also be integers."""
+def _strings(column: pa.Array, name: str, source: Source, label: str = "field") -> pa.LargeStringArray:
+    """Return a column without nulls as strings; labels other than text may also be integers."""
     import pyarrow as pa
 
+    integers = label not in ("field", GIVEN)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if integers and pa.types.is_integer(kind):
         column, kind = column.cast(kind).cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-        wanted = "strings or integers" if integers else "strings: choose another with --field"
+        wanted = "strings or integers" if integers else f"strings: choose another with --{label}"
         raise InputError(f"{source.name}: column {name!r} holds {kind}, not {wanted}")
     return column.cast(pa.large_string())
 
@@ -104,7 +105,7 @@ def _listed(labels: pa.Array, source: Source) -> list[str]:
     try:
         values: list[str] = labels.to_pylist()
     except UnicodeDecodeError as error:
-        raise InputError(f"{source.name}: a name of a group or document, or an id, is not valid UTF-8") from error
+        raise InputError(f"{source.name}: a group, document, id or given text is not valid UTF-8") from error
     return values
 
 
@@ -141,7 +142,7 @@ def _segments(
     begins = offsets[:-1][offsets[1:] > offsets[:-1]]
     # Two ill-formed records can join to well-formed text: then one of them begins with a continuation byte.
     torn = bool(np.any((data[begins] & 0xC0) == 0x80))
-    if problem < 0 and not torn and b"\r\n" not in whole:
+    if problem < 0 and not torn and b"\r\n" not in whole and GIVEN not in labels:
         reading.report.characters += characters
         codes = _codes(labels.get(GROUP), reading.groups, source)
         groups = None if codes is None else codes.astype(np.int32)

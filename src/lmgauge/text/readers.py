@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
 from lmgauge.text.cleaning import Place, clean_lines, clean_record, find_problem, strip_file_start
-from lmgauge.text.labels import DOCUMENT, GROUP, ID, Names
+from lmgauge.text.labels import DOCUMENT, GIVEN, GROUP, ID, Names
 from lmgauge.text.reading_options import ReadingOptions
 from lmgauge.text.segments import Segments, TextReport
 from lmgauge.text.streams import Source, read_chunks
 
 Labels = Mapping[str, Sequence[str]]
-"""The names of the groups and documents of some records, and their ids; only what is asked for."""
+"""The names of the groups and documents of some records, their ids and given texts; only what is asked for."""
 
 MAX_LINE_BYTES = 1 << 30
 """The longest line, or cell of a Parquet file, that is read: whole corpora that stand on one line are shorter."""
 
 _ZERO = np.zeros(1, dtype=np.int64)
+_NO_TARGET = "the text to score after the given text is empty: fill it, or leave the record out (--errors skip)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class ReadingPass:
 
     Attributes:
         options: how to read.
-        label_fields: by label ("group", "document", "id") the field or column that holds it; only those asked for.
+        label_fields: by label ("group", "document", "id", "given") the field or column that holds it; only those asked for.
         groups: numbers of the groups.
         documents: numbers of the documents that have names.
         report: counts what is read and changed.
@@ -168,7 +169,7 @@ def read_jsonl(source: Source, reading: ReadingPass) -> Iterator[Segments]:
             return [], []
         record = _parse_json(raw, source.name, line)
         texts = _text_field(record, reading, source.name, line)
-        return texts, [_label_field(record, field, source.name, line) for field in reading.label_fields.values()]
+        return texts, [_label_field(record, label, reading, source.name, line) for label in reading.label_fields]
 
     for lines, _ in clean_blocks(source, reading):
         yield from parse_lines(lines, parse, reading)
@@ -233,8 +234,13 @@ def _text_field(record: dict[str, object], reading: ReadingPass, name: str, line
     raise InputError(f"{name}:{line}: field {reading.options.field!r} holds {what}, not {wanted}")
 
 
-def _label_field(record: dict[str, object], field: str, name: str, line: int) -> str:
+def _label_field(record: dict[str, object], label: str, reading: ReadingPass, name: str, line: int) -> str:
+    field = reading.label_fields[label]
     value = _field(record, field, name, line)
+    if label == GIVEN:  # cleaned as the text itself is
+        if isinstance(value, str):
+            return value
+        raise InputError(f"{name}:{line}: the field {field!r} of given text holds {_kind(value)}, not a string")
     if not isinstance(value, (str, int)):
         raise InputError(f"{name}:{line}: the field {field!r} holds {_kind(value)}, not a string or an integer")
     if not isinstance(value, str):
@@ -280,19 +286,49 @@ def read_records(
     Raises:
         InputError: a record is not valid text, unless such text is to be replaced or skipped.
     """
+    names = {label: values for label, values in labels.items() if label != GIVEN}
+    before = labels.get(GIVEN)
     texts: list[bytes] = []
+    given_texts: list[bytes] | None = None if before is None else []
     valid: list[int] = []
     characters = 0
     for i, raw in enumerate(records):
-        clean = clean_record(raw, Place(name, numbers[i], None, "record"), reading.options.errors, reading.report)
+        place = Place(name, numbers[i], None, "record")
+        shown = None if before is None else clean_record(utf8(before[i]), place, reading.options.errors, reading.report)
+        if before is not None and shown is None:
+            continue
+        clean = clean_record(raw, place, reading.options.errors, reading.report)
         if clean is None:
             continue
+        if given_texts is not None and shown is not None:
+            if not clean.data:
+                reading.leave_out(InputError(f"{name}, record {numbers[i]}: {_NO_TARGET}"))
+                continue
+            given_texts.append(shown.data)
         characters += clean.characters
         texts.append(clean.data)
         valid.append(i)
     if valid:
-        valid_labels = {label: [values[i] for i in valid] for label, values in labels.items()}
-        yield pack_records(texts, [numbers[i] for i in valid], valid_labels, name, reading, characters)
+        valid_names = {label: [values[i] for i in valid] for label, values in names.items()}
+        segments = pack_records(texts, [numbers[i] for i in valid], valid_names, name, reading, characters)
+        yield segments if given_texts is None else _with_given(segments, texts, given_texts, reading)
+
+
+def _with_given(segments: Segments, texts: list[bytes], given_texts: list[bytes], reading: ReadingPass) -> Segments:
+    """Return segments with the text that is given before each: `data` holds given text and target in turn."""
+    both = b"".join(part for pair in zip(given_texts, texts, strict=True) for part in pair)
+    lengths = np.fromiter(map(len, given_texts), dtype=np.int64, count=len(given_texts))
+    shift = np.cumsum(lengths)
+    reading.report.given_bytes += int(lengths.sum())
+    starts = segments.starts + shift
+    return replace(
+        segments,
+        data=np.frombuffer(both, dtype=np.uint8),
+        starts=starts,
+        ends=segments.ends + shift,
+        given_starts=starts - lengths,
+        boundary=reading.options.boundary,
+    )
 
 
 def pack_records(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lmgauge.choices import ERROR_POLICIES, UNITS, ErrorPolicy, Format, Unit
+from lmgauge.choices import BOUNDARIES, ERROR_POLICIES, UNITS, Boundary, ErrorPolicy, Format, Unit
 from lmgauge.errors import UsageError
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
 """What decides which text is read: it is written into run folders, in this order."""
+_STORED_IF_CHOSEN = ("lists", "given", "boundary", "join")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,9 @@ class ReadingOptions:
         block_bytes: bytes to hold at a time, about; the result does not depend on it.
         lists: a JSONL field may hold a list of strings.
         keep_bom: a byte order mark at the start of a text file is text.
+        join: what all segments are joined by into one; None to leave them apart.
+        given: the field or column with the text that is given before each segment; None for none.
+        boundary: how given text and target are cut into tokens: "joint", as one text, or "apart".
 
     Example:
         >>> ReadingOptions(unit="document").stored()["unit"]
@@ -43,19 +47,32 @@ class ReadingOptions:
     block_bytes: int = 1 << 20
     lists: bool = False
     keep_bom: bool = False
+    join: str | None = None
+    given: str | None = None
+    boundary: Boundary = "joint"
 
     def __post_init__(self) -> None:
         """Refuse what is unknown or out of range.
 
         Raises:
-            UsageError: an unknown unit or way to treat invalid text, or fewer than 1 byte at a time.
+            UsageError: an unknown unit, boundary or way to treat invalid text, a boundary without given text, or fewer than
+                1 byte at a time.
         """
-        for name, value, known in (("unit", self.unit, UNITS), ("errors", self.errors, ERROR_POLICIES)):
+        choices = (
+            ("unit", self.unit, UNITS),
+            ("errors", self.errors, ERROR_POLICIES),
+            ("boundary", self.boundary, BOUNDARIES),
+        )
+        for name, value, known in choices:
             if value not in known:
                 raise UsageError(f"unknown {name} {value!r}: choose one of {', '.join(known)}")
+        if self.given is None and self.boundary != "joint":
+            raise UsageError("boundary says how given text is cut from its target, and no text is given: name it with given")
         if self.block_bytes < 1:
             raise UsageError(f"block_bytes must be 1 or more; got {self.block_bytes}")
 
     def stored(self) -> dict[str, Any]:
         """Return the fields that decide which text is read, by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name in STORED}
+        stored = {field.name: getattr(self, field.name) for field in fields(self) if field.name in STORED}
+        chosen = {name: getattr(self, name) for name in _STORED_IF_CHOSEN}
+        return stored | {name: value for name, value in chosen.items() if value != getattr(ReadingOptions, name)}

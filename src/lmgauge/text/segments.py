@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
+from lmgauge.choices import Boundary
 from lmgauge.errors import UsageError
 
 
@@ -22,6 +23,9 @@ class Segments:
 
     `data` is valid UTF-8 in every segment, without NUL, CRLF read as LF, a byte order mark removed (unless it was to be
     kept). It may be read-only. Segment i is `data[starts[i]:ends[i]]`, its terminator excluded.
+
+    A segment may have given text before it, which is shown to a model and not scored: then the segment is the target
+    alone, in every count, span and figure.
 
     Attributes:
         data: uint8 [bytes], the bytes that hold the segments.
@@ -37,6 +41,9 @@ class Segments:
         terminator: 1 for lines (each is followed by a newline in `data`, also a last line that had none in its
             file), 0 for records and documents.
         first: index of the first segment in reading order over the whole corpus.
+        given_starts: int64 [segments], where the given text of each begins: that of segment i is
+            `data[given_starts[i]:starts[i]]`, and may be empty; None where no text is given.
+        boundary: how given text and target are cut into tokens: as one text, or each on its own.
     """
 
     data: NDArray[np.uint8]
@@ -50,6 +57,8 @@ class Segments:
     ids: list[str] | None = None
     terminator: int = 0
     first: int = 0
+    given_starts: NDArray[np.int64] | None = None
+    boundary: Boundary = "joint"
 
     def __len__(self) -> int:
         """Return the number of segments."""
@@ -69,8 +78,30 @@ class Segments:
         """
         return self.data[self.starts[i] : self.ends[i]].tobytes()
 
+    def given_text(self, i: int) -> bytes:
+        """Return the text that is given before a segment, as UTF-8 bytes; empty where there is none.
+
+        Args:
+            i: the segment, counted from 0 in this object.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings([" sat"], given=["the cat"])))
+            >>> block.given_text(0), block.text(0)
+            (b'the cat', b' sat')
+        """
+        return b"" if self.given_starts is None else self.data[self.given_starts[i] : self.starts[i]].tobytes()
+
+    def given_lengths(self) -> NDArray[np.int64]:
+        """Return how many bytes are given before each segment, int64 [segments]."""
+        return np.zeros(len(self), np.int64) if self.given_starts is None else self.starts - self.given_starts
+
+    def place(self, i: int) -> str:
+        """Return where a segment is, for messages."""
+        return f"{self.source}, {'line' if self.terminator else 'record'} {self.line(i)}"
+
     def byte_count(self) -> int:
-        """Return the number of source bytes, terminators included."""
+        """Return the number of source bytes, terminators included and given text not."""
         return int((self.ends - self.starts).sum()) + self.terminator * len(self)
 
     def line(self, i: int) -> int:
@@ -80,6 +111,36 @@ class Segments:
     def lines(self) -> NDArray[np.int64]:
         """Return the line (record) number of each segment in `source`, int64 [segments]."""
         return np.arange(len(self)) + self.first_line if self.line_numbers is None else self.line_numbers
+
+    def one(self, i: int) -> Segments:
+        """Return a segment as a block of its own, with the text that is given before it.
+
+        Args:
+            i: the segment, counted from 0 in this object.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings(["the cat", "sat"])))
+            >>> block.one(1).text(0), block.one(1).first
+            (b'sat', 1)
+        """
+        before = int(self.given_lengths()[i])
+        size = before + int(self.ends[i] - self.starts[i])
+        begin = int(self.starts[i]) - before
+        return Segments(
+            data=self.data[begin : begin + size + self.terminator],
+            starts=np.array([before], np.int64),
+            ends=np.array([size], np.int64),
+            source=self.source,
+            line_numbers=np.array([self.line(i)], np.int64),
+            groups=None if self.groups is None else self.groups[i : i + 1],
+            documents=None if self.documents is None else self.documents[i : i + 1],
+            ids=None if self.ids is None else self.ids[i : i + 1],
+            terminator=self.terminator,
+            first=self.first + i,
+            given_starts=None if self.given_starts is None else np.zeros(1, np.int64),
+            boundary=self.boundary,
+        )
 
     def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
         """Return some segments as the lines of a file.
@@ -114,7 +175,7 @@ class TextReport:
 
     Attributes:
         segments: lines, records or documents.
-        bytes: bytes of the normalized text, terminators included.
+        bytes: bytes of the normalized text, terminators included; given text is not counted here.
         characters: Unicode code points of it, terminators included.
         files: files (or streams) read.
         crlf_lines: line ends CRLF read as LF.
@@ -129,6 +190,8 @@ class TextReport:
         documents_by: what tells documents apart: "files", "segments", "blank lines", "headings", "field NAME", "names"
             (given beside strings) or "unknown".
         documents: how many there are; 0 if unknown.
+        joined, joined_by: how many segments were joined into one, and by what; 0 if none were.
+        given_bytes: bytes of given text, which is shown and not scored.
     """
 
     segments: int = 0
@@ -146,6 +209,9 @@ class TextReport:
     sha256: str = ""
     documents_by: str = "unknown"
     documents: int = 0
+    joined: int = 0
+    joined_by: str = ""
+    given_bytes: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -178,6 +244,9 @@ class TextReport:
             lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
         if self.unusable:
             lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
+        if self.joined:
+            by = {"\n": "a newline", "\n\n": "a blank line"}.get(self.joined_by, repr(self.joined_by))
+            lines.append(f"{_counted(self.joined, 'segment')} joined by {by} into one text")
         return lines
 
 

@@ -167,8 +167,11 @@ class ByteTokenizer(TokenizerBase):
         >>> ByteTokenizer().detokenize(["<0x41>", "<0xC3>", "<0xBC>", "</s>"])
         'Aü</s>'
         """
-        pieces = (bytes([_BYTE_VALUES[token]]) if token in _BYTE_VALUES else token.encode() for token in tokens)
-        return b"".join(pieces).decode("utf-8", "replace")
+        return b"".join(self.token_bytes(tokens)).decode("utf-8", "replace")
+
+    def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
+        """Return the byte that each token names; a token that does not name one stands for itself."""
+        return [bytes([_BYTE_VALUES[token]]) if token in _BYTE_VALUES else token.encode() for token in tokens]
 
 
 _UTF8_LENGTHS = np.array([1] * 0xC0 + [2] * 0x20 + [3] * 0x10 + [4] * 0x10, dtype=np.int64)  # by first byte

@@ -103,6 +103,10 @@ class TokenizerBase:
 
     name: str
 
+    def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
+        """Return the bytes that each token stands for: its string, in UTF-8."""
+        return [token.encode() for token in tokens]
+
     def settings(self) -> dict[str, object]:
         """Return the name: there are no other settings."""
         return {"name": self.name}
@@ -118,3 +122,27 @@ class TokenizerBase:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+
+def token_bytes(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[bytes]:
+    """Return the bytes that tokens stand for, white space before or behind a word among them.
+
+    A tokenizer of your own may have a method `token_bytes`; of one without, `detokenize` says what a token adds to a text.
+
+    Args:
+        tokenizer: of a model.
+        tokens: n strings of its vocabulary.
+
+    Example:
+        >>> from lmgauge.text.tokenizers import make_tokenizer
+        >>> token_bytes(make_tokenizer("byte"), ["<0x41>", "<0x20>"])
+        [b'A', b' ']
+    """
+    own = getattr(tokenizer, "token_bytes", None)
+    if own is not None:
+        spelled: list[bytes] = own(tokens)
+        return spelled
+    if tokenizer.unit in ("word", "character"):
+        return [token.encode() for token in tokens]
+    before = tokenizer.detokenize(tokens[:1])
+    return [tokenizer.detokenize([tokens[0], token]).removeprefix(before).encode() for token in tokens]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from lmgauge.evaluation.denominators import Denominators, count_denominators
 from lmgauge.numerics.exact import PlainSum
 from lmgauge.scores import EOS_KIND, OOV, ScoreBatch, iter_segments
 from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.text.tokens import Tokenizer
 
 LEVEL = "coverage"
 _QUESTIONS = {
@@ -73,6 +77,27 @@ def recount(block: Segments) -> Denominators:
     )
 
 
+def recount_scored(text: bytes, starts: list[int], ends: list[int]) -> Denominators:
+    """Return the denominators of what spans cover of a segment, counted the plain way: each byte marked by itself.
+
+    Args:
+        text: UTF-8 of the segment.
+        starts: where each span starts, bytes.
+        ends: where it ends.
+
+    Example:
+        >>> recount_scored("sät auf".encode(), [0, 5], [3, 8])  # without "t ": the word "auf" begins in a span
+        Denominators(segments=1, words=2, characters=5, bytes=6, line_ends=0)
+    """
+    scored = bytearray(len(text))
+    for start, end in zip(starts, ends, strict=True):
+        scored[start:end] = b"\1" * (end - start)
+    begins = (place for place in range(len(text)) if not text[place : place + 1].isspace())
+    words = sum(scored[place] for place in begins if not place or text[place - 1 : place].isspace())
+    characters = sum(scored[place] for place in range(len(text)) if text[place] & 0xC0 != 0x80)
+    return Denominators(1, words, characters, sum(scored))
+
+
 class _Feed:
     """Hands blocks out and keeps them until their rows are back."""
 
@@ -117,6 +142,21 @@ class _Expected:
     lossy: NDArray[np.bool_]
 
 
+def _expected(block: Segments, tokenizer: Tokenizer) -> _Expected:
+    """Return the tokens of each segment: those that end in it, where it is cut with the text given before it."""
+    if block.given_starts is None or block.boundary == "apart":
+        tokens = tokenizer.tokenize(block)
+        bounds = np.concatenate(([0], np.cumsum(tokens.counts)))
+        return _Expected(block, tokens.strings(), tokens.span_ends, bounds, tokens.lossy)
+    tokens = tokenizer.tokenize(replace(block, starts=block.given_starts, given_starts=None))
+    owner = np.repeat(np.arange(len(block)), tokens.counts)
+    before = block.given_lengths()[owner]
+    own = (tokens.span_ends > before) | (before == 0)
+    strings = [string for string, is_own in zip(tokens.strings(), own.tolist(), strict=True) if is_own]
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(owner[own], minlength=len(block)))))
+    return _Expected(block, strings, (tokens.span_ends - before)[own], bounds, tokens.lossy)
+
+
 class Coverage:
     """Reads every row of a table, beside the text.
 
@@ -137,7 +177,9 @@ class Coverage:
         self, subject: Subject | None, unit: str, *, pull: bool = False, policy: ContextPolicy | None = None
     ) -> None:
         self._subject, self._pull = subject, pull
-        self._line_ends = (policy or policy_of(None if subject is None else subject.model)).line_ends
+        self._policy = policy or policy_of(None if subject is None else subject.model)
+        self._line_ends = self._policy.line_ends
+        self._scored = Denominators()
         self._spelling = Spelling(unit, None if subject is None else subject.tokenizer.detokenize)
         self.faults = {question: Fault() for question in _QUESTIONS}
         self.kinds: Counter[int] = Counter()
@@ -173,7 +215,9 @@ class Coverage:
             if place is None:
                 self.faults["segments"].note(f"segment {rows.segment + 1} is in no text")
                 continue
-            beside = Rows.beside(rows, place[0].text(place[1]), place[0].terminator)
+            block, i = place
+            lead = block.given_text(i) if block.boundary == "joint" else b""
+            beside = Rows.beside(rows, block.text(i), block.terminator, lead)
             self._check(beside, *place)
             yield beside
         for _ in feed:
@@ -185,8 +229,9 @@ class Coverage:
     def _watched(self, batches: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
         for batch in batches:
             self.lossy += batch.lossy_segments
-            if batch.spans_apart:
-                self.faults["spans"].note("a span that does not begin where the one before ended", batch.spans_apart)
+            apart = batch.spans_apart - (batch.gaps if self._policy.leaves_out else 0)
+            if apart:
+                self.faults["spans"].note("a span that does not begin where the one before ended", apart)
             yield batch
 
     @property
@@ -196,7 +241,9 @@ class Coverage:
 
     @property
     def denominators(self) -> Denominators:
-        """Denominators of the text, as counted here: without line ends where nothing predicts them."""
+        """Denominators of the text, as counted here: of what a protocol scores, without line ends that nothing predicts."""
+        if self._policy.leaves_out:
+            return self._scored
         return self.counted.without_line_ends() if self._line_ends == "unscored" else self.counted
 
     def headline(self, *, lossy: bool = False) -> Headline:
@@ -228,6 +275,8 @@ class Coverage:
     def _check(self, rows: Rows, block: Segments, place: int) -> None:
         self.segments_scored += 1
         self.bytes += len(rows.source)
+        if self._policy.leaves_out and len(rows.ends) == len(rows):
+            self._scored += recount_scored(rows.text, rows.starts.tolist(), rows.ends.tolist())
         self._check_logprob(rows)
         self._check_ends(rows)
         if len(rows.ends) < len(rows):
@@ -237,7 +286,7 @@ class Coverage:
         altered = self._check_tokens(rows, block, place) if self._subject is not None else False
         if not any(rows.strings):
             self._without_tokens += 1
-        elif sound:
+        elif sound and not self._policy.leaves_out:
             self._spelling.add(rows, altered=altered)
 
     def _check_logprob(self, rows: Rows) -> None:
@@ -262,7 +311,7 @@ class Coverage:
             what = f"the span of event {back[0] + 1} ends before it begins, at byte {ends[back[0]]}"
         elif last > size:
             what = f"spans end at byte {last}, but it has only {counted(size, 'byte')}"
-        elif last < size:
+        elif last < size and not self._policy.leaves_out:
             what = f"spans end at byte {last} of {size}; the rest belongs to no event"
         else:
             return True
@@ -281,9 +330,7 @@ class Coverage:
     def _tokenized(self, block: Segments) -> _Expected:
         assert self._subject is not None
         if self._expected is None or self._expected.block is not block:
-            tokens = self._subject.tokenizer.tokenize(block)
-            bounds = np.concatenate(([0], np.cumsum(tokens.counts)))
-            self._expected = _Expected(block, tokens.strings(), tokens.span_ends, bounds, tokens.lossy)
+            self._expected = _expected(block, self._subject.tokenizer)
         return self._expected
 
     def _difference(self, rows: Rows, strings: list[bytes], span_ends: NDArray[np.int64]) -> str:
@@ -330,10 +377,17 @@ class Coverage:
             self.faults["spans"].note(f"one of {counted(self._without_spans, 'segment')} without spans")
         zeros = f"; {counted(self.sum.zeros, 'event')} of probability zero" if self.sum.zeros else ""
         unknown = counted(self.kinds[OOV], "unknown token")
+        tiled = f"The spans of {events} tile {counted(self.bytes, 'byte')}: none left out, none twice."
+        if self._policy.leaves_out:
+            own = self._scored
+            tiled = (
+                f"The spans of {events} are {counted(own.bytes, 'byte')} of {self.bytes:,}, none twice: protocol "
+                f"{self._policy.protocol} leaves out the rest."
+            )
         counts = f"{own.segments:,} segments, {own.words:,} words, {own.characters:,} characters, {own.bytes:,} bytes"
         good = {
             "segments": f"{counted(own.segments, 'segment')} of the text, and rows for all of them, in order, each once.",
-            "spans": f"The spans of {events} tile {counted(self.bytes, 'byte')}: none left out, none twice.",
+            "spans": tiled,
             "tokens": f"Every segment has the tokens its tokenizer makes, where it makes them; {unknown}.",
             "sentence ends": ends,
             "log-probabilities": f"None of {events} is NaN or above 0{zeros}.",

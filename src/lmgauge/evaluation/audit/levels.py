@@ -28,6 +28,8 @@ _SAMPLE_BYTES = 100_000
 _BATCH_BYTES = 30_000
 _COMPARED_WITH_COPY = 200
 _SHOWN_EVERY = 4096
+_OF_WHOLE_SEGMENTS = ("causality", "compression")
+_GIVEN_TEXT = "the text has given text in it, which this level does not show: audit the model on the text without --given"
 _BROKEN_OFF = "the audit ended when the model gave a probability above 1"
 
 
@@ -63,7 +65,8 @@ def audit(
         InputError: the text is empty or cannot be used.
     """
     settings = settings or AuditSettings()
-    levels, exhaustive, seed = settings.levels, settings.exhaustive, settings.seed
+    of_whole = set(_OF_WHOLE_SEGMENTS) if isinstance(corpus, Corpus) and corpus.boundary is not None else set()
+    levels, exhaustive, seed = set(settings.levels) - of_whole, settings.exhaustive, settings.seed
     subject = Subject(model, threads, settings.sum_tolerance)
     copied = untouched_copy(model) if untouched is None and "causality" in levels else ""
     sample = Sample(subject, None if exhaustive else max(settings.compression_bytes, _SAMPLE_BYTES), seed)
@@ -71,7 +74,7 @@ def audit(
     headline = Headline()
     memory: Memory | None = None
     try:
-        if set(levels) - {"contamination"}:
+        if levels - {"contamination"}:
             coverage, memory = _walk(subject, sample, corpus, remember="causality" in levels)
             headline = coverage.headline()
             checks += coverage.checks() if "coverage" in levels else []
@@ -99,6 +102,7 @@ def audit(
     fingerprints = {"model": str(getattr(model, "fingerprint", "")), "text": text}
     stated = {"tolerance": subject.tolerance, "context": subject.context, "fingerprints": fingerprints}
     reasons = {level: _BROKEN_OFF if level in levels else NOT_ASKED_FOR for level in LEVELS}
+    reasons |= dict.fromkeys(of_whole & set(settings.levels), _GIVEN_TEXT)
     return Audit(name or subject.label, by_level(checks, reasons), settings.to_dict() | stated, headline)
 
 

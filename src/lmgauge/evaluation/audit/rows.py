@@ -33,23 +33,26 @@ class Rows(SegmentRows):
         text: UTF-8, without terminator.
         terminator: its bytes: 1 for lines, 0 for records and documents.
         offset: events of the text before the segment.
+        lead: text that is given before the segment, where the two were cut into tokens as one.
     """
 
     text: bytes = b""
     terminator: int = 1
     offset: int = 0
+    lead: bytes = b""
 
     @classmethod
-    def beside(cls, rows: SegmentRows, text: bytes, terminator: int = 1) -> Rows:
+    def beside(cls, rows: SegmentRows, text: bytes, terminator: int = 1, lead: bytes = b"") -> Rows:
         """Return rows of the score table beside their text.
 
         Args:
             rows: of one segment, [n].
             text: UTF-8 bytes of the segment.
             terminator: bytes of its line end.
+            lead: text given before it that was cut into tokens with it.
         """
-        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends
-        return cls(*columns, text, terminator)
+        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends, rows.starts, rows.before
+        return cls(*columns, text, terminator, lead=lead)
 
     @property
     def source(self) -> bytes:
@@ -80,6 +83,11 @@ class Subject:
         self.label = str(getattr(model, "label", type(model).__name__))
         policy = policy_of(model)
         self.context = str(policy)
+        if policy.leaves_out:
+            raise UsageError(
+                f"{self.label}: protocol {policy.protocol} leaves tokens out, and no event pays for their bytes; audit the "
+                "model without it, and the run with `lmgauge audit RUN`"
+            )
         if not policy.scores_first_tokens:
             raise UsageError(
                 f"{self.label}: the first token of each context has no row, so that no event pays for its bytes; only a "

@@ -13,7 +13,7 @@ from lmgauge.contexts import EventContexts
 from lmgauge.evaluation.audit.results import counted
 from lmgauge.evaluation.audit.rows import Rows, Subject
 
-_COLUMNS = ("token_ids", "logprob", "kind", "ends")
+_COLUMNS = ("token_ids", "logprob", "kind", "ends", "before")
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,9 @@ class Contexts:
         counts = [len(part) for part in rows]
         self._starts = np.cumsum([0, *counts])
         ids = np.concatenate([np.zeros(0, np.uint32), *(part.token_ids for part in rows)])
-        self._alone = EventContexts(ids, counts, bos=bos, runs_on=False)
+        shown = np.concatenate([np.zeros(0, np.uint32), *(part.before for part in rows)])
+        given_tokens = shown, np.array([len(part.before) for part in rows], np.int64)
+        self._alone = EventContexts(ids, counts, bos=bos, runs_on=False, given_tokens=given_tokens)
 
     def __len__(self) -> int:
         """Return the number of events."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -20,6 +20,7 @@ Reading = Callable[[Rows], list[bool]]
 CLEAR_SHARE = 0.9
 """A reading that fits this share of the tokens is the right one, and the other tokens are wrong."""
 
+_LONGEST_ACROSS = 64  # bytes of given text that a token across its end is looked for in
 _BYTE_NAME = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
@@ -170,9 +171,22 @@ def byte_named(token: str) -> int | None:
 def _back(detokenize: Callable[[Sequence[str]], str]) -> Reading:
     def read(rows: Rows) -> list[bool]:
         tokens = [token for token, kind in zip(rows.tokens(), rows.kind.tolist(), strict=True) if kind != EOS_KIND]
-        return [detokenize(tokens).encode(errors="replace") in (rows.text, rows.source)] * len(rows)
+        shown = [rows.strings[i] for i in rows.before.tolist()] if rows.lead else []
+        whole = detokenize([*shown, *tokens]).encode(errors="replace")
+        return [whole in (rows.lead + rows.text, rows.lead + rows.source)] * len(rows)
 
     return read
+
+
+def _across(reading: Reading, rows: Rows) -> list[bool]:
+    """Return which events spell their spans, the first perhaps with bytes of the text given before the segment."""
+    right = reading(rows)
+    for size in range(1, min(len(rows.lead), _LONGEST_ACROSS) + 1) if right and not right[0] else ():
+        longer = replace(rows, text=rows.lead[-size:] + rows.text, ends=rows.ends + size, lead=b"")
+        again = reading(longer)
+        if again[0]:
+            return again
+    return right
 
 
 _READINGS: dict[str, tuple[str, Reading]] = {
@@ -233,7 +247,7 @@ class Spelling:
             self._unknown += unknown and not altered
             self.altered += altered
             return
-        read = {name: reading(rows) for name, (_, reading) in self._readings.items()}
+        read = {name: _across(reading, rows) for name, (_, reading) in self._readings.items()}
         if altered and not any(all(right) for right in read.values()):
             self.altered += 1
             return

@@ -126,12 +126,13 @@ def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...]
     differ = [_difference(by_name[what], names) for what in by_name if what != EXACT and by_name[what].agrees is not True]
     text, ends = by_name["text"], by_name["</s> scored"]
     perplexity = not differ
+    left_out = any(run.origin.policy.leaves_out for run in (first, second))
     inexact = [name for name, value in zip(names, by_name[EXACT].values, strict=True) if value != "yes"]
     tiled = not any(facts.apart)
     # As an event or as the newline they are: their bytes are paid for either way.
     ends_agree = ends.agrees is True or "no" not in ends.values
-    bits = tiled and (perplexity or (text.agrees is True and ends_agree and not inexact))
-    part = _part(perplexity or bits, text.agrees is True, facts)
+    bits = tiled and (perplexity or (text.agrees is True and ends_agree and not inexact and not left_out))
+    part = _part(perplexity or bits, text.agrees is True and not left_out, facts)
     needed = ("text",) if ends_agree else ("text", "</s> scored")
     bits_reasons = [_difference(by_name[what], names) for what in needed if by_name[what].agrees is not True]
     bits_reasons += [
@@ -139,6 +140,8 @@ def verdicts(first: Run, second: Run, facts: Facts) -> tuple[tuple[Verdict, ...]
         for name, value in zip(names, by_name[EXACT].values, strict=True)
         if value != "yes"
     ]
+    if left_out and not perplexity:
+        bits_reasons.append("a protocol leaves out tokens, and so not the same bytes")
     nearest = {
         WHOLE: "bits per byte" if bits else None,
         EXACT_PART: "bits per byte where neither loses text nor meets an unseen word (below)",

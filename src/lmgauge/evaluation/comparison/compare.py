@@ -85,4 +85,4 @@ def _read(pairs: Sequence[PairSums], text: Corpus | None) -> None:
 
 def _without_spans(table: Iterable[ScoreBatch]) -> Iterator[ScoreBatch]:
     for batch in table:
-        yield replace(batch, ends=batch.ends[:0])
+        yield replace(batch, ends=batch.ends[:0], begins=batch.ends[:0])

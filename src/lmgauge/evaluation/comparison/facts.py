@@ -52,7 +52,7 @@ class _Table:
 
     def batches(self) -> Iterator[ScoreBatch]:
         for batch in self.first_tokens.watch(self.run.batches()):
-            self.apart += batch.spans_apart
+            self.apart += batch.spans_apart - (batch.gaps if self.run.origin.policy.leaves_out else 0)
             yield batch
 
     def add(self, rows: ScoreBatch, of_first: ScoreBatch) -> None:
@@ -65,6 +65,8 @@ class _Table:
         self.spans &= len(rows.ends) == len(rows)
         self.same_counts &= bool(np.array_equal(rows.segment_events, of_first.segment_events))
         self.same_ends &= bool(np.array_equal(rows.ends, of_first.ends))
+        if len(rows.ends) == len(of_first.ends) and (len(rows.begins) or len(of_first.begins)):
+            self.same_ends &= bool(np.array_equal(rows.starts(), of_first.starts()))
         self._ends.append(extents(rows) if len(rows.ends) else np.zeros(len(rows.segments), np.int64))
 
     def ends(self) -> NDArray[np.int64]:

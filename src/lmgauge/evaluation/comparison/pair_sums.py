@@ -75,7 +75,8 @@ class PairSums:
         Raises:
             InputError: a table does not cover a segment.
         """
-        if block is not None and not (self.by_event or self.by_segment):
+        left_out = any(run.origin.policy.leaves_out for run in self.runs)
+        if block is not None and not (self.by_event or self.by_segment or left_out):
             _check_covered(tables, block, [run.name for run in self.runs])
         ranges = self._ranges(block, tables)
         chosen = self._chosen(block, tables, ranges)

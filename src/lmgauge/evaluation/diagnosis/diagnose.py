@@ -310,8 +310,10 @@ def _event_ranges(table: ScoreBatch) -> Ranges:
 
 
 def _ends_behind(table: ScoreBatch) -> Ints:
-    """Return int64 [n], 1 for the last row of each segment."""
+    """Return int64 [n], 1 for the last row of each segment; 0 where a protocol leaves out tokens, and line ends."""
     behind = np.zeros(len(table), np.int64)
+    if len(table.begins):
+        return behind
     behind[np.cumsum(table.segment_events)[table.segment_events > 0] - 1] = 1
     return behind
 

@@ -89,7 +89,7 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
         candidates = np.flatnonzero(keys < -heap[0][0]) if drawn >= events else np.arange(len(keys))
         befores = total_events + np.cumsum(counts) - counts
         for i in candidates.tolist():
-            held = _Held(block.first + i, int(befores[i]), int(counts[i]), _alone(block, i))
+            held = _Held(block.first + i, int(befores[i]), int(counts[i]), _copied(block.one(i)))
             heapq.heappush(heap, (-float(keys[i]), -held.index, held))
             drawn += held.events
             while drawn - heap[0][2].events >= events:
@@ -109,20 +109,9 @@ def draw(models: Sequence[LanguageModel], corpus: Corpus, events: int | None, se
     return Sample(list(_joined(chosen)), None, of_text, *totals)
 
 
-def _alone(block: Segments, i: int) -> Segments:
-    """Return one segment, its bytes copied: a view would hold the whole block in memory."""
-    begin, end = int(block.starts[i]), int(block.ends[i])
-    return Segments(
-        block.data[begin : end + block.terminator].copy(),
-        np.zeros(1, np.int64),
-        np.array([end - begin], np.int64),
-        block.source,
-        line_numbers=np.array([block.line(i)], np.int64),
-        groups=None if block.groups is None else block.groups[i : i + 1].copy(),
-        documents=None if block.documents is None else block.documents[i : i + 1].copy(),
-        ids=None if block.ids is None else [block.ids[i]],
-        terminator=block.terminator,
-    )
+def _copied(segment: Segments) -> Segments:
+    """Return a segment with bytes of its own: a view would hold the whole block in memory."""
+    return replace(segment, data=segment.data.copy())
 
 
 def _joined(chosen: Sequence[_Held]) -> Iterator[Segments]:
@@ -130,25 +119,30 @@ def _joined(chosen: Sequence[_Held]) -> Iterator[Segments]:
     bounds, events = [0], 0
     for i, (one, other) in enumerate(pairwise(chosen), 1):
         events += one.events
-        alike = (one.segment.source, one.segment.terminator) == (other.segment.source, other.segment.terminator)
-        if not alike or events >= _BLOCK_EVENTS:
+        if _kind(one.segment) != _kind(other.segment) or events >= _BLOCK_EVENTS:
             bounds.append(i)
             events = 0
     for begin, end in pairwise([*bounds, len(chosen)]):
         yield _block([held.segment for held in chosen[begin:end]], begin)
 
 
+def _kind(segment: Segments) -> tuple[object, ...]:
+    """Return what segments of one block have in common."""
+    return segment.source, segment.terminator, segment.given_starts is None, segment.boundary
+
+
 def _block(segments: Sequence[Segments], first: int) -> Segments:
     one = segments[0]
     sizes = np.array([len(segment.data) for segment in segments], np.int64)
-    starts = np.cumsum(sizes) - sizes
+    begins = np.cumsum(sizes) - sizes
     groups = [segment.groups for segment in segments if segment.groups is not None]
     documents = [segment.documents for segment in segments if segment.documents is not None]
     return replace(
         one,
         data=np.concatenate([segment.data for segment in segments]),
-        starts=starts,
-        ends=starts + sizes - one.terminator,
+        starts=begins + np.array([segment.starts[0] for segment in segments], np.int64),
+        ends=begins + sizes - one.terminator,
+        given_starts=None if one.given_starts is None else begins,
         line_numbers=np.array([segment.line(0) for segment in segments], np.int64),
         groups=np.concatenate(groups) if groups else None,
         documents=np.concatenate(documents) if documents else None,

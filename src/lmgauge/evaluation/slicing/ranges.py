@@ -76,13 +76,17 @@ def shared_ranges(tables: Sequence[ScoreBatch], *, silent: bool = False) -> Rang
             shared = np.intersect1d(shared, theirs, assume_unique=True)
     segment, ends = shared // _STRIDE, shared % _STRIDE
     last = ends == _LINE_END
-    ends[last] = np.max([extents(table) for table in tables], axis=0)[segment[last]] + 1
+    left_out = any(len(table.begins) for table in tables)  # such tables have no line ends either
+    ends[last] = np.max([extents(table) for table in tables], axis=0)[segment[last]] + (not left_out)
     first = np.ones(len(shared), bool)
     first[1:] = segment[1:] != segment[:-1]
     starts = np.where(first, 0, np.concatenate(([0], ends[:-1])))
     first_of = np.flatnonzero(first)
     position = np.arange(len(shared)) - np.repeat(first_of, np.diff(np.concatenate((first_of, [len(shared)]))))
     events = tuple(np.diff(np.searchsorted(key, shared, side="right"), prepend=0) for key in keys)
+    if left_out:
+        begins = [table.starts()[np.cumsum(counts) - counts] for table, counts in zip(tables, events, strict=True)]
+        starts = np.max([starts, *begins], axis=0)
     return Ranges(segment, starts, ends, position, events)
 
 

@@ -118,7 +118,14 @@
     text.tabIndex = 0;
     text.setAttribute("role", "group");
     text.setAttribute("aria-label", `text of segment ${item.segment + 1}`);
-    made.append(about, text);
+    made.append(about);
+    if (item.lead) {
+      const lead = element("p", "lead", item.lead);
+      lead.dir = "auto";
+      lead.setAttribute("aria-label", `given before segment ${item.segment + 1}, not scored`);
+      made.append(lead);
+    }
+    made.append(text);
     if (item.is_cut) made.append(parts(made, item, names));
     return made;
   };

@@ -20,6 +20,7 @@ from lmgauge.errors import LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.cache.counts import CacheCounts, CacheSettings
 from lmgauge.models.custom import score_segments
+from lmgauge.models.given import alone
 from lmgauge.models.mixture.model import reserved_policy
 from lmgauge.models.protocol import CACHE_MODEL_TYPE, LanguageModel, check_context, read_config
 from lmgauge.models.scored_text import ScoresStrings
@@ -142,7 +143,8 @@ class CacheModel(ScoresStrings):
             with np.errstate(divide="ignore"):
                 return np.log(p)
 
-        yield from score_segments(segments, self.tokenizer, self.vocabulary, score_ids, reserved=self.reserved, spans=spans)
+        blocks = alone(segments, self.label)
+        yield from score_segments(blocks, self.tokenizer, self.vocabulary, score_ids, reserved=self.reserved, spans=spans)
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
         """Return the batch of one block of segments, with nothing before it.

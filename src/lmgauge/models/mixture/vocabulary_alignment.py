@@ -319,7 +319,8 @@ class _Reordered:
 
     def _reordered(self, batch: ScoreBatch) -> ScoreBatch:
         ids = self._common_ids[batch.token_ids].astype(np.uint32)
-        return replace(batch, token_ids=ids, strings=self.vocabulary)
+        before = None if batch.before is None else batch.before.renamed(self._common_ids)
+        return replace(batch, token_ids=ids, strings=self.vocabulary, before=before)
 
     def _checked(self, block: Segments) -> Segments:
         """Return a block of text, once both tokenizers are known to make the same tokens of it.

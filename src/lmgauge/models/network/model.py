@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.blocks import BlockDistributions, rows_among, rows_of
-from lmgauge.distributions.tile import LOWEST, Tile, ready
-from lmgauge.errors import UsageError
+from lmgauge.distributions.blocks import BlockDistributions, rows_among
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.given import alone
+from lmgauge.models.network.block_distributions import NetworkDistributions
 from lmgauge.models.network.engine import Engine, Job, Progress, StreamState
 from lmgauge.models.network.options import ScoringOptions
-from lmgauge.models.network.sequences import BlockEvents, block_events
+from lmgauge.models.network.parallel import Workers, score_in_order
+from lmgauge.models.network.sequences import BlockEvents, block_events, in_groups
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.network.windows import window_of, windows
+from lmgauge.models.network.windows import layout_of, window_of, windows
 from lmgauge.models.protocol import check_context
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
@@ -27,8 +29,6 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 
-# Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
-_GROUP_TOKENS = 1 << 16
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
 
@@ -43,6 +43,7 @@ class NetworkModel(ScoresStrings):
         context_policy: what each prediction sees.
         options: what was chosen about scoring.
         tolerance: nats by which rows may differ when they are scored again.
+        workers: further processes that compute; None where this one does all.
     """
 
     blocks_are_independent = False
@@ -57,8 +58,10 @@ class NetworkModel(ScoresStrings):
             raise UsageError(f"{label}: has no longest context, so that a running one needs --context, and --stride")
         self.label, self.engine, self.context_policy, self.options = label, engine, policy, options
         self.tokens = tokens.reading_line_ends() if policy.end == "newline" else tokens
+        self.layout = layout_of(policy)
         self.tolerance = engine.tolerance
         self._segments = self._in_windows = 0
+        self.workers: Workers | None = None
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -75,6 +78,17 @@ class NetworkModel(ScoresStrings):
     def fingerprint(self) -> str:
         """Hexadecimal digest of all that determines the probabilities."""
 
+    @abstractmethod
+    def with_options(self, options: ScoringOptions) -> NetworkModel:
+        """Return the same network, scoring by other options; it shares the weights and the processes.
+
+        Args:
+            options: how to score; device and number format stay as they are.
+
+        Raises:
+            UsageError: they do not fit the network.
+        """
+
     @property
     def progress(self) -> Progress:
         """What is called with the number of tokens scored since the last call."""
@@ -88,7 +102,12 @@ class NetworkModel(ScoresStrings):
     @property
     def notes(self) -> list[str]:
         """Sentences about the text scored last that its numbers depend on."""
-        if not self._in_windows:
+        if self.context_policy.protocol == "harness" and self.tokens.puts_first == "bos":
+            return [
+                "these are the harness's figures with add_bos_token=False: without it, its version 0.4.13 also predicts the "
+                "BOS token that this tokenizer puts before each segment"
+            ]
+        if not self._in_windows or self.context_policy.protocol is not None:
             return []
         return [
             f"{self._in_windows:,} of {self._segments:,} segments longer than {self.context_policy.length:,} tokens, read "
@@ -109,11 +128,15 @@ class NetworkModel(ScoresStrings):
             UsageError: a window does not fit into the memory.
         """
         stream = _Stream(self) if self.context_policy.runs_on else None
+        segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = 0
         blocks = (block_events(block, self.tokens, self.context_policy, spans=spans) for block in segments)
-        for group in _in_groups(blocks):
+        if stream is None:
+            yield from self._of_segments(in_groups(blocks), thread_count(threads))
+            return
+        for group in in_groups(blocks):
             with self.engine.threads(thread_count(threads)):
-                batches = [stream(events) for events in group] if stream is not None else list(self._of_segments(group))
+                batches = [stream(events) for events in group]
             yield from batches
 
     def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
@@ -148,16 +171,18 @@ class NetworkModel(ScoresStrings):
 
         Raises:
             InputError: the text has a reserved token that is refused.
+            UsageError: there are several processes.
         """
+        if self.workers is not None:
+            raise UsageError("whole distributions are computed in one process: leave out --processes and --devices")
         stream = _Stream(self) if self.context_policy.runs_on else None
+        segments = segments if stream is None else alone(segments, self.label)
         self._segments = self._in_windows = seen = 0
         for block in segments:
             block_rows = block_events(block, self.tokens, self.context_policy, spans=spans)
             jobs, firsts = stream.jobs(block_rows) if stream is not None else self.jobs_of_segments(block_rows)
-            scored = np.ones(len(block_rows.ids), bool)
-            if not self.context_policy.scores_first_tokens:
-                scored[firsts] = False
-            own = np.flatnonzero(scored)
+            unscored = self.unscored(block_rows, firsts)
+            own = np.arange(len(block_rows.ids)) if unscored is None else np.flatnonzero(~unscored)
             rows = own[rows_among(events, seen, len(own))]
             yield NetworkDistributions(self, block_rows, jobs, firsts, rows, thread_count(threads))
             seen += len(own)
@@ -210,11 +235,10 @@ class NetworkModel(ScoresStrings):
         begin = np.repeat(self._begin()[None], len(contexts), axis=0)
         shown = np.concatenate((begin, self.tokens.network_ids[contexts[:, 1:]]), axis=1)
         predicted = self.tokens.predicted_ids
+        shown = shown[:, self.layout.begin(shown.shape[1]) :]
         if not shown.shape[1]:
-            return np.repeat(np.where(predicted == NO_ID, -np.inf, self._uniform())[None], len(contexts), axis=0)
-        length, stride = self.context_policy.length, self.context_policy.stride
-        if length is not None and stride is not None:
-            shown = shown[:, window_of(shown.shape[1], length, stride) * stride :]
+            return np.repeat(np.where(predicted == NO_ID, -np.inf, self.uniform())[None], len(contexts), axis=0)
+        shown = self.as_window(shown)
         logprob = ask(np.maximum(shown, 0))[:, predicted]
         logprob[:, predicted == NO_ID] = -np.inf
         return logprob
@@ -229,14 +253,16 @@ class NetworkModel(ScoresStrings):
             "fingerprint": self.fingerprint,
         }
 
-    def _of_segments(self, group: Sequence[BlockEvents]) -> Iterator[ScoreBatch]:
-        """Yield segments that are contexts of their own, scored together over all blocks of the group."""
-        jobs, firsts = zip(*map(self.jobs_of_segments, group), strict=True)
-        scored = np.concatenate([np.zeros(0), *self.engine.score(list(chain.from_iterable(jobs)))])
-        for events, first in zip(group, firsts, strict=True):
-            used = len(events.ids) - len(first)
-            yield self.batch_of(events, scored[:used], first)
-            scored = scored[used:]
+    def _of_segments(self, groups: Iterable[Sequence[BlockEvents]], threads: int) -> Iterator[ScoreBatch]:
+        """Yield segments that are contexts of their own, scored together over all blocks of a group."""
+        planned = ([(events, *self.jobs_of_segments(events)) for events in group] for group in groups)
+        asked = ((plan, list(chain.from_iterable(jobs for _, jobs, _ in plan))) for plan in planned)
+        for plan, scores in score_in_order(self.engine, self.workers, asked, threads):
+            scored = np.concatenate([np.zeros(0), *scores])
+            for events, _, first in plan:
+                used = len(events.ids) - len(first)
+                yield self.batch_of(events, scored[:used], first)
+                scored = scored[used:]
 
     def jobs_of_segments(self, events: BlockEvents) -> tuple[list[Job], NDArray[np.int64]]:
         """Return the jobs of a block whose segments are contexts of their own, and the rows that nothing is shown before.
@@ -245,26 +271,78 @@ class NetworkModel(ScoresStrings):
             events: of the block.
         """
         jobs: list[Job] = []
-        bounds = np.cumsum(events.counts)[:-1]
-        for segment, ids in enumerate(np.split(events.ids, bounds), events.block.first):
-            jobs += self.jobs_of_segment(ids, segment)
-        starts = (np.cumsum(events.counts) - events.counts)[events.counts > 0]
-        return jobs, np.zeros(0, np.int64) if len(self._begin()) else starts
+        length = self.context_policy.length
+        room = None if length is None else length + 1 - len(self._begin())
+        begins = np.cumsum(events.counts) - events.counts
+        left_out = [np.zeros(0, np.int64)]
+        segments = zip(np.split(events.ids, begins[1:]), events.given_ids(room, self.label), begins.tolist(), strict=True)
+        for segment, (ids, before, begin) in enumerate(segments, events.block.first):
+            own, rows = self.jobs_of_segment(ids, segment, before)
+            jobs += own
+            left_out.append(rows + begin)
+        return jobs, np.concatenate(left_out)
 
-    def jobs_of_segment(self, ids: NDArray[np.uint32], segment: int) -> list[Job]:
-        """Return the jobs of a segment that is a context of its own.
+    def jobs_of_segment(
+        self, ids: NDArray[np.uint32], segment: int, before: NDArray[np.uint32] | None = None
+    ) -> tuple[list[Job], NDArray[np.int64]]:
+        """Return the jobs of a segment that is a context of its own, and those of its events that no job predicts.
 
         Args:
             ids: uint32 [n], its events.
             segment: its index.
+            before: uint32 [m], what is given before it and not predicted.
+
+        Raises:
+            InputError: the segment is too short for the windows of a protocol.
+            UsageError: a protocol that scores one text is given several segments.
         """
-        policy, sequence = self.context_policy, np.concatenate((self._begin(), self._network_ids(ids)))
+        policy, shown = self.context_policy, ids if before is None else np.concatenate((before, ids))
+        sequence = np.concatenate((self._begin(), self._network_ids(shown)))
         self._segments += 1
         self._in_windows += policy.length is not None and len(sequence) - 1 > policy.length
-        return [
-            Job(sequence[window.begin : window.last - 1], sequence[window.first : window.last], segment)
-            for window in windows(1, len(sequence), policy.length, policy.stride)
-        ]
+        jobs: list[Job] = []
+        left_out: list[int] = []
+        at = first = len(sequence) - len(ids)
+        for window in self.layout.windows(first, len(sequence)):
+            left_out += range(at, window.first)
+            at = window.last
+            seen = self.as_window(sequence[window.begin : at - 1])
+            jobs.append(Job(seen, sequence[window.first : at], segment))
+        left_out += range(at, len(sequence))
+        if policy.leaves_out:
+            self._check_text(segment, len(sequence), bool(jobs))
+        return jobs, np.array(left_out, np.int64) - first
+
+    def _check_text(self, segment: int, tokens: int, scored: bool) -> None:
+        """Refuse what a protocol that scores one text cannot score.
+
+        Raises:
+            InputError: the text is shorter than a chunk.
+            UsageError: there are several segments.
+        """
+        policy = self.context_policy
+        if segment:
+            raise UsageError(
+                f"protocol {policy.protocol} scores one text, and this has several segments: join them (Corpus.joined), or "
+                "call lmgauge.evaluate, which does"
+            )
+        if not scored and tokens:
+            raise InputError(
+                f"protocol {policy.protocol}: the text has {tokens:,} tokens and fills no chunk of {policy.stride:,}, so "
+                "that none is scored; choose shorter chunks (--context), or a longer text"
+            )
+
+    def as_window(self, shown: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what is shown of a window: with the BOS token in the place of its first token, if all begin so.
+
+        Args:
+            shown: int64 [..., n], the network's ids.
+        """
+        if not self.context_policy.bos_each:
+            return shown
+        shown = shown.copy()
+        shown[..., :1] = self.tokens.bos
+        return shown
 
     def _network_ids(self, ids: NDArray[np.uint32]) -> NDArray[np.int64]:
         """Return int64 [n], the network's ids of events; any for what it has none for, whose probability is zero anyway."""
@@ -281,96 +359,44 @@ class NetworkModel(ScoresStrings):
         Args:
             events: its events.
             scored: float64 [n - firsts], nats.
-            firsts: int64, the rows that come first in their context with nothing shown before them.
+            firsts: int64, the rows that no job predicts: nothing is shown before them, or a protocol leaves them out.
         """
-        is_first = np.zeros(len(events.ids), bool)
-        is_first[firsts] = True
-        logprob = np.full(len(events.ids), self._uniform())
-        logprob[~is_first] = scored
+        has_job = np.ones(len(events.ids), bool)
+        has_job[firsts] = False
+        logprob = np.full(len(events.ids), self.uniform())
+        logprob[has_job] = scored
         logprob[self.tokens.network_ids[events.ids] == NO_ID] = -np.inf
-        return events.batch(logprob, self.tokens, None if self.context_policy.scores_first_tokens else is_first)
+        return self.table_of(events, logprob, self.unscored(events, firsts))
 
-    def _uniform(self) -> float:
+    def unscored(self, events: BlockEvents, firsts: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Return which events get no row; None if all get one, as uniform where nothing is shown before them.
+
+        Args:
+            events: of a block.
+            firsts: int64, those that no job predicts.
+        """
+        if self.context_policy.scores_first_tokens:
+            return None
+        unscored = np.zeros(len(events.ids), bool)
+        unscored[firsts] = True
+        return unscored
+
+    def table_of(self, events: BlockEvents, logprob: NDArray[np.float64], unscored: NDArray[np.bool_] | None) -> ScoreBatch:
+        """Return the score table of a block.
+
+        Args:
+            events: its events.
+            logprob: float64 [n], nats; ignored where unscored.
+            unscored: bool [n], events without a row, or None.
+        """
+        return events.batch(logprob, self.tokens, unscored, with_bytes=self.context_policy.leaves_out)
+
+    def uniform(self) -> float:
+        """Return the log-probability that all tokens share where nothing is shown, nats."""
         return -float(np.log(np.count_nonzero(self.tokens.predicted_ids != NO_ID)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.label}, {self.context_policy}, {len(self.vocabulary):,} tokens)"
-
-
-class NetworkDistributions(BlockDistributions):
-    """The distributions of a network at events of one block.
-
-    Args:
-        model: the network.
-        events: of the block.
-        jobs: what to show for all of them but the firsts.
-        firsts: int64, events that nothing is shown before: all tokens are taken as equally probable there.
-        rows: int64, which of the events to look at, ascending.
-        threads: how many to compute with.
-    """
-
-    parallel = False  # the library computes in threads itself
-
-    def __init__(
-        self,
-        model: NetworkModel,
-        events: BlockEvents,
-        jobs: Sequence[Job],
-        firsts: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        threads: int,
-    ) -> None:
-        self._model, self._events, self._jobs, self._threads = model, events, jobs, threads
-        self._firsts, self._rows = firsts, rows
-        self.vocabulary_size = len(model.vocabulary)
-
-    def __len__(self) -> int:
-        """Return the number of events."""
-        return len(self._rows)
-
-    def tiles(self) -> Iterator[Tile]:
-        """Yield the tiles, in order."""
-        model, targets = self._model, self._events.ids[self._rows].astype(np.int64)
-        wanted = np.zeros(len(self._events.ids), bool)
-        wanted[self._rows] = True
-        # Where nothing is shown, no job computes the distribution.
-        uniform = np.isin(self._rows, self._firsts)
-        at = 0
-        with model.engine.threads(self._threads):
-            pieces = model.engine.distributions(self._jobs, model.tokens.predicted_ids, np.delete(wanted, self._firsts))
-            for logprob, p in pieces:
-                begin = 0
-                while begin < len(logprob):
-                    at = yield from self._uniform(uniform, targets, at)
-                    ahead = np.flatnonzero(uniform[at : at + len(logprob) - begin])
-                    size = int(ahead[0]) if len(ahead) else len(logprob) - begin
-                    part = slice(begin, begin + size)
-                    clipped = logprob[part].clip(min=LOWEST)
-                    yield ready(clipped, None if p is None else p[part], targets[at : at + size])
-                    at, begin = at + size, begin + size
-            yield from self._uniform(uniform, targets, at)
-
-    def _uniform(self, uniform: NDArray[np.bool_], targets: NDArray[np.int64], at: int) -> Generator[Tile, None, int]:
-        """Yield the tiles of events at a place that nothing is shown before; returns the place behind them."""
-        model = self._model
-        while at < len(uniform) and uniform[at]:
-            row = np.where(model.tokens.predicted_ids == NO_ID, LOWEST, model._uniform())
-            yield ready(row[None], None, targets[at : at + 1])
-            at += 1
-        return at
-
-    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows of the score table, with the log-probabilities of the tokens that came."""
-        values = np.zeros(len(self._events.ids))
-        values[self._rows] = np.zeros(0) if logprob is None else logprob
-        policy = self._model.context_policy
-        unscored = None
-        if not policy.scores_first_tokens:
-            unscored = np.zeros(len(values), bool)
-            unscored[self._firsts] = True
-        batch = self._events.batch(values, self._model.tokens, unscored)
-        rows = self._rows if unscored is None else self._rows - np.cumsum(unscored)[self._rows]
-        return rows_of(batch, rows)
 
 
 class _Stream:
@@ -408,6 +434,7 @@ class _Stream:
             begin = max(window.begin, offset)  # without a limit a recurrent state stands for what is no longer shown
             known = max(0, self._shown - begin) if window.begin == self._window else 0
             shown = sequence[begin - offset : window.last - 1 - offset]
+            shown = self._model.as_window(shown) if begin == window.begin else shown
             targets = sequence[window.first - offset : window.last - offset]
             jobs.append(Job(shown, targets, segment, self._state, known))
             self._window, self._shown = window.begin, window.last - 1
@@ -416,15 +443,3 @@ class _Stream:
             self._offset = window_of(last, policy.length, policy.stride) * policy.stride
         self._tail = sequence[self._offset - offset :]
         return jobs
-
-
-def _in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
-    """Yield blocks in groups with enough events to fill batches."""
-    group: list[BlockEvents] = []
-    for events in blocks:
-        group.append(events)
-        if sum(len(part.ids) for part in group) >= _GROUP_TOKENS:
-            yield group
-            group = []
-    if group:
-        yield group

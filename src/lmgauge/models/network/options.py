@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal
 
 from lmgauge.choices import (
     FIRST_TOKENS,
     PRECISIONS,
+    PROTOCOL_NAMES,
     RESERVED_POLICIES,
     SEGMENT_ENDS,
     FirstToken,
     Precision,
+    ProtocolName,
     ReservedPolicy,
     SegmentEnd,
 )
-from lmgauge.context_policy import ContextPolicy
+from lmgauge.context_policy import ContextPolicy, ContextUnit
 from lmgauge.errors import UsageError
+from lmgauge.protocols import PROTOCOLS, ScoringProtocol
 
-STORED = ("context", "stride", "stream", "first_token", "end", "dtype")
+STORED = ("context", "stride", "stream", "first_token", "end", "dtype", "protocol", "bos_each_window")
+DECIDED = ("stride", "stream", "first_token", "end")
+"""What a protocol decides, so that it cannot be chosen."""
 _MOST_DIGITS = 18
+OwnFirst = FirstToken | Literal["other"]
+_LENGTH = re.compile(r"([0-9]{1,12})([kK]?)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +46,16 @@ class ScoringOptions:
         dtype: of weights and products; log-softmax is float32 and sums are float64 whatever it is. bfloat16 becomes float32,
             with a note, where the processor has no products for it.
         device: such as `cpu` or `cuda:0`; a GPU where there is one.
+        devices: several, such as `("cuda:0", "cuda:1")`: each computes its share of the text in a process of its own.
+        processes: how many compute, each its share of the text, on the one device; 1 if None.
         batch_tokens: tokens to compute at a time; found from the free memory if None. Changes no result but for rounding.
         trust_remote_code: whether code in the model's folder may run.
         bos: servers: text set before each segment, so that its first token has a score.
         reserved: all models: a `<unk>`, `<s>` or `</s>` in the text is refused ("refuse"), an ordinary word ("escape") or
             the unknown word ("unk", for `<unk>` alone); None leaves it to the model.
+        protocol: whose rules of joining segments, laying windows and leaving tokens out are followed; see
+            `lmgauge.protocols`. It decides all of the above but `context`, which is then the length of its windows.
+        bos_each_window: every window begins with the BOS token, in the place of the first token it would show.
 
     Example:
         >>> ScoringOptions(context=1024, stride=512, dtype="float32").context
@@ -55,10 +69,14 @@ class ScoringOptions:
     end: SegmentEnd | None = None
     dtype: Precision = "auto"
     device: str | None = None
+    devices: Sequence[str] | None = None
+    processes: int | None = None
     batch_tokens: int | None = None
     trust_remote_code: bool = False
     bos: str | None = None
     reserved: ReservedPolicy | None = None
+    protocol: ProtocolName | None = None
+    bos_each_window: bool | None = None
 
     def over(self, stored: Mapping[str, Any]) -> ScoringOptions:
         """Return these options, and those stored with a model where nothing was chosen.
@@ -73,12 +91,26 @@ class ScoringOptions:
             >>> ScoringOptions(context=64).over({"context": 128, "end": "none"}).stored()
             {'context': 64, 'end': 'none'}
         """
-        own = {name: stored[name] for name in STORED if getattr(self, name) in (None, "auto") and name in stored}
+        names = ("dtype",) if self.protocol is not None else STORED
+        own = {name: stored[name] for name in names if getattr(self, name) in (None, "auto") and name in stored}
         return replace(self, **own)
 
     def of_machine(self) -> ScoringOptions:
         """Return only those that say what computes, not what: for the parts of a mixture, which keep their own."""
         return ScoringOptions(device=self.device, batch_tokens=self.batch_tokens, trust_remote_code=self.trust_remote_code)
+
+    @property
+    def places(self) -> tuple[str | None, ...]:
+        """The device of each process that computes.
+
+        >>> ScoringOptions(device="cpu", processes=2).places, ScoringOptions().places
+        (('cpu', 'cpu'), (None,))
+        """
+        return tuple(self.devices) if self.devices else (self.device,) * (self.processes or 1)
+
+    def at(self, place: str | None) -> ScoringOptions:
+        """Return the options of one process, which computes at one of the places."""
+        return replace(self, device=place, devices=None, processes=None)
 
     def stored(self) -> dict[str, Any]:
         """Return what is kept with a model that is copied: what its numbers depend on and was chosen."""
@@ -90,6 +122,7 @@ class ScoringOptions:
             ("end", self.end, (None, *SEGMENT_ENDS)),
             ("dtype", self.dtype, PRECISIONS),
             ("reserved", self.reserved, (None, *RESERVED_POLICIES)),
+            ("protocol", self.protocol, (None, *PROTOCOL_NAMES)),
         ):
             if value not in choices:
                 raise UsageError(f"{name} {value!r}: choose {', '.join(str(choice) for choice in choices if choice)}")
@@ -98,6 +131,30 @@ class ScoringOptions:
                 raise UsageError(f"{name} {count!r}: give a number of tokens; stream=True lets the context run on")
             if count is not None and count < 1:
                 raise UsageError(f"{name} {count}: give a number of tokens, 1 or more")
+        for name in DECIDED if self.protocol is not None else ():
+            if getattr(self, name) is not None:
+                option = "context stream or sentence" if name == "stream" else name.replace("_", "-")
+                raise UsageError(f"{option}: protocol {self.protocol} decides that; leave one of the two out")
+        self._check_places()
+
+    def _check_places(self) -> None:
+        if self.processes is not None and (not isinstance(self.processes, int) or self.processes < 1):
+            raise UsageError(f"processes must be a whole number, 1 or more; got {self.processes!r}")
+        if self.devices is None:
+            return
+        names = [] if isinstance(self.devices, str) else list(self.devices)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise UsageError(f'devices {self.devices!r}: name each, as in devices=("cuda:0", "cuda:1")')
+        for name, other in (("device", self.device), ("processes", self.processes)):
+            if other is not None:
+                raise UsageError(f"devices and {name} both say where to compute: leave one of them out")
+        kinds = sorted({name.partition(":")[0] for name in names})
+        if len(kinds) > 1:
+            raise UsageError(
+                f"devices of different kinds ({', '.join(kinds)}) round differently, so that numbers would depend on which "
+                "part of the text each had: name devices of one kind"
+            )
+        object.__setattr__(self, "devices", tuple(names))
 
 
 def parse_context(text: str) -> tuple[int | None, bool | None]:
@@ -128,8 +185,46 @@ def parse_context(text: str) -> tuple[int | None, bool | None]:
     return context, stream
 
 
+def parse_lengths(lengths: str | Sequence[int | str]) -> tuple[int, ...]:
+    """Return the lengths of contexts to be compared, the shortest first.
+
+    Args:
+        lengths: numbers of tokens, as numbers or as typed: `"512,1k,2k"`, where k is 1,024.
+
+    Raises:
+        UsageError: a length is not such a number, one is named twice, or there is only one.
+
+    Example:
+        >>> parse_lengths("2k,512"), parse_lengths([64, "1k"])
+        ((512, 2048), (64, 1024))
+    """
+    parts = lengths.split(",") if isinstance(lengths, str) else list(lengths)
+    found = sorted(map(_length, parts))
+    if len(found) < 2:
+        raise UsageError("contexts: name two lengths or more to compare, as in 512,1k,2k")
+    twice = next((number for number, following in pairwise(found) if number == following), None)
+    if twice is not None:
+        raise UsageError(f"contexts: {twice:,} is named twice")
+    return tuple(found)
+
+
+def _length(part: object) -> int:
+    text = str(part) if isinstance(part, int) and not isinstance(part, bool) else part
+    match = _LENGTH.fullmatch(text) if isinstance(text, str) else None
+    if match is None or not int(match[1]):
+        raise UsageError(f"contexts: {part!r} is not a number of tokens; write 512 or 1k (1,024)")
+    return int(match[1]) * (1024 if match[2] else 1)
+
+
 def resolve_policy(
-    options: ScoringOptions, *, positions: int | None, running: bool, has_bos: bool, has_eos: bool, end: SegmentEnd
+    options: ScoringOptions,
+    *,
+    positions: int | None,
+    running: bool,
+    has_bos: bool,
+    has_eos: bool,
+    end: SegmentEnd,
+    puts_first: OwnFirst = "unscored",
 ) -> ContextPolicy:
     """Return the policy that options come to for a model.
 
@@ -140,6 +235,7 @@ def resolve_policy(
         has_bos: whether it has a token that begins a text.
         has_eos: whether it has a token that ends one.
         end: what ends a segment unless chosen otherwise.
+        puts_first: what its tokenizer puts before a text: `unscored` for nothing, `other` for what is neither BOS nor EOS.
 
     Raises:
         UsageError: options that the model cannot follow.
@@ -149,6 +245,15 @@ def resolve_policy(
         >>> str(resolve_policy(ScoringOptions(stride=512), **model))
         'sentence,1024/512,first=uniform,end=newline'
     """
+    if options.bos_each_window and not has_bos:
+        raise UsageError("bos-each-window: this model has no BOS token; leave it out")
+    if options.protocol is not None:
+        first = (
+            ("bos" if has_bos else "eos" if has_eos else "other")
+            if PROTOCOLS[options.protocol].begins == "bos"
+            else puts_first
+        )
+        return _policy_of_protocol(PROTOCOLS[options.protocol], options, positions, first)
     first = options.first_token or ("bos" if has_bos else "uniform")
     end = options.end or end
     if first == "bos" and not has_bos:
@@ -157,8 +262,7 @@ def resolve_policy(
         name = "first-token" if first == "eos" else "end"
         raise UsageError(f"{name} eos: this model has no EOS token; choose another")
     context = options.context if options.context is not None else positions
-    if context is not None and positions is not None and context > positions:
-        raise UsageError(f"context {context}: this model has positions for {positions} tokens; choose no more")
+    _check_positions(context, positions)
     stride = options.stride if options.stride is not None else context
     if stride is not None and (context is None or stride > context):
         raise UsageError(
@@ -167,4 +271,54 @@ def resolve_policy(
             else f"stride {stride}: means nothing without --context, as this model sees the whole text"
         )
     running = options.stream if options.stream is not None else running
-    return ContextPolicy(unit="stream" if running else "sentence", length=context, stride=stride, first=first, end=end)
+    unit: ContextUnit = "stream" if running else "sentence"
+    bos_each = bool(options.bos_each_window)
+    return ContextPolicy(unit=unit, length=context, stride=stride, first=first, end=end, bos_each=bos_each)
+
+
+def _check_positions(context: int | None, positions: int | None) -> None:
+    if context is not None and positions is not None and context > positions:
+        raise UsageError(f"context {context}: this model has positions for {positions} tokens; choose no more")
+
+
+def _policy_of_protocol(
+    protocol: ScoringProtocol, options: ScoringOptions, positions: int | None, first: OwnFirst
+) -> ContextPolicy:
+    """Return the policy that a protocol comes to for a model whose texts begin with `first`.
+
+    Raises:
+        UsageError: the model has too few positions, or what its texts begin with is not known here.
+    """
+    name = protocol.name
+    if first == "other":
+        what = (
+            "this model has neither BOS nor EOS"
+            if protocol.begins == "bos"
+            else ("its tokenizer sets something else than BOS or EOS around a text")
+        )
+        raise UsageError(f"protocol {name}: {what}, so that what a text begins with is not known")
+    _check_positions(options.context, positions)
+    window = options.context or protocol.window or positions
+    if window is None:
+        raise UsageError(f"protocol {name}: this model has no longest context; choose the length of windows (--context)")
+    if options.context is None and positions is not None and window > positions:
+        if not protocol.shrinks:
+            raise UsageError(
+                f"protocol {name}: has windows of {window:,} tokens, and this model positions for {positions:,}; choose "
+                "shorter ones (--context)"
+            )
+        window = positions
+    least = (protocol.stride or protocol.first_scored(window)) + 1
+    if protocol.layout != "filled" and window < least:
+        raise UsageError(
+            f"protocol {name}: needs windows of {least:,} tokens or more, and "
+            + (f"this model has positions for {positions:,}" if options.context is None else f"context is {window:,}")
+        )
+    return ContextPolicy(
+        length=window if protocol.layout == "filled" else window - 1,
+        stride=protocol.stride or window,
+        first=first,
+        end="none",
+        protocol=name,
+        bos_each=bool(options.bos_each_window) or (protocol.bos_each and first == "bos"),
+    )

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.errors import InputError
+from lmgauge.models.given import with_given
 from lmgauge.models.network.tokens import TokenMap
-from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
+from lmgauge.scores import EOS_KIND, OOV, TOKEN, GivenTokens, ScoreBatch, starts_of
 from lmgauge.text.encoding import encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.vocabulary import EOS, UNK
+
+# Tokens that are scored together: enough that windows and sentences of equal length meet, and few enough to show progress.
+_GROUP_TOKENS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,7 @@ class BlockEvents:
         counts: int64 [segments], events of each segment.
         ends: int64 [n] or empty, where the span of each ends.
         lossy: bool [segments].
+        before: the tokens given before each segment; None where no text is given.
     """
 
     block: Segments
@@ -32,26 +39,61 @@ class BlockEvents:
     counts: NDArray[np.int64]
     ends: NDArray[np.int64]
     lossy: NDArray[np.bool_]
+    before: GivenTokens | None = None
 
-    def batch(self, logprob: NDArray[np.float64], tokens: TokenMap, unscored: NDArray[np.bool_] | None = None) -> ScoreBatch:
+    def given_ids(self, room: int | None, label: str) -> list[NDArray[np.uint32]]:
+        """Return the ids given before each segment, uint32 each.
+
+        Args:
+            room: tokens that fit into one window, the one predicted last included; None if there is no limit.
+            label: of the model, for the message.
+
+        Raises:
+            InputError: given text and segment do not fit into one window.
+        """
+        if self.before is None:
+            return [self.ids[:0]] * len(self.counts)
+        sizes = self.before.counts + self.counts
+        too_long = np.flatnonzero((self.before.counts > 0) & (sizes > room)) if room is not None else sizes[:0]
+        if len(too_long):
+            i = int(too_long[0])
+            raise InputError(
+                f"{self.block.place(i)}: {self.before.counts[i]:,} tokens of given text and {self.counts[i]:,} to score do "
+                f"not fit into one window of {label}, which has room for {room:,}: shorten the given text, leave the record "
+                "out, or choose a longer --context"
+            )
+        return self.before.by_segment()
+
+    def batch(
+        self,
+        logprob: NDArray[np.float64],
+        tokens: TokenMap,
+        unscored: NDArray[np.bool_] | None = None,
+        *,
+        with_bytes: bool = False,
+    ) -> ScoreBatch:
         """Return the score table of the block.
 
         Args:
             logprob: float64 [n], nats; ignored where unscored.
             tokens: the vocabulary.
-            unscored: bool [n], events left out: their bytes go to the event after them, and their segment is marked.
+            unscored: bool [n], events left out.
+            with_bytes: their bytes are left out with them; else these go to the event after, and the segment is marked.
         """
         kind = np.full(len(self.ids), TOKEN, np.uint8)
         kind[self.ids == UNK] = OOV
         kind[self.ids == EOS] = EOS_KIND
         counts, lossy, ends, ids = self.counts, self.lossy, self.ends, self.ids
+        begins = np.zeros(0, np.int64)
         if unscored is not None and unscored.any():
             owner = np.repeat(np.arange(len(counts)), counts)
             left_out = np.bincount(owner[unscored], minlength=len(counts))
-            counts, lossy = counts - left_out, lossy | (left_out > 0)
             scored = ~unscored
+            if with_bytes and len(ends):
+                begins = starts_of(ends, counts)[scored]
+            counts, lossy = counts - left_out, lossy | ((left_out > 0) & (not with_bytes))
             ids, logprob, kind, ends = ids[scored], logprob[scored], kind[scored], ends[scored] if len(ends) else ends
-        return ScoreBatch(
+        batch = ScoreBatch(
             segments=np.arange(self.block.first, self.block.first + len(self.block), dtype=np.int64),
             segment_events=counts,
             token_ids=ids,
@@ -60,7 +102,9 @@ class BlockEvents:
             kind=kind,
             ends=ends,
             lossy=lossy,
+            begins=begins,
         )
+        return batch if self.before is None else with_given(batch, self.before, self.block)
 
 
 def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, spans: bool) -> BlockEvents:
@@ -76,6 +120,12 @@ def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, sp
         InputError: the text has a reserved token that is refused.
     """
     encoded = encode(block, tokens.tokenizer, tokens.vocabulary, bos=False, reserved=tokens.reserved, spans=spans)
+    before: GivenTokens | None = None
+    if block.given_starts is not None:
+        owner = np.cumsum(encoded.ids == EOS)
+        shown = np.bincount(owner[encoded.is_given], minlength=len(block))
+        before = GivenTokens(encoded.ids[encoded.is_given], shown, block.given_lengths(), encoded.crossing)
+        encoded = encoded.only(~encoded.is_given, spans=spans)
     last = np.flatnonzero(encoded.ids == EOS)
     counts = np.diff(np.concatenate(([0], last + 1)))
     ids, ends = encoded.ids, encoded.span_ends
@@ -88,4 +138,20 @@ def block_events(block: Segments, tokens: TokenMap, policy: ContextPolicy, *, sp
         # What the last token leaves over has no other event to belong to.
         some = counts > 0
         ends[(np.cumsum(counts) - 1)[some]] = lengths[some]
-    return BlockEvents(block, ids, counts, ends, encoded.lossy)
+    return BlockEvents(block, ids, counts, ends, encoded.lossy, before)
+
+
+def in_groups(blocks: Iterable[BlockEvents]) -> Iterator[list[BlockEvents]]:
+    """Yield blocks in groups with enough events to fill batches.
+
+    Args:
+        blocks: of a text, in order.
+    """
+    group: list[BlockEvents] = []
+    for events in blocks:
+        group.append(events)
+        if sum(len(part.ids) for part in group) >= _GROUP_TOKENS:
+            yield group
+            group = []
+    if group:
+        yield group

@@ -6,18 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.choices import FirstToken
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.protocol import read_config
 from lmgauge.text.encoding import RESERVED_POLICIES, ReservedPolicy
 from lmgauge.text.library_tokenizers import HuggingFaceTokenizer
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import load_tokenizer
-from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens
+from lmgauge.text.tokens import TOKENIZER_FILE, Tokenizer, Tokens, token_bytes
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary
 
 if TYPE_CHECKING:
@@ -68,6 +69,14 @@ class LineEndTokenizer:
         """
         return self._inner.detokenize(tokens)
 
+    def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
+        """Return the bytes that each token stands for.
+
+        Args:
+            tokens: n strings of the vocabulary.
+        """
+        return token_bytes(self._inner, tokens)
+
     def settings(self) -> dict[str, object]:
         """Return what the tokenizer inside is."""
         return self._inner.settings()
@@ -88,6 +97,7 @@ class TokenMap:
         trained_here: whether lmgauge trained the network, and so `</s>` is what ends its segments.
         running: whether its context ran on over the ends of segments in training.
         reserved: what a `<unk>`, `<s>` or `</s>` in the text means.
+        around: the network's ids that its tokenizer sets before a text and behind it; some protocols show them.
     """
 
     tokenizer: Tokenizer
@@ -96,6 +106,13 @@ class TokenMap:
     trained_here: bool = False
     running: bool = False
     reserved: ReservedPolicy = "refuse"
+    around: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+    @property
+    def puts_first(self) -> FirstToken | Literal["other"]:
+        """What its tokenizer puts before a text: `bos`, `eos`, nothing (`unscored`), or `other`."""
+        known: dict[object, FirstToken] = {((self.eos,), ()): "eos", ((self.bos,), ()): "bos", ((), ()): "unscored"}
+        return known.get(self.around, "other")
 
     @property
     def bos(self) -> int:
@@ -241,7 +258,15 @@ def foreign_tokens(tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:
     except InputError as error:
         raise ModelFileError(f"{name}: its tokenizer cannot be used: {error}") from error
     # What a text spells like a special token is a word that the tokenizer does not know: it is not a special token of ours.
-    return TokenMap(ours, vocabulary, np.array([*ids, *(number for number, _ in ordered)], np.int64), reserved="escape")
+    numbers = np.array([*ids, *(number for number, _ in ordered)], np.int64)
+    return TokenMap(ours, vocabulary, numbers, reserved="escape", around=_set_around(tokenizer))
+
+
+def _set_around(tokenizer: PreTrainedTokenizerBase) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the ids that a tokenizer sets before a text and behind it, as it is called without further options."""
+    whole, own = (tuple(tokenizer("a", add_special_tokens=special)["input_ids"]) for special in (True, False))
+    before = next((i for i in range(len(whole) - len(own) + 1) if whole[i : i + len(own)] == own), 0)
+    return whole[:before], whole[before + len(own) :]
 
 
 def tokens_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> TokenMap:

@@ -3,12 +3,19 @@
 A sequence is s[0], s[1], ...; s[n] is predicted from what comes before it, for n from 1. Window k shows s[k * stride] to
 s[k * stride + context - 1], so its predictions reach to n = k * stride + context; each prediction is taken from the first
 window that reaches it. Where a window begins thus depends on the position alone: what follows a token never changes it.
+
+The protocols of other programs lay windows differently: a layout says which windows a sequence has, and where the window
+of a position begins. In `Filled`, which is kept for the figures of one program only, that depends on the sequence's length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
+
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.protocols import PROTOCOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +78,168 @@ def window_of(position: int, context: int, stride: int) -> int:
         [0, 0, 1, 2]
     """
     return max(0, -(-(position - context) // stride))
+
+
+class Layout(Protocol):
+    """Which windows a sequence has."""
+
+    def windows(self, first: int, last: int) -> Iterator[Window]:
+        """Yield the windows of a whole sequence, in order; what no window predicts is left out.
+
+        Args:
+            first: first position to predict, in tokens: 0 or 1, as the sequence begins with a token that is shown or not.
+            last: its length, in tokens.
+        """
+        ...
+
+    def begin(self, position: int) -> int:
+        """Return where the window begins that predicts a position, as if the sequence ended there.
+
+        Args:
+            position: of the token, from 0.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """Windows a stride apart; each position is predicted from the first that reaches it, see `windows`.
+
+    Attributes:
+        context: most tokens to show at a time; None for all.
+        stride: tokens from one window to the next.
+    """
+
+    context: int | None
+    stride: int | None
+
+    def windows(self, first: int, last: int) -> Iterator[Window]:
+        """Yield the windows of a sequence of `last` tokens.
+
+        Args:
+            first: first position to predict, in tokens.
+            last: one past the last.
+
+        Example:
+            >>> [window.begin for window in Sliding(4, 2).windows(1, 8)]
+            [0, 2, 4]
+        """
+        return windows(max(1, first), last, self.context, self.stride)
+
+    def begin(self, position: int) -> int:
+        """Return where the window of a position begins, in tokens.
+
+        Args:
+            position: of the predicted token.
+
+        Example:
+            >>> Sliding(4, 2).begin(5)
+            2
+        """
+        if self.context is None or self.stride is None:
+            return 0
+        return window_of(position, self.context, self.stride) * self.stride
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """Windows side by side, the last of which is moved left until it is full: its predictions see more.
+
+    What a window shows thus depends on where the text ends. lm-evaluation-harness does so (`get_rolling_token_windows`).
+
+    Attributes:
+        context: tokens that a window shows.
+    """
+
+    context: int
+
+    def windows(self, first: int, last: int) -> Iterator[Window]:
+        """Yield the windows of a sequence of `last` tokens.
+
+        Args:
+            first: first position to predict, in tokens.
+            last: one past the last.
+
+        Example:
+            >>> for window in Filled(4).windows(1, 8):
+            ...     print(f"show {window.begin} to {window.last - 2}, predict {window.first} to {window.last - 1}")
+            show 0 to 3, predict 1 to 4
+            show 3 to 6, predict 5 to 7
+        """
+        first = max(1, first)
+        while first < last:
+            reached = min(last, first + self.context)
+            yield Window(max(0, reached - 1 - self.context), first, reached)
+            first = reached
+
+    def begin(self, position: int) -> int:
+        """Return where the window of the last position of a text begins, in tokens.
+
+        Args:
+            position: of the predicted token.
+
+        Example:
+            >>> Filled(4).begin(7)
+            3
+        """
+        return max(0, position - self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """A sequence cut into chunks; the first positions of each are shown and not scored, what fills no chunk is dropped.
+
+    Attributes:
+        size: of a chunk, in tokens.
+        first_scored: first position within a chunk that is scored, from 1.
+    """
+
+    size: int
+    first_scored: int
+
+    def windows(self, first: int, last: int) -> Iterator[Window]:
+        """Yield the windows of a sequence of `last` tokens.
+
+        Args:
+            first: first position to predict, in tokens.
+            last: one past the last.
+
+        Example:
+            >>> for window in Chunks(4, 1).windows(0, 11):
+            ...     print(f"show {window.begin} to {window.last - 2}, predict {window.first} to {window.last - 1}")
+            show 0 to 2, predict 1 to 3
+            show 4 to 6, predict 5 to 7
+        """
+        for begin in range(0, last - self.size + 1, self.size):
+            yield Window(begin, max(first, begin + self.first_scored), begin + self.size)
+
+    def begin(self, position: int) -> int:
+        """Return where the chunk of a position begins, in tokens.
+
+        Args:
+            position: of the token.
+
+        Example:
+            >>> Chunks(4, 1).begin(7)
+            4
+        """
+        return position // self.size * self.size
+
+
+def layout_of(policy: ContextPolicy) -> Layout:
+    """Return how a policy lays windows over a sequence.
+
+    Args:
+        policy: what each prediction sees.
+
+    Example:
+        >>> layout_of(ContextPolicy.parse("sentence,511/512,end=none,protocol=llama.cpp"))
+        Chunks(size=512, first_scored=257)
+    """
+    length, stride = policy.length, policy.stride
+    if policy.protocol is None or length is None or stride is None:
+        return Sliding(length, stride)
+    protocol = PROTOCOLS[policy.protocol]
+    if protocol.layout == "chunks":
+        return Chunks(stride, protocol.first_scored(stride))
+    return Filled(length) if protocol.layout == "filled" else Sliding(length, stride)

@@ -17,6 +17,7 @@ from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.distributions.blocks import rows_among, rows_of
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.distributions import NgramBlock
 from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
@@ -31,6 +32,8 @@ from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, thread_count
+
+_CONTEXTS = "contexts"
 
 
 class NgramModel(ScoresStrings):
@@ -199,7 +202,7 @@ class NgramModel(ScoresStrings):
         self, segments: Iterable[Segments], spans: bool, contexts: bool
     ) -> Iterator[tuple[ScoreBatch, NDArray[np.uint32]]]:
         context = np.array([BOS], np.uint32)
-        for block in segments:
+        for block in alone(segments, self.label):
             batch, slots, ids = self._score_block(block, context, spans, contexts)
             yield batch, slots
             context = ids[-max(1, self.order - 1) :].copy()
@@ -228,14 +231,17 @@ class NgramModel(ScoresStrings):
             ids = np.concatenate((context, ids))
         events = self.tables.score(ids, skip=len(context), contexts=contexts)
         segments = np.arange(block.first, block.first + len(block), dtype=np.int64)
-        return (
-            ScoreBatch(
-                segments, segment_events, events.ids, self.vocabulary, events.logprob, events.kind, ends,
-                {"context": events.matched}, encoded.lossy,
-            ),
-            events.contexts,
-            ids,
+        batch = ScoreBatch(
+            segments, segment_events, events.ids, self.vocabulary, events.logprob, events.kind, ends,
+            {"context": events.matched}, encoded.lossy,
         )  # fmt: skip
+        if block.given_starts is None:
+            return batch, events.contexts, ids
+        if contexts:  # they go with their rows
+            batch = replace(batch, extra={**batch.extra, _CONTEXTS: events.contexts})
+        batch = targets_only(batch, encoded, block)
+        extra = dict(batch.extra)
+        return replace(batch, extra=extra), extra.pop(_CONTEXTS, events.contexts), ids
 
     def log_distribution(self, context_ids: NDArray[np.uint32] | list[int]) -> NDArray[np.float64]:
         """Return natural log-probabilities of all tokens after a context.

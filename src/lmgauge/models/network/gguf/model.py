@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.errors import UsageError
 from lmgauge.models.network.gguf.engine import GgufEngine
 from lmgauge.models.network.gguf.network import GgufNetwork
 from lmgauge.models.network.gguf.tokens import gguf_tokens
 from lmgauge.models.network.model import NetworkModel
 from lmgauge.models.network.options import ScoringOptions, resolve_policy
+from lmgauge.models.network.parallel import workers_for
 from lmgauge.models.network.tokens import NO_ID, TokenMap
 from lmgauge.threads import thread_count
 
@@ -40,6 +42,20 @@ class GgufModel(NetworkModel):
         digest.update(str(self.context_policy).encode())
         return digest.hexdigest()
 
+    def with_options(self, options: ScoringOptions) -> GgufModel:
+        """Return the same network, scoring by other options; it shares the weights and the processes.
+
+        Args:
+            options: how to score; device and number format stay as they are.
+
+        Raises:
+            UsageError: they do not fit the network.
+        """
+        tokens = gguf_tokens(self.network)
+        model = GgufModel(self.network, tokens, _policy(self.network, tokens, options), options)
+        model.workers = self.workers
+        return model
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is in the model."""
         return {
@@ -64,14 +80,28 @@ def load_gguf(path: Path, options: ScoringOptions) -> GgufModel:
         ModelFileError: damaged, or not of a network that predicts the next token.
         UsageError: the options do not fit it.
     """
-    network = GgufNetwork(path, options.device)
+    if any(place != "cpu" for place in options.devices or ()):
+        raise UsageError(f"{path}: llama.cpp chooses among GPUs itself: --devices is for torch; --processes is for both")
+    network = GgufNetwork(path, options.places[0])
     network.set_threads(thread_count())
     tokens = gguf_tokens(network)
+    model = GgufModel(network, tokens, _policy(network, tokens, options), options)
+    model.workers = workers_for(model, partial(load_gguf, path), options)
+    return model
+
+
+def _policy(network: GgufNetwork, tokens: TokenMap, options: ScoringOptions) -> ContextPolicy:
+    """Return the policy that options come to for a file."""
     has_bos = tokens.bos != NO_ID
     chosen = options
-    if options.first_token is None:
+    if options.first_token is None and options.protocol is None:
         chosen = replace(options, first_token="bos" if has_bos and network.adds_bos else "uniform")
-    policy = resolve_policy(
-        chosen, positions=network.positions, running=False, has_bos=has_bos, has_eos=tokens.eos != NO_ID, end="newline"
+    return resolve_policy(
+        chosen,
+        positions=network.positions,
+        running=False,
+        has_bos=has_bos,
+        has_eos=tokens.eos != NO_ID,
+        end="newline",
+        puts_first=tokens.puts_first,
     )
-    return GgufModel(network, tokens, policy, options)

@@ -84,10 +84,17 @@ class GgufTokenizer:
         Args:
             tokens: n strings of the vocabulary.
         """
-        known = [self._ids.get(token, NO_ID) for token in tokens]
-        parts = [token.encode() if i == NO_ID else self._piece(i) for token, i in zip(tokens, known, strict=True)]
-        whole = b"".join(parts)
+        whole = b"".join(self.token_bytes(tokens))
         return (whole.removeprefix(b" ") if self._adds_space else whole).decode("utf-8", "replace")
+
+    def token_bytes(self, tokens: Sequence[str]) -> list[bytes]:
+        """Return the bytes that each token stands for; a string that is not in the vocabulary stands for itself.
+
+        Args:
+            tokens: n strings of the vocabulary.
+        """
+        known = [self._ids.get(token, NO_ID) for token in tokens]
+        return [token.encode() if i == NO_ID else self._piece(i) for token, i in zip(tokens, known, strict=True)]
 
     def settings(self) -> dict[str, object]:
         """Return the name, and the SHA-256 of what the file says of it."""
@@ -138,7 +145,8 @@ def gguf_tokens(network: GgufNetwork) -> TokenMap:
         vocabulary = Vocabulary.from_tokens([names[token] for token in others], closed=ids[UNK] == NO_ID)
     except InputError as error:
         raise ModelFileError(f"{network.path}: its vocabulary cannot be used: {error}") from error
-    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64))
+    before = (ids[BOS],) if network.adds_bos else ()
+    return TokenMap(tokenizer, vocabulary, np.array([*ids, *others], np.int64), around=(before, ()))
 
 
 def distinct_names(strings: Sequence[str]) -> list[str]:

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from lmgauge.choices import FirstToken, SegmentEnd
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
+from lmgauge.models.given import with_given
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.network.server.http import Endpoint, ServerError
 from lmgauge.models.network.server.server import Server
 from lmgauge.models.scored_text import ScoresStrings
-from lmgauge.scores import TOKEN, ScoreBatch, Strings, TokenStrings
+from lmgauge.scores import TOKEN, GivenTokens, ScoreBatch, Strings, TokenStrings
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokens import Tokens, TokenUnit
 from lmgauge.text.vocabulary import Vocabulary
@@ -192,11 +193,16 @@ class CompletionsModel(ScoresStrings):
 
         Raises:
             ServerError: the server fails, or refuses a segment; the message says which.
+            UsageError: given text is to be cut into tokens apart from what comes after it.
         """
         at_a_time = max(threads or 0, _AT_A_TIME)
         self._altered, self._special = 0, []
         try:
             for block in segments:
+                if block.given_starts is not None and block.boundary == "apart":
+                    raise UsageError(
+                        f"{self.label}: a server cuts given text and what comes after it as one text; leave out --boundary"
+                    )
                 rows = []
                 for scored in map_in_order(partial(self._segment, block), range(len(block)), at_a_time):
                     self.progress(len(scored.logprob))
@@ -248,32 +254,37 @@ class CompletionsModel(ScoresStrings):
         }
 
     def _segment(self, block: Segments, i: int) -> _Scored:
-        source = block.text(i)
+        source, before = block.text(i), block.given_text(i)
         length = len(source)
         if self.context_policy.end == "newline" and block.terminator:
             source += b"\n"
         if not source:
             return _Scored([], np.zeros(0), np.zeros(0, np.int64), False)
         try:
-            located = self.server.locate(source.decode())
+            located = self.server.locate((before + source).decode())
         except ServerError as error:
             too_long = error.status in (400, 413) and re.search("context|length|too long|tokens", error.reason)
             hint = "; cut the text into shorter segments, or start the server with a longer context" if too_long else ""
             raise ServerError(f"{block.source}, line {block.line(i)}: {error}{hint}", error.status) from error
         # The first token's bytes go to the event after it.
         first = int(located.logprob[:1] == [None])
-        if first and self.context_policy.first == "bos":
+        given_tokens = sum(end <= len(before) for end in located.ends) if before else 0
+        crossing = ([0, *located.ends])[given_tokens] < len(before) if given_tokens < len(located.ends) else False
+        strings = [_shown(piece) for piece in located.pieces]
+        shown, first = strings[:given_tokens], max(first, given_tokens)
+        if first > given_tokens and self.context_policy.first == "bos":
             raise ServerError(
                 f"{block.source}, line {block.line(i)}: the server gives no log-probability for the first token; leave out "
                 "--first-token, or set a text before each segment with --bos"
             )
-        ends = np.minimum(np.array(located.ends[first:], np.int64), length)
+        ends = np.clip(np.array(located.ends[first:], np.int64) - len(before), 0, length)
         ends[-1:] = length
-        strings = [_shown(piece) for piece in located.pieces[first:]]
+        strings = strings[first:]
         # Servers read the name of a special token in the text as that token, not as the text it is.
         special = next(filter(_SPECIAL.fullmatch, strings), "")
-        bound = bool(first) or not located.exact or bool(special)
-        return _Scored(strings, np.array(located.logprob[first:], np.float64), ends, bound, not located.exact, special)
+        bound = first > given_tokens or not located.exact or bool(special)
+        logprob = np.array(located.logprob[first:], np.float64)
+        return _Scored(strings, logprob, ends, bound, not located.exact, special, shown, crossing)
 
     def __repr__(self) -> str:
         return f"CompletionsModel({self.server.model!r} at {self.server.endpoint.url}, {self.context_policy})"
@@ -281,7 +292,10 @@ class CompletionsModel(ScoresStrings):
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else."""
+    """The events of a segment; `bound`: not all of its text is in them, as its tokens are altered or special, or else.
+
+    `shown` are the tokens of the text given before it, and `crossing` says that the first event begins in that.
+    """
 
     strings: list[str]
     logprob: NDArray[np.float64]
@@ -289,6 +303,8 @@ class _Scored:
     bound: bool
     altered: bool = False
     special: str = ""
+    shown: Sequence[str] = ()
+    crossing: bool = False
 
 
 def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
@@ -296,7 +312,8 @@ def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
     ids = [numbers.setdefault(token, len(numbers)) for row in rows for token in row.strings]
     logprob = np.concatenate([np.zeros(0), *(row.logprob for row in rows)])
     ends = np.concatenate([np.zeros(0, np.int64), *(row.ends for row in rows)]) if spans else np.zeros(0, np.int64)
-    return ScoreBatch(
+    shown_ids = [numbers.setdefault(token, len(numbers)) for row in rows for token in row.shown]
+    batch = ScoreBatch(
         segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
         segment_events=np.array([len(row.logprob) for row in rows], np.int64),
         token_ids=np.array(ids, np.uint32),
@@ -306,6 +323,10 @@ def _batch(block: Segments, rows: list[_Scored], *, spans: bool) -> ScoreBatch:
         ends=ends,
         lossy=np.array([row.bound for row in rows], bool),
     )
+    if block.given_starts is None:
+        return batch
+    counts, crossing = np.array([len(row.shown) for row in rows]), np.array([row.crossing for row in rows])
+    return with_given(batch, GivenTokens(np.array(shown_ids, np.uint32), counts, block.given_lengths(), crossing), block)
 
 
 def _shown(piece: str | bytes) -> str:
@@ -356,6 +377,9 @@ def _check_options(url: str, options: ScoringOptions) -> SegmentEnd:
             f"{url}: --context and --stride count tokens, and a server takes text; leave them out, and cut the text into "
             "segments that the server takes whole"
         )
+    if options.protocol is not None or options.bos_each_window:
+        name = "bos-each-window" if options.protocol is None else f"protocol {options.protocol}"
+        raise UsageError(f"{url}: {name} lays windows of tokens, and a server takes text; only networks on this machine can")
     if options.stream:
         raise UsageError(f"{url}: a server gets one segment at a time, so no context runs on; leave out --context stream")
     if options.first_token == "uniform":

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.given import alone
 from lmgauge.models.network.engine import Job
 from lmgauge.models.network.sequences import block_events
 from lmgauge.models.network.torch.model import NeuralModel
@@ -75,7 +76,7 @@ class DynamicModel(ScoresStrings):
         if not (rate > 0 and math.isfinite(rate)):
             raise UsageError(f"rate must be a number above 0, such as 0.1; got {rate:g}")
         self._model, self.rate, self.tolerance = model, rate, model.tolerance
-        self.context_policy = ContextPolicy(unit="stream", first=policy.first, end=policy.end)
+        self.context_policy = ContextPolicy(unit="stream", first=policy.first, end=policy.end, bos_each=policy.bos_each)
         self._replayed: _Replayed | None = None
 
     @property
@@ -111,7 +112,7 @@ class DynamicModel(ScoresStrings):
             ModelFileError: the network gives NaN.
         """
         pupil = self._copy()
-        for block in segments:
+        for block in alone(segments, self.label):
             events = block_events(block, pupil.tokens, pupil.context_policy, spans=spans)
             jobs, firsts = pupil.jobs_of_segments(events)
             scored = [np.zeros(0)]
@@ -149,7 +150,7 @@ class DynamicModel(ScoresStrings):
         if state is None or known > len(learned) or not np.array_equal(state.learned, learned[:known]):
             known, state = 0, _Replayed(learned[:0], self._copy())
         for segment in np.split(learned[known:], np.flatnonzero(learned[known:] == EOS) + 1)[:-1]:
-            self._score_and_learn(state.pupil, state.pupil.jobs_of_segment(segment, 0))
+            self._score_and_learn(state.pupil, state.pupil.jobs_of_segment(segment, 0)[0])
         self._replayed = _Replayed(learned.copy(), state.pupil)
         with state.pupil.engine.threads(_THREADS):
             return state.pupil.log_distribution(np.insert(context[len(learned) :], 0, BOS))

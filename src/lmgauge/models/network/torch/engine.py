@@ -64,6 +64,11 @@ class TorchEngine:
         self.progress: Progress = lambda tokens: None
         self.journal: Journal | None = None
 
+    @property
+    def batch_tokens(self) -> int:
+        """Tokens computed at a time; batches are smaller from where memory ran out on."""
+        return self._tokens
+
     @contextmanager
     def threads(self, count: int) -> Iterator[None]:
         """Let torch use this number of threads inside the `with` block, and as many as before afterwards.

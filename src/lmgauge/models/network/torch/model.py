@@ -7,17 +7,19 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
+from lmgauge.choices import Precision
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing_directory
 from lmgauge.models.network.model import NetworkModel
 from lmgauge.models.network.options import ScoringOptions, resolve_policy
+from lmgauge.models.network.parallel import workers_for
 from lmgauge.models.network.tokens import NO_ID, TokenMap, tokens_of
 from lmgauge.models.network.torch.checkpoint import (
     SCORING_FILE,
@@ -81,6 +83,7 @@ class NeuralModel(NetworkModel):
             has_bos=tokens.bos != NO_ID,
             has_eos=tokens.eos != NO_ID,
             end="eos" if tokens.trained_here else "newline",
+            puts_first=tokens.puts_first,
         )
         if policy.end == "newline" and tokens.trained_here:
             raise UsageError(f"end newline: {label} was trained to end lines with </s>; choose eos or none")
@@ -167,7 +170,23 @@ class NeuralModel(NetworkModel):
         if not self.tokens.trained_here:
             return self
         tokens = self.tokens.with_reserved(reserved)
-        return NeuralModel(replace(self._checkpoint, tokens=tokens), self.options, self.label)
+        return self._another(replace(self._checkpoint, tokens=tokens), self.options)
+
+    def with_options(self, options: ScoringOptions) -> NeuralModel:
+        """Return the same network, scoring by other options; it shares the weights and the processes.
+
+        Args:
+            options: how to score; device and number format stay as they are.
+
+        Raises:
+            UsageError: they do not fit the network.
+        """
+        return self._another(self._checkpoint, options)
+
+    def _another(self, checkpoint: Checkpoint, options: ScoringOptions) -> NeuralModel:
+        model = NeuralModel(checkpoint, options, self.label)
+        model.workers = self.workers
+        return model
 
     @property
     def notes(self) -> list[str]:
@@ -254,11 +273,16 @@ def load_neural(source: str | Path, options: ScoringOptions | None = None) -> Ne
     """
     asked = options or ScoringOptions()
     options = asked.over(read_scoring(Path(source)))
-    checkpoint = load_checkpoint(str(source), options)
+    checkpoint = load_checkpoint(str(source), options.at(options.places[0]))
     if checkpoint.notes and asked.dtype == "auto":  # a part of a mixture is what was mixed, or nothing
         raise ModelFileError(
             f"{source}: was copied as a bfloat16 model, which this processor cannot compute; load it with dtype float32, or "
             "mix the models again here"
         )
     narrow = {torch.bfloat16: "-bf16", torch.float16: "-fp16"}.get(checkpoint.network.dtype, "")
-    return NeuralModel(checkpoint, options, described(checkpoint.network) + narrow)
+    model = NeuralModel(checkpoint, options, described(checkpoint.network) + narrow)
+    dtypes: dict[torch.dtype, Precision] = {torch.bfloat16: "bfloat16", torch.float32: "float32"}
+    dtype = dtypes.get(checkpoint.network.dtype, options.dtype)
+    exact = replace(options, dtype=dtype, batch_tokens=model.engine.batch_tokens)
+    model.workers = workers_for(model, partial(load_neural, str(source)), exact)
+    return model

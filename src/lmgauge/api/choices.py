@@ -1,0 +1,190 @@
+"""`lmgauge.pairs` and `lmgauge.multiple_choice`: which of several texts models prefer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from lmgauge.api.choice_fields import NO_FIELD, PairFields, QuestionFields
+from lmgauge.api.inputs import PATHS, Models, PathLike, listed, named_models
+from lmgauge.choices import Format
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.choices.prefer import prefer_answers, prefer_pairs
+from lmgauge.evaluation.choices.results import Choices
+from lmgauge.evaluation.row_files import check_row_file
+from lmgauge.files import refuse_replacing
+from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.progress import say_progress
+from lmgauge.text.documents import Corpus
+
+_HEADER = ("good", "sentence_good", "acceptable", "grammatical", "correct")
+
+
+def pairs(
+    model: Models,
+    texts: PathLike | Sequence[Sequence[str]],
+    bad_texts: PathLike | None = None,
+    *,
+    fields: PairFields | None = None,
+    output: PathLike | None = None,
+    threads: int | None = None,
+    scoring: ScoringOptions | None = None,
+) -> Choices:
+    """Say how often models prefer the good text of minimal pairs: `lmgauge pairs`.
+
+    Args:
+        model: the model, its path, or several of either.
+        texts: a file of pairs (JSONL, TSV, Parquet), a text file of the good ones, or pairs of strings, (good, bad) or
+            (good, bad, phenomenon).
+        bad_texts: a text file of the bad ones, line by line, where `texts` has the good ones.
+        fields: which fields or columns of a file hold what.
+        output: a file for a row a pair and model, .parquet, .csv, .tsv or .jsonl.
+        threads: how many; no figure depends on it but for rounding.
+        scoring: how models named by their path score.
+
+    Returns:
+        Accuracies by phenomenon with Wilson's intervals, raw and by byte, ties told; models tested against each other.
+
+    Raises:
+        InputError: a file cannot be used, a text is empty, or the two sides do not have the same number of texts.
+        ModelFileError: a model cannot be loaded.
+        UsageError: arguments that contradict each other.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["the cat sits", "the cats sit", "the dog sits", "the dogs sit"])
+        >>> model = lmgauge.train("witten-bell", text, order=3)
+        >>> result = pairs(model, [("the cat sits", "the cat sit", "number"), ("the dogs sit", "the dogs sits", "number")])
+        >>> result.accuracy().right, round(result.accuracy(group="number").interval.low, 4)
+        (2, 0.3424)
+    """
+    opened, names = _ready(model, output, scoring, texts, bad_texts)
+    if isinstance(texts, PATHS):
+        good, bad = _pairs_of_files(texts, bad_texts, fields or PairFields())
+    elif bad_texts is not None or fields is not None:
+        raise UsageError("bad_texts and fields are for files; pairs of strings are (good, bad) or (good, bad, group)")
+    else:
+        good, bad = _pairs_of_strings(texts)
+    say_progress("scoring")
+    return _written(prefer_pairs(opened, good, bad, names, threads), output)
+
+
+def multiple_choice(
+    model: Models,
+    text: PathLike,
+    *,
+    fields: QuestionFields | None = None,
+    output: PathLike | None = None,
+    threads: int | None = None,
+    scoring: ScoringOptions | None = None,
+) -> Choices:
+    """Say how often models prefer the right answer of questions: `lmgauge multiple-choice`.
+
+    Each answer is scored after its question, which is shown and not scored.
+
+    Args:
+        model: the model, its path, or several of either.
+        text: a JSONL file, a question a line.
+        fields: which fields hold what.
+        output: a file for a row a question and model, .parquet, .csv, .tsv or .jsonl.
+        threads: how many; no figure depends on it but for rounding.
+        scoring: how models named by their path score.
+
+    Returns:
+        Accuracies by group with Wilson's intervals, raw and by byte, ties told; models tested against each other.
+
+    Raises:
+        InputError: the file cannot be used, an answer is empty, or the right one is not among them.
+        ModelFileError: a model cannot be loaded.
+        UsageError: `output` would replace an input, or has another ending.
+
+    Example:
+        >>> import lmgauge, tempfile
+        >>> from pathlib import Path
+        >>> seen = lmgauge.Corpus.from_strings(["a cat says miau", "a dog says wuff"])
+        >>> model = lmgauge.train("witten-bell", seen, order=3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "sounds.jsonl")
+        ...     _ = file.write_text('{"question": "a dog says", "choices": [" miau", " wuff"], "answer": 1}')
+        ...     multiple_choice(model, file)
+        <Choices: 1 question; wb3: accuracy 1.0000>
+    """
+    opened, names = _ready(model, output, scoring, text)
+    chosen = fields or QuestionFields()
+    answers = Corpus.from_files(
+        text,
+        field=chosen.choices,
+        lists=True,
+        group=chosen.by,
+        id=chosen.answer,
+        given=None if chosen.question == NO_FIELD else chosen.question,
+        boundary=chosen.boundary,
+    )
+    say_progress("scoring")
+    return _written(prefer_answers(opened, answers, names, threads), output)
+
+
+def _ready(
+    model: Models, output: PathLike | None, scoring: ScoringOptions | None, *inputs: object
+) -> tuple[list[LanguageModel], list[str]]:
+    """Return the models and their names, once the output is known to be one."""
+    paths = [os.fspath(one) for one in (*listed(model), *inputs) if isinstance(one, PATHS)]
+    if output is not None:
+        check_row_file(os.fspath(output))
+        refuse_replacing({"-o": output}, paths)
+    return named_models(model, scoring)
+
+
+def _written(result: Choices, output: PathLike | None) -> Choices:
+    if output is not None:
+        result.write_rows(output)
+    return result
+
+
+def _pairs_of_files(texts: PathLike, bad_texts: PathLike | None, fields: PairFields) -> tuple[Corpus, Corpus]:
+    """Return both sides of pairs that stand in files."""
+    if bad_texts is not None:
+        good, bad = (Corpus.from_files(path, group=None) for path in (texts, bad_texts))
+        other = next((source for corpus in (good, bad) for source in corpus.sources if source.format != "text"), None)
+        if other is not None or fields != PairFields():
+            raise UsageError("two files hold a text a line, good ones and bad ones; fields are for one file with both")
+        return good, bad
+    kind = Corpus.from_files(texts, group=None).sources[0].format
+    if kind == "text":
+        raise UsageError(f"{os.fspath(texts)}: pairs need a .tsv, .jsonl or .parquet file, or a second file of bad texts")
+    named = fields.over(*(("1", "2", "3") if kind == "tsv" else ("sentence_good", "sentence_bad", "linguistics_term")))
+    assert named.good is not None
+    assert named.bad is not None
+    good = Corpus.from_files(texts, field=named.good, group=None if named.by == NO_FIELD else named.by)
+    bad = Corpus.from_files(texts, field=named.bad, group=None)
+    if not good.rereadable:
+        raise UsageError("pairs are read twice, one side after the other: save them in a file first")
+    _check_first(good, kind, fields)
+    return good, bad
+
+
+def _check_first(good: Corpus, kind: Format, fields: PairFields) -> None:
+    """Look at the first pair.
+
+    Raises:
+        InputError: there is no column for groups, and none was named; or what was read is a header.
+    """
+    try:
+        first = next(iter(good), None)
+    except InputError as error:
+        if fields.by is not None:
+            raise
+        raise InputError(f"{error}; by {NO_FIELD} is for pairs without a phenomenon") from error
+    if kind == "tsv" and first is not None and first.text(0).decode().strip().lower() in _HEADER:
+        raise InputError(f"{first.source}: its first line looks like a header: name the columns good, bad and by")
+
+
+def _pairs_of_strings(texts: Sequence[Sequence[str]]) -> tuple[Corpus, Corpus]:
+    """Return both sides of pairs of strings."""
+    sizes = {2, 3} if isinstance(texts, (str, bytes)) else {len(pair) for pair in texts}
+    if len(sizes) != 1 or not sizes <= {2, 3} or isinstance(texts[0], str):
+        raise UsageError('pairs are (good, bad) or all (good, bad, group): [("the cat sits", "the cat sit")]')
+    groups = [pair[2] for pair in texts] if sizes == {3} else None
+    good = Corpus.from_strings([pair[0] for pair in texts], groups=groups)
+    return good, Corpus.from_strings([pair[1] for pair in texts])

@@ -1,0 +1,397 @@
+"""Which of several texts a model prefers: minimal pairs and the answers of questions.
+
+The text of the higher log-probability is preferred (raw), or that of the higher log-probability a byte, which does not
+reward short texts (the `acc_norm` of lm-evaluation-harness). Marvin & Linzen (2018), "Targeted syntactic evaluation of
+language models"; Warstadt et al. (2020), "BLiMP: the benchmark of linguistic minimal pairs".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import policy_of
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
+from lmgauge.evaluation.evaluate import sum_block
+from lmgauge.evaluation.tally import Tally
+from lmgauge.numerics.exact import Floats, Ints
+from lmgauge.numerics.proportions import mcnemar_p_value, wilson_interval
+from lmgauge.numerics.significance import holm
+from lmgauge.numerics.units import nats_to_bits
+from lmgauge.scores import OOV, ScoreBatch
+from lmgauge.scoring import score_together
+from lmgauge.signature import Signature
+from lmgauge.text.segments import Segments
+from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+PAIRS, QUESTIONS = "pairs", "questions"
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The segments of a corpus, scored: log-probabilities float64 [models, n] in nats, and what else is known of each.
+
+    `unseen` bool [models, n] says where a word is that the model does not know.
+    """
+
+    nats: Floats
+    unseen: NDArray[np.bool_]
+    sizes: Ints
+    places: list[str]
+    strings: list[str]
+    groups: list[str] | None
+    ids: list[str]
+    hashes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def followed_by(self, more: _Texts) -> _Texts:
+        """Return these and other texts; what else is known of the others is left out."""
+        return replace(
+            self,
+            nats=np.concatenate((self.nats, more.nats), axis=1),
+            unseen=np.concatenate((self.unseen, more.unseen), axis=1),
+            sizes=np.concatenate((self.sizes, more.sizes)),
+            strings=self.strings + more.strings,
+            hashes=tuple(dict.fromkeys(self.hashes + more.hashes)),
+        )
+
+
+@dataclass(frozen=True)
+class _Items:
+    """What texts stand side by side.
+
+    Attributes:
+        kind: "pairs" or "questions".
+        texts: all of them.
+        item: int64 [n], to which item each belongs.
+        right: int64 [items], place among the texts of the right one of each.
+        groups: of each item; None where there are none.
+        ids: of each item.
+    """
+
+    kind: str
+    texts: _Texts
+    item: Ints
+    right: Ints
+    groups: list[str] | None
+    ids: list[str]
+
+    def __len__(self) -> int:
+        return len(self.right)
+
+
+def prefer_pairs(
+    models: Sequence[LanguageModel], good: Corpus, bad: Corpus, names: Sequence[str], threads: int | None = None
+) -> Choices:
+    """Return how often models prefer the first text of each pair.
+
+    Args:
+        models: the models.
+        good: the texts that should be preferred, a segment each; its groups are the groups of the pairs.
+        bad: the others, in the same order.
+        names: of the models.
+        threads: how many; no figure depends on it.
+
+    Raises:
+        InputError: there are more texts on one side, none at all, or one that is empty or cannot be scored.
+        UsageError: the context of a model runs on from text to text.
+    """
+    first, second = _score(models, good, threads), _score(models, bad, threads)
+    if len(first) != len(second):
+        raise InputError(
+            f"there are {len(first):,} good texts and {len(second):,} bad ones: each good text needs its bad one, in the "
+            "same order"
+        )
+    count = np.arange(len(first))
+    items = _Items(PAIRS, first.followed_by(second), np.concatenate((count, count)), count.copy(), first.groups, _ids(first))
+    return _Choosing(models, names, items, _notes(good, bad)).result()
+
+
+def prefer_answers(
+    models: Sequence[LanguageModel], answers: Corpus, names: Sequence[str], threads: int | None = None
+) -> Choices:
+    """Return how often models prefer the right one of the answers of each question.
+
+    Args:
+        models: the models.
+        answers: a segment each, those of a question in a row, from one record; its groups are the groups of the questions,
+            and its ids say which answer is right: its number from 0, its letter from A, or the answer itself.
+        names: of the models.
+        threads: how many; no figure depends on it.
+
+    Raises:
+        InputError: no question, one with a single answer, or one whose right answer is not among them.
+        UsageError: the context of a model runs on from text to text.
+    """
+    texts = _score(models, answers, threads)
+    item = np.cumsum([a != b for a, b in zip(["", *texts.places], texts.places, strict=False)]).astype(np.int64) - 1
+    firsts = np.searchsorted(item, np.arange(int(item[-1]) + 1))
+    bounds = [*firsts.tolist(), len(texts)]
+    right = [_right(texts, begin, end) for begin, end in pairwise(bounds)]
+    groups = None if texts.groups is None else [texts.groups[i] for i in firsts.tolist()]
+    items = _Items(QUESTIONS, texts, item, np.array(right, np.int64), groups, [texts.places[i] for i in firsts.tolist()])
+    return _Choosing(models, names, items, _notes(answers)).result()
+
+
+def _right(texts: _Texts, begin: int, end: int) -> int:
+    """Return which of the answers `begin` to `end` is the right one."""
+    answer, answers = texts.ids[begin], texts.strings[begin:end]
+    if len(answers) < 2:
+        raise InputError(f"{texts.places[begin]}: has a single answer; there is nothing to choose from")
+    if answers.count(answer) == 1:
+        return begin + answers.index(answer)
+    number = int(answer) if answer.isascii() and answer.isdecimal() and len(answer) < 9 else _LETTERS.find(answer or "?")
+    if len(answer) and 0 <= number < len(answers):
+        return begin + number
+    raise InputError(
+        f"{texts.places[begin]}: the right answer is {answer!r}, which is neither one of the {len(answers)} answers nor a "
+        f"number from 0 to {len(answers) - 1} nor a letter from A to {_LETTERS[: len(answers)][-1]}"
+    )
+
+
+def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None) -> _Texts:
+    """Return the texts of a corpus, scored by all models.
+
+    Raises:
+        UsageError: a model would see one text before the other.
+    """
+    running = next((model.label for model in models if policy_of(model).runs_on), None)
+    if running is not None:
+        raise UsageError(
+            f"{running}: its context runs on from one text to the next, and texts to choose from need contexts of their own "
+            "(--context sentence)"
+        )
+    tallies = [Tally() for _ in models]
+    sizes, places, strings, ids = [np.zeros(0, np.int64)], list[str](), list[str](), list[str]()
+    codes: list[int] = []
+    unseen: list[NDArray[np.bool_]] = []
+
+    def summed(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments, list[Tally], NDArray[np.bool_]]:
+        return block, [sum_block(batch).total for batch in batches], np.stack([_with_unseen(batch) for batch in batches])
+
+    for block, sums, flags in score_together(models, corpus, summed, threads=threads):
+        for tally, part in zip(tallies, sums, strict=True):
+            tally.merge(part)
+        unseen.append(flags)
+        sizes.append(block.ends - block.starts)
+        places += [f"{block.source}:{line}" for line in block.lines().tolist()]
+        strings += [block.text(i).decode() for i in range(len(block))]
+        ids += [] if block.ids is None else block.ids
+        codes += [] if block.groups is None else block.groups.tolist()
+    lengths = np.concatenate(sizes)
+    if not len(lengths):
+        raise InputError("the text holds nothing to choose from")
+    if not lengths.all():
+        raise InputError(f"{places[int(np.argmin(lengths))]}: a text to choose from is empty")
+    nats = np.stack([tally.per_segment().nats for tally in tallies])
+    groups = [corpus.group_names[code] for code in codes] if codes else None
+    return _Texts(nats, np.concatenate(unseen, axis=1), lengths, places, strings, groups, ids, (corpus.report.sha256,))
+
+
+def _with_unseen(batch: ScoreBatch) -> NDArray[np.bool_]:
+    """Return which segments have a word that the model does not know, bool [segments]."""
+    segment = np.repeat(np.arange(len(batch.segments)), batch.segment_events)
+    counts = np.bincount(segment[batch.kind == OOV], minlength=len(batch.segments))
+    flags: NDArray[np.bool_] = counts > 0
+    return flags
+
+
+def _ids(texts: _Texts) -> list[str]:
+    return texts.ids or texts.places
+
+
+def _notes(*corpora: Corpus) -> list[str]:
+    return list(dict.fromkeys(note for corpus in corpora for note in corpus.report.notes()))
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one model prefers by one measure.
+
+    Attributes:
+        credit: float64 [items], 1 where the right text is preferred, 1 / k where it is one of k equal ones, else 0.
+        margin: float64 [items], by how much it is preferred to the best other; NaN where both are impossible.
+        preferred: int64 [items], place of the preferred text, -1 in a tie.
+    """
+
+    credit: Floats
+    margin: Floats
+    preferred: Ints
+
+
+def _outcome(scores: Floats, items: _Items) -> _Outcome:
+    """Return what is preferred by scores, float64 [n]: higher ones."""
+    best, other = np.full(len(items), -np.inf), np.full(len(items), -np.inf)
+    np.maximum.at(best, items.item, scores)
+    wrong = np.ones(len(scores), bool)
+    wrong[items.right] = False
+    np.maximum.at(other, items.item[wrong], scores[wrong])
+    at_top = scores == best[items.item]
+    equal = np.bincount(items.item[at_top], minlength=len(items))
+    own = scores[items.right]
+    with np.errstate(invalid="ignore"):  # -inf - -inf: both are impossible
+        margin = own - other
+    preferred = np.full(len(items), -1)
+    preferred[items.item[at_top]] = np.flatnonzero(at_top)
+    preferred[equal > 1] = -1
+    return _Outcome(np.where(own == best, 1.0 / equal, 0.0), margin, preferred)
+
+
+class _Choosing:
+    """All figures of some items."""
+
+    def __init__(self, models: Sequence[LanguageModel], names: Sequence[str], items: _Items, notes: list[str]) -> None:
+        self._models, self._names, self._items, self._notes = models, list(names), items, notes
+        nats, sizes = items.texts.nats, items.texts.sizes
+        self._outcomes = {
+            (name, measure): _outcome(scores, items)
+            for name, own in zip(self._names, nats, strict=True)
+            for measure, scores in ((RAW, own), (PER_BYTE, own / sizes))
+        }
+        names_of_groups = list(dict.fromkeys(items.groups or ()))
+        codes = np.array([names_of_groups.index(name) for name in items.groups or ()], np.int64)
+        self._groups = {"": np.arange(len(items))}
+        self._groups |= {name: np.flatnonzero(codes == code) for code, name in enumerate(names_of_groups)}
+
+    def result(self) -> Choices:
+        """Return everything."""
+        items = self._items
+        options = np.bincount(items.item)
+        prints = [model.fingerprint for model in self._models]
+        return Choices(
+            kind=items.kind,
+            models=tuple(self._names),
+            groups=tuple(self._groups)[1:],
+            items=len(items),
+            options=(int(options.min()), int(options.max())),
+            chance=float((1.0 / options).mean()),
+            accuracies=tuple(self._accuracies()),
+            preferences=tuple(self._preferences()),
+            independence=f"each of {counted(len(items), items.kind)} is taken as independent",
+            fingerprints={"models": prints, "texts": list(items.texts.hashes)},
+            signature=self._signature(),
+            notes=tuple(self._said()),
+            rows=self._rows(),
+        )
+
+    def _accuracies(self) -> Iterator[Accuracy]:
+        for (model, measure), outcome in self._outcomes.items():
+            for group, chosen in self._groups.items():
+                credit, margin = outcome.credit[chosen], outcome.margin[chosen]
+                share = math.fsum(credit) / len(chosen)
+                mean = nats_to_bits(_mean(margin[~np.isnan(margin)]))
+                yield Accuracy(
+                    model=model,
+                    group=group,
+                    measure=measure,
+                    items=len(chosen),
+                    right=int(np.count_nonzero(credit == 1.0)),
+                    ties=int(np.count_nonzero((credit > 0) & (credit < 1))),
+                    accuracy=share,
+                    interval=wilson_interval(share, len(chosen), self._items.kind),
+                    margin=None if math.isnan(mean) else mean,
+                )
+
+    def _preferences(self) -> Iterator[Preference]:
+        couples = list(combinations(self._names, 2))
+        for measure in MEASURES:
+            overall = [self._preference(couple, "", measure) for couple in couples]
+            yield from _adjusted(overall)
+            for couple in couples:
+                yield from _adjusted([self._preference(couple, group, measure) for group in list(self._groups)[1:]])
+
+    def _preference(self, couple: tuple[str, str], group: str, measure: str) -> Preference:
+        first, second = (self._outcomes[name, measure].credit[self._groups[group]] for name in couple)
+        only_first, only_second = int(np.count_nonzero(first > second)), int(np.count_nonzero(second > first))
+        p_value = mcnemar_p_value(only_first, only_second)
+        difference = (math.fsum(second) - math.fsum(first)) / len(first)
+        return Preference(*couple, group, measure, difference, only_first, only_second, p_value, p_value)
+
+    def _said(self) -> Iterator[str]:
+        yield from self._notes
+        kind = self._items.kind
+        for model, name, unseen in zip(self._models, self._names, self._items.texts.unseen, strict=True):
+            outcome = self._outcomes[name, RAW]
+            strange = len(np.unique(self._items.item[unseen]))
+            if strange:
+                yield (
+                    f"{name}: {counted(strange, kind)} with a word that this model does not know; it costs what the "
+                    "class of all unseen words costs, which favors the text that has it"
+                )
+            ties = int(np.count_nonzero((outcome.credit > 0) & (outcome.credit < 1)))
+            if ties:
+                yield f"{name}: {ties:,} ties (raw), each counted as tossing a coin would come out on average"
+            impossible = int(np.count_nonzero(np.isnan(outcome.margin)))
+            if impossible:
+                yield f"{name}: {counted(impossible, kind)} whose texts have probability zero, which makes them ties"
+            rounding = float(getattr(model, "tolerance", 0.0))
+            near = int(np.count_nonzero((np.abs(outcome.margin) < rounding) & (outcome.margin != 0)))
+            if near:
+                yield f"{name}: {counted(near, kind)} decided by less than {rounding:g} nats, the rounding of this model"
+
+    def _signature(self) -> str:
+        items = self._items
+        parts = {
+            "model": "+".join(f"{model.label}@{model.fingerprint[:6]}" for model in self._models),
+            "n": str(len(items)),
+            "groups": str(len(self._groups) - 1),
+            "context": "+".join(dict.fromkeys(str(policy_of(model)) for model in self._models)),
+            "ties": "half" if items.kind == PAIRS else "shared",
+            "independent": items.kind,
+            "text": "+".join(digest[:6] for digest in items.texts.hashes),
+            "vocab": "+".join(dict.fromkeys(model.vocabulary.fingerprint[:6] for model in self._models)),
+            "v": __version__,
+        }
+        return str(Signature(parts, head=items.kind))
+
+    def _rows(self) -> dict[str, list[object]]:
+        items, rows = self._items, {name: list[object]() for name in _ROWS}
+        order = np.argsort(items.item, kind="stable")
+        texts_of = np.split(order, np.cumsum(np.bincount(items.item))[:-1])
+        for name, nats in zip(self._names, items.texts.nats, strict=True):
+            outcomes = [self._outcomes[name, measure] for measure in MEASURES]
+            for i, own in enumerate(texts_of):
+                place = {int(text): number for number, text in enumerate(own.tolist())}
+                values = (
+                    name,
+                    items.ids[i],
+                    "" if items.groups is None else items.groups[i],
+                    place[int(items.right[i])],
+                    *(place.get(int(outcome.preferred[i])) for outcome in outcomes),
+                    nats[own].tolist(),
+                    items.texts.sizes[own].tolist(),
+                )
+                for column, value in zip(_ROWS, values, strict=True):
+                    rows[column].append(value)
+        return rows
+
+
+_ROWS = ("model", "id", "group", "right", "preferred", "preferred_per_byte", "logprobs", "bytes")
+
+
+def _mean(values: Floats) -> float:
+    """Return the mean, of finite values from their exact sum, so that what cancels out is 0; NaN where there is none."""
+    if len(values) and np.isfinite(values).all():
+        return math.fsum(values) / len(values)
+    signs = np.unique(values[np.isinf(values)])
+    return float(signs[0]) if len(signs) == 1 else math.nan
+
+
+def _adjusted(tests: Sequence[Preference]) -> Iterator[Preference]:
+    """Yield tests with their p-values adjusted for their number."""
+    for test, p_value in zip(tests, holm([test.p_value for test in tests]), strict=True):
+        yield replace(test, adjusted_p_value=test.p_value if p_value is None else p_value)

@@ -1,0 +1,1 @@
+"""What a longer context is worth. May import the modules of `evaluation`."""

@@ -1,0 +1,236 @@
+"""The same tokens scored under contexts of several lengths, and how sure each length and each step is.
+
+Counted are the tokens that have at least as many tokens of their segment before them as the longest context holds: only
+they can be seen with every length. Sums are exact; intervals and tests are over documents. Where all is one document, or
+documents are not known, stretches of tokens stand for them, of which `numerics.intervals.spread` tells how alike neighbors
+are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from lmgauge.choices import DEFAULT_SEED
+from lmgauge.context_policy import policy_of
+from lmgauge.errors import InputError
+from lmgauge.evaluation.bounds import bound_reasons
+from lmgauge.evaluation.comparison.paired_segments import Paired
+from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
+from lmgauge.evaluation.context_curve.stretches import STRETCH, Stretches, StretchSums
+from lmgauge.evaluation.origin import Origin
+from lmgauge.numerics.exact import exact_to_nats
+from lmgauge.numerics.independence import caveats, in_signature, in_words
+from lmgauge.numerics.intervals import UNKNOWN, Interval, Spread, spread
+from lmgauge.numerics.resampling import DEFAULT_TRIALS
+from lmgauge.numerics.significance import holm
+from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
+from lmgauge.scores import ScoreBatch
+from lmgauge.scoring import score_together, with_same_events
+from lmgauge.signature import Signature
+from lmgauge.text.segments import Segments
+from lmgauge.version import __version__
+
+if TYPE_CHECKING:
+    from lmgauge.models.protocol import LanguageModel
+    from lmgauge.text.documents import Corpus
+
+_FEW_STRETCHES = 30
+
+
+class LongSegments(Protocol):
+    """The segments of a text that are long enough, in blocks.
+
+    Attributes:
+        events: of all segments of the text, also of those that are too short.
+        segments: of the text.
+    """
+
+    events: int
+    segments: int
+
+    def __iter__(self) -> Iterator[Segments]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveSettings:
+    """How the lengths are laid out and compared.
+
+    Attributes:
+        contexts: the lengths, in tokens, rising.
+        stride: tokens from one window to the next, the same for all lengths.
+        resamples: draws of the tests.
+        seed: of the draws.
+        threads: how many; no number depends on it but for rounding.
+    """
+
+    contexts: Sequence[int]
+    stride: int
+    resamples: int = DEFAULT_TRIALS
+    seed: int = DEFAULT_SEED
+    threads: int | None = None
+
+
+def context_curve(
+    models: Sequence[LanguageModel],
+    blocks: LongSegments,
+    corpus: Corpus,
+    settings: CurveSettings,
+    *,
+    origin: Origin,
+    progress: Callable[[int], None] = lambda done: None,
+) -> ContextCurve:
+    """Score the same tokens under each length.
+
+    Args:
+        models: the same model with each of the lengths, in order.
+        blocks: what is long enough of the text.
+        corpus: the text.
+        settings: lengths, stride and tests.
+        origin: of the model.
+        progress: called with the bytes read so far.
+
+    Raises:
+        InputError: no segment is longer than the longest context.
+    """
+    sums, done = StretchSums(len(models), settings.contexts[-1], policy_of(models[0])), 0
+
+    def add(block: Segments, batches: list[ScoreBatch]) -> int:
+        sums.add(*with_same_events(block, batches))
+        return block.byte_count()
+
+    for size in score_together(models, blocks, add, spans=True, threads=settings.threads):
+        done += size
+        progress(done)
+    return _curve(sums.finish(), blocks, corpus, settings, origin)
+
+
+def _curve(sums: Stretches, blocks: LongSegments, corpus: Corpus, settings: CurveSettings, origin: Origin) -> ContextCurve:
+    if not sums.events:
+        longest = settings.contexts[-1]
+        raise InputError(
+            f"no segment of the text has a token with {longest:,} tokens before it: choose shorter --contexts, or longer "
+            "segments (--unit document reads a file as one)"
+        )
+    lead = _spreads(sums, 0)[0]
+    steps = [_step(sums, k, settings) for k in range(len(settings.contexts) - 1)]
+    adjusted = holm([step.p_value for step in steps])
+    sha256, by = corpus.report.sha256, corpus.report.documents_by
+    reasons = bound_reasons(origin, sums.oov, sums.lossy)
+    return ContextCurve(
+        model=origin.model,
+        stride=settings.stride,
+        events=sums.events,
+        bytes=sums.bytes,
+        segments=len(np.unique(sums.segments)),
+        documents=None if sums.documents is None else len(np.unique(sums.documents)),
+        events_in_all=blocks.events,
+        segments_in_all=blocks.segments,
+        points=tuple(_point(sums, k, context) for k, context in enumerate(settings.contexts)),
+        steps=tuple(replace(step, p_value_holm=p) for step, p in zip(steps, adjusted, strict=True)),
+        bits_per_byte_is_bound=bool(reasons),
+        bound_reasons=tuple(reason.sentence for reason in reasons),
+        independence="" if lead is None else _independence(lead, by),
+        documents_by=by,
+        fingerprints=origin.fingerprints | {"text": sha256},
+        signature=_signature(origin, settings, sums.events, sha256, in_signature(lead)),
+        notes=(*corpus.report.notes(), *_notes(sums, blocks, settings, lead)),
+    )
+
+
+def _spreads(sums: Stretches, k: int) -> list[Spread | None]:
+    """Return nats per token and per byte under a length, with how sure they are; None where a token has probability 0."""
+    if sums.zeros[:, k].any():
+        return [None, None]
+    return [spread(-sums.nats[:, k], sizes, sums.documents) for sizes in sums.sizes.T]
+
+
+def _point(sums: Stretches, k: int, context: int) -> ContextPoint:
+    zeros = int(sums.zeros[:, k].sum())
+    nats = -math.inf if zeros else exact_to_nats(sums.exact[k])
+    per_token, per_byte = (_in_bits(over, cost=True) for over in _spreads(sums, k))
+    return ContextPoint(
+        context=context,
+        log_probability=nats,
+        perplexity=math.inf if zeros else perplexity_from_nats(-nats / sums.events),
+        bits_per_token=nats_to_bits(-nats / sums.events),
+        interval_per_token=per_token,
+        bits_per_byte=nats_to_bits(-nats / sums.bytes) if sums.bytes else None,
+        interval_per_byte=per_byte,
+        zero_probability_events=zeros,
+    )
+
+
+def _step(sums: Stretches, k: int, settings: CurveSettings) -> ContextStep:
+    """Return what changes from a length to the next."""
+    shorter, longer = settings.contexts[k : k + 2]
+    zeros = sums.zeros[:, k] + sums.zeros[:, k + 1]
+    if zeros.any():
+        return ContextStep(shorter, longer, None, None, None, None, None)
+    paired = Paired((sums.nats[:, k], sums.nats[:, k + 1]), zeros, sums.sizes, sums.documents)
+    per_token, per_byte = paired.spreads()
+    change = exact_to_nats(sums.exact[k] - sums.exact[k + 1])
+    return ContextStep(
+        shorter,
+        longer,
+        nats_to_bits(change / sums.events),
+        _in_bits(per_token),
+        nats_to_bits(change / sums.bytes) if sums.bytes else None,
+        _in_bits(per_byte),
+        None if per_token is None else paired.p_value(per_token, settings.resamples, settings.seed, settings.threads),
+    )
+
+
+def _in_bits(over: Spread | None, *, cost: bool = False) -> Interval | None:
+    """Return the 95 % interval of nats in bits; a cost is not below 0."""
+    if over is None:
+        return None
+    interval = over.interval().mapped(nats_to_bits)
+    return replace(interval, low=max(0.0, interval.low)) if cost else interval
+
+
+def _independence(lead: Spread, by: str) -> str:
+    if lead.unit != UNKNOWN:
+        return in_words(lead, by)
+    why = "documents are not known" if by == UNKNOWN else "all is of one document, so this is about text like it"
+    alike = "neighbors do not look alike"
+    if lead.alike > 1.0:
+        alike = f"neighbors are alike, which makes the interval {lead.alike:.2g} times as wide as for independent ones"
+    return f"{why}; of {lead.units:,} stretches of {STRETCH} tokens {alike}"
+
+
+def _signature(origin: Origin, settings: CurveSettings, events: int, sha256: str, independent: str) -> str:
+    parts = {
+        "unit": origin.unit,
+        "lengths": "+".join(map(str, settings.contexts)),
+        "stride": str(settings.stride),
+        "n": str(events),
+        "independent": independent,
+        "text": sha256[:6] or "unknown",
+        "vocab": origin.fingerprints["vocabulary"][:6],
+        "model": origin.fingerprints["label"],
+        "v": __version__,
+    }
+    return str(Signature(parts, head="contexts"))
+
+
+def _notes(sums: Stretches, blocks: LongSegments, settings: CurveSettings, lead: Spread | None) -> Iterator[str]:
+    shortest, longest = settings.contexts[0], settings.contexts[-1]
+    yield (
+        f"counted are {sums.events:,} of {blocks.events:,} tokens, those with {longest:,} or more before them: in "
+        f"{len(np.unique(sums.segments)):,} of {blocks.segments:,} segments"
+    )
+    yield (
+        f"windows begin every {settings.stride:,} tokens: with a context of {shortest:,} a token is seen with "
+        f"{shortest - settings.stride + 1:,} to {shortest:,} tokens before it, and so on"
+    )
+    if sums.zeros.any():
+        yield "a counted token has probability zero: figures with it are infinite, and no test can be made of them"
+    if lead is not None and lead.unit == UNKNOWN and lead.units < _FEW_STRETCHES:
+        yield f"only {lead.units} stretches of {STRETCH} tokens: the interval is rough"
+    elif lead is not None and lead.unit != UNKNOWN:
+        yield from caveats(lead, tested=True)

@@ -1,0 +1,166 @@
+"""What each length of context costs, and what each longer one saves."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmgauge.evaluation.row_files import write_table
+from lmgauge.numerics.intervals import Interval, interval_columns
+from lmgauge.result_list import data_frame
+from lmgauge.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class ContextPoint:
+    """What the counted tokens cost under one length. All is infinite, without intervals, where a token has probability zero.
+
+    Attributes:
+        context: most tokens that a prediction sees.
+        log_probability: of the counted tokens, nats.
+        perplexity: exp of minus the nats per token.
+        bits_per_token, interval_per_token: with its 95 % interval; None for too little text.
+        bits_per_byte, interval_per_byte: the same by the bytes of the counted tokens.
+        zero_probability_events: counted tokens of probability zero.
+    """
+
+    context: int
+    log_probability: float
+    perplexity: float
+    bits_per_token: float
+    interval_per_token: Interval | None
+    bits_per_byte: float | None
+    interval_per_byte: Interval | None
+    zero_probability_events: int
+
+
+@dataclass(frozen=True)
+class ContextStep:
+    """What changes from one length to the next, paired token by token; below 0 the longer context is better.
+
+    Attributes:
+        shorter, longer: the two lengths.
+        bits_per_token, interval_per_token: the difference and its 95 % interval.
+        bits_per_byte, interval_per_byte: the same by bytes.
+        p_value: two-sided, of no difference; None for too little text, or with a token of probability zero.
+        p_value_holm: adjusted for the number of steps.
+    """
+
+    shorter: int
+    longer: int
+    bits_per_token: float | None
+    interval_per_token: Interval | None
+    bits_per_byte: float | None
+    interval_per_byte: Interval | None
+    p_value: float | None
+    p_value_holm: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class ContextCurve(Shown):
+    """The same tokens, scored under contexts of several lengths.
+
+    A token is counted if at least as many tokens of its segment stand before it as the longest context holds. With a
+    context of L and a stride of s it was seen with L - s + 1 to L of them.
+
+    Attributes:
+        model: its name.
+        stride: tokens from one window to the next, the same for all lengths.
+        events, bytes: counted tokens, and their bytes in the text.
+        segments, documents: that have a counted token; `documents` is None where documents are not known.
+        events_in_all, segments_in_all: of the text.
+        points: of each length, the shortest first.
+        steps: from each length to the next.
+        bits_per_byte_is_bound, bound_reasons: True if bits per byte are lower bounds; and why.
+        independence: what intervals and tests take as independent, in words.
+        documents_by: what tells documents apart.
+        fingerprints: of model, vocabulary, tokenizer and text.
+        signature: one line with every choice that moves the figures.
+        notes: what a reader must know.
+    """
+
+    model: str
+    stride: int
+    events: int
+    bytes: int
+    segments: int
+    documents: int | None
+    events_in_all: int
+    segments_in_all: int
+    points: tuple[ContextPoint, ...]
+    steps: tuple[ContextStep, ...]
+    bits_per_byte_is_bound: bool
+    bound_reasons: tuple[str, ...]
+    independence: str
+    documents_by: str
+    fingerprints: dict[str, str]
+    signature: str
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values, full precision; infinities stay floats."""
+        return asdict(self)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return a row for each length, with what it saves beside the length before, and no difference for the first."""
+        steps = {step.longer: step for step in self.steps}
+        return [
+            {
+                "model": self.model,
+                "context": point.context,
+                "events": self.events,
+                "bytes": self.bytes,
+                **{name: value for name, value in asdict(point).items() if not name.startswith(("context", "interval"))},
+                **_ends(point, ""),
+                **_difference(steps.get(point.context)),
+            }
+            for point in self.points
+        ]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `to_rows` as a data frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return data_frame(self.to_rows())
+
+    def write_rows(self, path: str | os.PathLike[str]) -> None:
+        """Write a row for each length.
+
+        Args:
+            path: a file ending in .parquet, .csv, .tsv or .jsonl; "-" is standard output, as TSV.
+
+        Raises:
+            OutputError: it cannot be written; nothing is left behind.
+            UsageError: another ending.
+        """
+        rows = self.to_rows()
+        write_table(os.fspath(path), {name: [row[name] for row in rows] for name in rows[0]})
+
+    def _in_brief(self) -> str:
+        bits = ", ".join(f"{point.context:,}: {point.bits_per_token:.4f}" for point in self.points)
+        return f"{self.model}: bits per token with a context of {bits}"
+
+
+_UNITS = ("token", "byte")
+
+
+def _ends(of: ContextPoint | ContextStep, before: str) -> dict[str, Any]:
+    """Return the ends of the intervals as columns: token_low, token_high, byte_low ..."""
+    columns: dict[str, Any] = {}
+    for unit in _UNITS:
+        ends = interval_columns(getattr(of, f"interval_per_{unit}"))
+        columns |= {f"{before}{unit}_low": ends["interval_low"], f"{before}{unit}_high": ends["interval_high"]}
+    return columns
+
+
+def _difference(step: ContextStep | None) -> dict[str, Any]:
+    """Return a step as columns; all empty without one."""
+    step = step or ContextStep(0, 0, None, None, None, None, None)
+    own = {f"difference_per_{unit}": getattr(step, f"bits_per_{unit}") for unit in _UNITS}
+    return own | _ends(step, "difference_") | {"p_value": step.p_value, "p_value_holm": step.p_value_holm}

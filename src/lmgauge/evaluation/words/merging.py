@@ -1,0 +1,211 @@
+"""Rows of the score table merged to units of the text, by the bytes that both span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.evaluation.words.units import Units, at_white_space
+from lmgauge.scores import EOS_KIND, OOV, ScoreBatch
+from lmgauge.text.segments import Segments
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+ENTROPY, BOUNDARY = "entropy", "word_boundary"
+"""Columns of the score table that the entropy before a unit and the corrected figure are made of."""
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Which unit has each row: a row belongs to the unit that its bytes are in, with the white space before it.
+
+    Attributes:
+        of_row: int64 [n], a unit, or -1 for what is in none: line ends, `</s>`, text outside all regions.
+        shared: bool [u], a token lies in this unit and in what is next to it; the token counts for the first of them.
+        unscored: bool [u], a token of this unit has no row, as first tokens are left unscored.
+        crossing: int64, the rows whose token lies in more than one unit, or in a unit and in text outside all of them.
+    """
+
+    of_row: Ints
+    shared: Flags
+    unscored: Flags
+    crossing: Ints
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a model makes of each unit; NaN where a figure is missing.
+
+    Attributes:
+        owners: which rows each has.
+        pieces: int64 [u], rows.
+        nats: float64 [u], minus the sum of their log-probabilities.
+        corrected: float64 [u], nats: minus the log-probability of the unit as a word (or words) with its ends.
+        entropy: float64 [u], nats: of the distribution at the unit's first row.
+        oov: bool [u], the model reads some of it as `<unk>`.
+        without_end: bool [u], there is no event behind the unit that would say whether its last word ends.
+        impossible_before, impossible_after: bool [u], no word could begin, or end, there: the mass is zero.
+        rest: float, nats of the rows in no unit.
+    """
+
+    owners: Owners
+    pieces: Ints
+    nats: Floats
+    corrected: Floats
+    entropy: Floats
+    oov: Flags
+    without_end: Flags
+    impossible_before: Flags
+    impossible_after: Flags
+    rest: float
+
+
+def find_owners(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolicy) -> Owners:
+    """Return which unit has each row.
+
+    Args:
+        block: the text.
+        batch: its rows, n, with spans.
+        units: of the text, u.
+        policy: of the model: whether line ends are text, and whether first tokens are scored.
+
+    Example:
+        >>> from lmgauge.evaluation.words.units import words_of
+        >>> from lmgauge.text.documents import Corpus
+        >>> from lmgauge.text.tokenizers import make_tokenizer
+        >>> import lmgauge
+        >>> text = Corpus.from_strings(["a bc"])
+        >>> (batch,) = lmgauge.train("laplace", text, order=1, tokenizer="character").score(text)
+        >>> block = next(iter(text))
+        >>> find_owners(block, batch, words_of(block, make_tokenizer("whitespace")), ContextPolicy()).of_row.tolist()
+        [0, 1, 1, 1, -1]
+    """
+    place = batch.row_segments() - block.first
+    start, end = block.starts[place] + batch.starts(), block.starts[place] + batch.ends
+    content = np.flatnonzero(~units.between)
+    first, last = np.searchsorted(content, start), np.searchsorted(content, end)
+    padded = np.append(content, len(block.data))
+    # Where the row's text begins behind its white space; for a row of white space, where the next text does.
+    begin, stop = padded[first], np.where(last > first, padded[last - 1] + 1, padded[first] + 1)
+    from_unit, to_unit = _unit_at(units, begin), _unit_at(units, stop - 1)
+    lowest = np.where(from_unit.inside, from_unit.number, from_unit.number + 1)
+    touched = to_unit.number >= lowest
+    whole = from_unit.inside & to_unit.inside & (from_unit.number == to_unit.number)
+    of_row = np.where(touched, lowest, -1)
+    has_text = last > first
+    of_row[~has_text & (begin >= block.ends[place])] = -1
+    crossing = has_text & touched & ~whole
+    unscored = np.zeros(len(units), bool)
+    if not policy.scores_first_tokens:
+        _leave_first_tokens(batch, of_row, to_unit.number, crossing, unscored, policy)
+    _join_empty_rows(block, batch, of_row, (start == end), policy)
+    shared = np.zeros(len(units), bool)
+    for row in np.flatnonzero(crossing).tolist():
+        shared[of_row[row] : to_unit.number[row] + 1] = True
+    return Owners(of_row, shared, unscored, np.flatnonzero(crossing))
+
+
+@dataclass(frozen=True)
+class _At:
+    """For each position the last unit that begins at or before it, and whether the position is inside that unit."""
+
+    number: Ints
+    inside: Flags
+
+
+def _unit_at(units: Units, positions: Ints) -> _At:
+    number = np.searchsorted(units.starts, positions, side="right") - 1
+    inside = (number >= 0) & (positions < np.append(units.ends, 0)[number])
+    return _At(number, inside)
+
+
+def _leave_first_tokens(
+    batch: ScoreBatch, of_row: Ints, last_unit: Ints, crossing: Flags, unscored: Flags, policy: ContextPolicy
+) -> None:
+    """Mark the units of tokens without a row: their bytes are in the span of the row behind them, a segment's first."""
+    scored = batch.segment_events > 0
+    firsts = (np.cumsum(batch.segment_events) - batch.segment_events)[scored]
+    if policy.runs_on:
+        firsts = firsts[batch.segments[scored] == 0]
+    for row in firsts[of_row[firsts] >= 0].tolist():
+        if crossing[row]:
+            unscored[of_row[row] : last_unit[row]] = True
+            of_row[row], crossing[row] = last_unit[row], False
+        else:
+            unscored[of_row[row]] = True
+
+
+def _join_empty_rows(block: Segments, batch: ScoreBatch, of_row: Ints, empty: Flags, policy: ContextPolicy) -> None:
+    """Give rows without bytes to the unit of the row before, whose character they share; line ends and `</s>` to none."""
+    firsts = np.cumsum(batch.segment_events) - batch.segment_events
+    line_ends = batch.kind == EOS_KIND
+    if policy.line_ends == "text" and block.terminator:
+        lasts = (firsts + batch.segment_events - 1)[batch.segment_events > 0]
+        line_ends[lasts] |= empty[lasts]
+    of_row[line_ends] = -1
+    # The row with bytes at or before each row, if it is of the same segment.
+    rows = np.arange(len(batch))
+    before = np.maximum.accumulate(np.where(empty, -1, rows))
+    inside = empty & ~line_ends & (before >= np.repeat(firsts, batch.segment_events))
+    of_row[inside] = of_row[before[inside]]
+
+
+def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolicy) -> Merged:
+    """Return what a model makes of the units of a block.
+
+    The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024): -ln p(pieces | c) + ln B(c)
+    - ln B(c unit), B as in the column `word_boundary`. An end of a unit within a word of the text (ICU's words, regions) has
+    no such term, so that the figures of a word's parts add up to that of the word.
+
+    Args:
+        block: the text.
+        batch: its rows, with spans; the columns `entropy` and `word_boundary` where the model gives them.
+        units: of the text, u.
+        policy: of the model.
+    """
+    owners = find_owners(block, batch, units, policy)
+    rows = np.flatnonzero(owners.of_row >= 0)
+    unit, size = owners.of_row[rows], len(units)
+    pieces = np.bincount(unit, minlength=size).astype(np.int64)
+    nats = np.bincount(unit, weights=-batch.logprob[rows], minlength=size).astype(np.float64)
+    nats[(pieces == 0) | owners.unscored] = np.nan
+    first, behind = np.full(size, -1), np.full(size, -1)
+    first[unit[::-1]] = rows[::-1]
+    behind[unit] = rows + 1
+    place = np.append(batch.row_segments() - block.first, -1)
+    behind[place[behind] != units.owners] = -1
+    oov = np.zeros(size, bool)
+    oov[unit[batch.kind[rows] == OOV]] = True
+    before, after = _boundaries(block, batch, units, first, behind)
+    with np.errstate(invalid="ignore"):  # where no word could begin, none has a probability
+        corrected = np.where(owners.shared | np.isneginf(before), np.nan, nats + before - after)
+    return Merged(
+        owners=owners,
+        pieces=pieces,
+        nats=nats,
+        corrected=corrected,
+        entropy=_column(batch, ENTROPY, first),
+        oov=oov,
+        without_end=np.isnan(after) & (behind < 0) & (pieces > 0) & (BOUNDARY in batch.extra),
+        impossible_before=np.isneginf(before),
+        impossible_after=np.isneginf(after),
+        rest=float(-batch.logprob[owners.of_row < 0].sum()),
+    )
+
+
+def _boundaries(block: Segments, batch: ScoreBatch, units: Units, first: Ints, behind: Ints) -> tuple[Floats, Floats]:
+    """Return ln B at the first row of each unit and at the row behind it, float64 [u]; 0 within a word, NaN if unknown."""
+    begins, ends = at_white_space(block, units)
+    with np.errstate(divide="ignore"):
+        before, after = (np.log(_column(batch, BOUNDARY, rows)) for rows in (first, behind))
+    return np.where(begins, before, 0.0), np.where(ends, after, 0.0)
+
+
+def _column(batch: ScoreBatch, name: str, rows: Ints) -> Floats:
+    """Return a column at some rows, float64; NaN where a row is -1, or there is no such column."""
+    values = batch.extra.get(name, np.full(len(batch), np.nan))
+    return np.append(np.asarray(values, np.float64), np.nan)[np.where(rows < 0, len(batch), rows)]

@@ -1,0 +1,295 @@
+"""Regions of texts, as a file or rows name them: a span of bytes each, or strings that follow one another in the text."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmgauge.errors import InputError, UsageError
+from lmgauge.evaluation.words.units import Units
+from lmgauge.readable import visible
+from lmgauge.text.segments import Segments, is_character_start, is_white_space
+
+REGION_FILES = (".tsv", ".csv", ".jsonl")
+_ID_COLUMNS = ("text_id", "id", "item")
+_WHITE = b" \t\n\v\f\r"
+_SHOWN = 40
+_MOST_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Region:
+    """A region as it was named.
+
+    Attributes:
+        where: the file and the line, for messages.
+        line: the line alone, or the row, from 1.
+        name: what to call it.
+        start, end: bytes in the UTF-8 text; None where only the string is named.
+        text: the string, in UTF-8; None where only the span is named.
+    """
+
+    where: str
+    line: int
+    name: str
+    start: int | None
+    end: int | None
+    text: bytes | None
+
+
+class Regions:
+    """The regions of texts, by the id of the text.
+
+    Args:
+        by_text: text id -> its regions, as they were named.
+        source: the file, for messages.
+
+    Attributes:
+        fingerprint: six hexadecimal digits of all that is named.
+        texts_without: texts that have none, so far.
+
+    Example:
+        >>> from lmgauge.text.documents import Corpus
+        >>> regions = Regions.of_rows([{"id": 1, "region": "subject", "text": "the cat"}, {"id": 1, "text": "sat"}])
+        >>> units = regions.lay(next(iter(Corpus.from_strings(["the cat sat"]))))
+        >>> units.names, units.starts.tolist(), units.ends.tolist()
+        (['subject', '2'], [0, 8], [7, 11])
+    """
+
+    def __init__(self, by_text: Mapping[str, list[Region]], source: str) -> None:
+        self._by_text, self._source = by_text, source
+        content = sorted((key, [(one.name, one.start, one.end, one.text) for one in by_text[key]]) for key in by_text)
+        self.fingerprint = hashlib.sha256(repr(content).encode()).hexdigest()[:6]
+        self._waiting = dict.fromkeys(by_text)
+        self.texts_without = 0
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Regions:
+        """Return the regions of a file.
+
+        Args:
+            path: a .tsv (nothing in it is quoted), .csv or .jsonl file. Its first line names columns, or each object has
+                these fields: `text_id` (or `id`, `item`), `start` and `end` or `text` or all three, and perhaps `region`.
+
+        Raises:
+            InputError: the file cannot be read, or a row names no region.
+            UsageError: the file has another ending.
+        """
+        name = os.fspath(path)
+        if not name.endswith(REGION_FILES):
+            raise UsageError(f"{name}: regions are read from {', '.join(REGION_FILES)}")
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise InputError(f"{name}: {(error.strerror or str(error)).lower()}") from error
+        return cls._of(_rows_of(content, name), name)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Regions:
+        """Return the regions of rows, each a mapping with the fields that a file has.
+
+        Args:
+            rows: such as the records of a data frame.
+
+        Raises:
+            InputError: a row names no region.
+        """
+        return cls._of(((number, "regions, row", row) for number, row in enumerate(rows, 1)), "regions")
+
+    @classmethod
+    def _of(cls, rows: Iterable[tuple[int, str, Mapping[str, Any]]], source: str) -> Regions:
+        by_text: dict[str, list[Region]] = {}
+        for line, where, row in rows:
+            text_id, region = _region(line, f"{where} {line}", row)
+            by_text.setdefault(text_id, []).append(region)
+        if not by_text:
+            raise InputError(f"{source}: no region is named in it")
+        numbered = {
+            text_id: [_named(region, number) for number, region in enumerate(regions, 1)]
+            for text_id, regions in by_text.items()
+        }
+        return cls(numbered, source)
+
+    def lay(self, block: Segments) -> Units:
+        """Return the regions of the texts of a block as units.
+
+        Args:
+            block: the texts. One is known by its id; where its source gave none, by file:line or by its number, from 1.
+
+        Raises:
+            InputError: a region is not in its text, or lies in another one.
+        """
+        spans: list[tuple[int, int, int, Region]] = []
+        for i, identifier in enumerate(block.identifiers()):
+            keys = [identifier] if block.ids is not None else [identifier, str(block.first + i + 1)]
+            key = next((key for key in keys if key in self._by_text), None)
+            if key is None:
+                self.texts_without += 1
+                continue
+            self._waiting.pop(key, None)
+            spans += [(*span, i, region) for span, region in _placed(self._by_text[key], block, i, key)]
+        starts, ends, owners = (np.array([span[k] for span in spans], np.int64) for k in range(3))
+        named = [span[3] for span in spans]
+        lines = np.array([region.line for region in named], np.int64)
+        return Units(starts, ends, owners, is_white_space(block.data), [region.name for region in named], lines)
+
+    def check_all_laid(self) -> None:
+        """Check that each text that a region names was there.
+
+        Raises:
+            InputError: one was not.
+        """
+        for text_id in self._waiting:
+            where = self._by_text[text_id][0].where
+            raise InputError(
+                f"{where}: there is no text {_short(text_id)}; a text is named by its id (--id), or by its number, from 1"
+            )
+
+    def where(self, line: int) -> str:
+        """Return the place of a region for messages."""
+        return f"{self._source}, line {line}"
+
+
+def _rows_of(content: bytes, name: str) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
+    """Yield the rows of a file with their line numbers and what a message calls them."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}, byte {error.start}: not UTF-8; convert the file") from error
+    where = f"{name}, line"
+    if name.endswith(".jsonl"):
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield number, where, _object(line, f"{where} {number}")
+        return
+    plain = name.endswith(".tsv")
+    form: dict[str, Any] = {"delimiter": "\t", "quoting": csv.QUOTE_NONE} if plain else {"strict": True}
+    reader = csv.reader(io.StringIO(text, newline=""), **form)
+    try:
+        names = [cell.strip() for cell in next(reader, [])]
+        if len(set(names)) < len(names):
+            raise InputError(f"{where} 1: two columns have the same name; leave one")
+        for cells in reader:
+            if not any(cells):
+                continue
+            if len(cells) != len(names):
+                raise InputError(f"{where} {reader.line_num}: has {len(cells)} cells, and the first line {len(names)}")
+            yield reader.line_num, where, dict(zip(names, cells, strict=True))
+    except csv.Error as error:
+        raise InputError(f"{where} {reader.line_num}: {error}") from error
+
+
+def _object(line: str, where: str) -> Mapping[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: a row is an object, such as {{'text_id': 1, 'region': 'verb', 'text': 'sat'}}")
+    return row
+
+
+def _region(line: int, where: str, row: Mapping[str, Any]) -> tuple[str, Region]:
+    """Return the id of the text that a row names, and the region.
+
+    Raises:
+        InputError: it names none.
+    """
+    identifier = next((_cell(row, name) for name in _ID_COLUMNS if _cell(row, name)), "")
+    if not identifier:
+        raise InputError(f"{where}: names no text; give its id in a column text_id")
+    start, end, text = (_cell(row, name) for name in ("start", "end", "text"))
+    if bool(start) != bool(end) or not (start or text):
+        raise InputError(f"{where}: names no region; give start and end (bytes), or its text")
+    span = [_offset(value, where) if value else None for value in (start, end)]
+    try:
+        string = text.encode().strip(_WHITE) if text else None
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: its text holds a lone surrogate, which no UTF-8 text can") from error
+    if string == b"":
+        raise InputError(f"{where}: its text is white space alone")
+    return identifier, Region(where, line, _cell(row, "region"), span[0], span[1], string)
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    if isinstance(value, float) and value.is_integer():  # a data frame's whole numbers beside missing ones
+        value = int(value)
+    return "" if value is None or value != value else str(value)
+
+
+def _offset(value: str, where: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS):
+        raise InputError(f"{where}: {_short(value)} is not a number of bytes; start and end count from 0")
+    return int(value)
+
+
+def _named(region: Region, number: int) -> Region:
+    return region if region.name else Region(**{**vars(region), "name": str(number)})
+
+
+def _placed(regions: list[Region], block: Segments, i: int, key: str) -> list[tuple[tuple[int, int], Region]]:
+    """Return the regions of a text with their spans in the block's data, in the order of the text.
+
+    Raises:
+        InputError: a region is not where it should be.
+    """
+    text, base = block.text(i), int(block.starts[i])
+    placed: list[tuple[int, int, Region]] = []
+    at = 0
+    for region in regions:
+        start, end = _by_span(region, text, key) if region.start is not None else _by_string(region, text, at, key)
+        placed.append((start, end, region))
+        at = end
+    placed.sort(key=lambda item: item[0])
+    for (_, before, earlier), (start, _, later) in pairwise(placed):
+        if start < before:
+            raise InputError(f"{later.where}: region {_short(later.name)} overlaps that of line {earlier.line}")
+    return [((base + start, base + end), region) for start, end, region in placed]
+
+
+def _by_span(region: Region, text: bytes, key: str) -> tuple[int, int]:
+    start, end = region.start or 0, region.end or 0
+    what = f"{region.where}: region {_short(region.name)}"
+    if not start < end <= len(text):
+        raise InputError(f"{what}, bytes {start} to {end}, is not in text {_short(key)}, which has {len(text)} bytes")
+    begins = np.append(is_character_start(np.frombuffer(text, np.uint8)), True)
+    if not (begins[start] and begins[end]):
+        raise InputError(f"{what} cuts a character of text {_short(key)}: start and end count bytes of UTF-8")
+    piece = text[start:end]
+    core = piece.strip(_WHITE)
+    if not core:
+        raise InputError(f"{what}, bytes {start} to {end} of text {_short(key)}, is white space alone")
+    if region.text not in (None, core):
+        raise InputError(f"{what}: bytes {start} to {end} of text {_short(key)} are {_short(core.decode())}, not its text")
+    start += len(piece) - len(piece.lstrip(_WHITE))
+    return start, start + len(core)
+
+
+def _by_string(region: Region, text: bytes, at: int, key: str) -> tuple[int, int]:
+    string = region.text or b""
+    start = len(text) - len(text[at:].lstrip(_WHITE))
+    if not text.startswith(string, start):
+        there = text[start : start + 4 * _SHOWN].decode(errors="ignore")
+        raise InputError(
+            f"{region.where}: text {_short(key)} continues with {_short(there)} at byte {start}, not with "
+            f"{_short(string.decode())}; name the regions of a text one after another from its beginning, or give "
+            "start and end"
+        )
+    return start, start + len(string)
+
+
+def _short(text: str) -> str:
+    """Return a string as messages show it."""
+    shown = visible(text)
+    return repr(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}...")

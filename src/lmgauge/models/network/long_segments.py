@@ -1,0 +1,64 @@
+"""The segments of a text that have enough tokens for a context, so that no network computes the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.models.network.model import NetworkModel
+from lmgauge.models.network.sequences import block_events
+from lmgauge.text.segments import Segments
+
+
+class LongSegments:
+    """The segments with a token that has at least some number of tokens before it, what begins a text included.
+
+    Args:
+        model: whose tokens are counted.
+        blocks: of the text; they may be read several times.
+        before: tokens before it.
+
+    Attributes:
+        events: tokens of all segments read so far.
+        segments: read so far.
+    """
+
+    def __init__(self, model: NetworkModel, blocks: Iterable[Segments], before: int) -> None:
+        self._model, self._blocks, self._before = model, blocks, before
+        self.events = self.segments = 0
+
+    def __iter__(self) -> Iterator[Segments]:
+        """Yield the blocks with the long segments only, numbered anew; none that would be empty.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
+        self.events = self.segments = number = 0
+        model = self._model
+        # Of n tokens the last has n - 1 before it, and what is shown before the first, if anything is.
+        least = self._before + (model.context_policy.first not in ("bos", "eos"))
+        for block in self._blocks:
+            counts = block_events(block, model.tokens, model.context_policy, spans=False).counts
+            self.events += int(counts.sum())
+            self.segments += len(counts)
+            chosen = np.flatnonzero(counts >= least)
+            if len(chosen):
+                yield _of(block, chosen, number)
+                number += len(chosen)
+
+
+def _of(block: Segments, chosen: NDArray[np.int64], first: int) -> Segments:
+    """Return some segments of a block, the first with this number."""
+    return replace(
+        block,
+        starts=block.starts[chosen],
+        ends=block.ends[chosen],
+        line_numbers=block.lines()[chosen],
+        groups=None if block.groups is None else block.groups[chosen],
+        documents=None if block.documents is None else block.documents[chosen],
+        ids=None if block.ids is None else [block.ids[i] for i in chosen.tolist()],
+        first=first,
+    )

@@ -1,0 +1,116 @@
+"""What a longer context is worth: the answer, a row for each length and each step, and the curve with its band."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lmgauge.evaluation.context_curve.results import ContextCurve, ContextStep
+from lmgauge.report import blocks as doc
+from lmgauge.report.formats import counted, in_words, p_equals
+
+_LEVEL = 0.05
+
+
+def blocks(curve: ContextCurve) -> doc.Document:
+    """Return the answer, both tables, the charts, what a reader must know, and the signature.
+
+    Args:
+        curve: of one model on one text.
+    """
+    bound = ["bits per byte are a lower bound: " + "; ".join(curve.bound_reasons)] if curve.bits_per_byte_is_bound else []
+    independence = [f"95 % intervals: {curve.independence}."] if curve.independence else []
+    return (
+        doc.Heading(f"What a longer context is worth to {curve.model}"),
+        doc.Verdict("fact", _answer(curve)),
+        _points(curve),
+        _steps(curve),
+        *_charts(curve),
+        *doc.notes((*bound, *independence, *curve.notes)),
+        doc.Signature(curve.signature),
+    )
+
+
+def _answer(curve: ContextCurve) -> str:
+    """Return which steps help, as far as tests show it."""
+    first, last = curve.points[0], curve.points[-1]
+    values = [in_words(doc.Number(point.bits_per_token, 4)) for point in (first, last)]
+    says = (
+        f"The same {counted(curve.events, 'token')} cost {values[0]} bits each with a context of {first.context:,}, "
+        f"{values[1]} with {last.context:,}. "
+    )
+    tested = [step for step in curve.steps if step.p_value_holm is not None]
+    if not tested:
+        return says + "There is too little text to tell whether the lengths differ."
+    clear = [step for step in tested if (step.p_value_holm or 0.0) < _LEVEL]
+    if not clear:
+        return says + f"No step from one length to the next differs significantly (smallest {_smallest(tested)})."
+    worse = [step for step in clear if (step.bits_per_token or 0.0) > 0]
+    helped = [step for step in clear if step not in worse]
+    parts = [f"{_listed(helped)} save{'s' * (len(helped) == 1)} bits"] if helped else []
+    parts += [f"{_listed(worse)} cost{'s' * (len(worse) == 1)} bits"] if worse else []
+    parts += ["the other steps show no difference"] if len(clear) < len(curve.steps) else []
+    text = "; ".join(parts)
+    return says + f"{text[0].upper()}{text[1:]} (p < {_LEVEL}, adjusted for {counted(len(curve.steps), 'step')})."
+
+
+def _smallest(steps: Sequence[ContextStep]) -> str:
+    return p_equals(min(step.p_value_holm for step in steps if step.p_value_holm is not None))
+
+
+def _listed(steps: Sequence[ContextStep]) -> str:
+    return ("the step " if len(steps) == 1 else "the steps ") + ", ".join(map(_name, steps))
+
+
+def _name(step: ContextStep) -> str:
+    return f"{step.shorter:,} to {step.longer:,}"
+
+
+def _points(curve: ContextCurve) -> doc.Table:
+    points, bound = curve.points, curve.bits_per_byte_is_bound
+    columns = [
+        doc.numbers("context", [point.context for point in points], form="count"),
+        doc.numbers("bits/token", [point.bits_per_token for point in points]),
+        doc.Column("95 % interval", [doc.between(point.interval_per_token) for point in points], 2),
+        doc.Column("bits/byte", [doc.Number(point.bits_per_byte, 4, bound=bound) for point in points]),
+        doc.Column("95 %", [doc.between(point.interval_per_byte) for point in points], 1),
+        doc.numbers("perplexity", [point.perplexity for point in points], 2, drop=3),
+    ]
+    if any(point.zero_probability_events for point in points):
+        columns.append(doc.numbers("p = 0", [point.zero_probability_events for point in points], form="count"))
+    return doc.Table(tuple(columns), f"{counted(curve.events, 'token')} under each length")
+
+
+def _steps(curve: ContextCurve) -> doc.Table:
+    steps = curve.steps
+    columns = (
+        doc.labels("step", [_name(step) for step in steps]),
+        doc.numbers("bits/token", [step.bits_per_token for step in steps], 4, "signed"),
+        doc.Column("95 % interval", [doc.between(step.interval_per_token, 4, "signed") for step in steps], 2),
+        doc.numbers("bits/byte", [step.bits_per_byte for step in steps], 4, "signed"),
+        doc.Column("95 %", [doc.between(step.interval_per_byte, 4, "signed") for step in steps], 1),
+        doc.numbers("p", [step.p_value for step in steps], form="p", drop=3),
+        doc.numbers("p (Holm)", [step.p_value_holm for step in steps], form="p"),
+    )
+    footnote = "Differences are paired, token by token; below 0 the longer context is better."
+    return doc.Table(columns, "from each length to the next", footnotes=(footnote,))
+
+
+def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
+    """Yield the curve with its band, and the steps with their intervals."""
+    x = [float(point.context) for point in curve.points]
+    note = "bands are of each length alone; the steps, which are paired, are surer than bands that overlap look"
+    per_byte = [point.bits_per_byte for point in curve.points]
+    if None not in per_byte:
+        line = doc.series(curve.model, x, per_byte, [point.interval_per_byte for point in curve.points])
+        yield doc.ChartData(
+            "context", "Bits per byte by length of context", "context", "bits per byte", "bits", (line,), x_unit="tokens",
+            better="lower", log_x=True, note=note,
+        )  # fmt: skip
+    names = [_name(step) for step in curve.steps]
+    gaps = doc.series(
+        curve.model, names, [step.bits_per_token for step in curve.steps], [s.interval_per_token for s in curve.steps]
+    )
+    yield doc.ChartData(
+        "context-steps", "What each longer context changes", "step", "difference in bits per token", "bits", (gaps,),
+        kind="intervals", better="lower", rule=0.0, rule_name="no difference", note="below 0: the longer context is better",
+    )  # fmt: skip
