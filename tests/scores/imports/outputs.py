@@ -1,6 +1,6 @@
 """What programs write, as they wrote it or as they document it; the texts are ours.
 
-KenLM's, llama.cpp's, the harness' and minicons' are real: of models of the text itself, and of a network with random weights.
+KenLM's, llama.cpp's, the harness' and minicons' are real: of models of the text itself, of a network with random weights.
 SRILM is not on any package index: its layout, with numbers of the same trigrams. Inspect's is the form of its version 0.3.
 """
 

@@ -26,7 +26,7 @@ def test_what_is_no_logarithm_of_a_probability() -> None:
         with pytest.raises(InputError, match="log: a log-probability is"):
             log.nats(value, "log")
     for value in (None, True, "x", [1]):
-        with pytest.raises(InputError, match="log: .* is not a number"):
+        with pytest.raises(InputError, match=r"log: .* is not a number"):
             number(value, "log")
 
 
