@@ -92,8 +92,8 @@ class WordBoundaries:
 
     `word_boundary` is the probability, at the place of an event, of all that may come where a word has ended: of the tokens
     that begin with white space, and of the end. It is 1 where that is settled already: after white space, and for tokens
-    that are words. Where the text begins without white space, its words need none either: there it is the probability of the tokens
-    that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
+    that are words. Where the text begins without white space, its words need none either: there it is the probability of the
+    tokens that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
 
     Args:
         model: gives whole distributions.
