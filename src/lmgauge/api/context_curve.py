@@ -71,7 +71,7 @@ def context_curve(
         raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
     if scoring is not None and (scoring.context is not None or scoring.stride is not None or scoring.stream):
         raise UsageError("contexts say how much is seen: leave context, stride and stream out of the scoring options")
-    corpus = corpus_of(text, document=document)
+    corpus = corpus_of(text, document=document).without_given("a curve of contexts")
     network = loaded(model, scoring)
     models = _with_lengths(network, lengths, step)
     show_speed(models)
