@@ -16,9 +16,12 @@ import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
+from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts
+from lmgauge.numerics.intervals import Interval
 from lmgauge.report import (
     alignments,
     audit,
@@ -26,6 +29,7 @@ from lmgauge.report import (
     candidates,
     choices,
     comparison,
+    context_curve,
     correlation,
     diagnosis,
     divergence,
@@ -34,6 +38,7 @@ from lmgauge.report import (
     membership,
     mixture,
     overlap,
+    protocols,
     recipes,
     scored_text,
     split,
@@ -102,11 +107,13 @@ def results(runs: list[Path]) -> dict[str, Any]:
         ),
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
+        "protocols": protocol_table(lmgauge.evaluate(models[0], test)),
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),
         "training": training(),
         "split": split_text(),
+        "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
         "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
@@ -116,6 +123,13 @@ def results(runs: list[Path]) -> dict[str, Any]:
 def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
     found = lmgauge.divergence(base, candidates, test)
     return replace(found, items=tuple(replace(item, a=HOSTILE) for item in found))
+
+
+def protocol_table(evaluation: Any) -> ProtocolTable:
+    """One model under two protocols, and one that cannot be followed."""
+    printing = replace(evaluation, source_figures={HOSTILE: 2.5}, scored_share=0.5, context="sentence,63/64,protocol=gptq")
+    rows = (ProtocolRow("lmgauge", evaluation), ProtocolRow("gptq", printing), ProtocolRow("harness", None, HOSTILE))
+    return ProtocolTable(rows, model=LONG)
 
 
 def training() -> Any:
@@ -132,6 +146,18 @@ def training() -> Any:
     return NeuralTraining(
         path=Path(LONG), settings=settings, parameters=9, vocabulary_size=5, events=7, epochs=3, history=history,
         valid_perplexity=26.7, seconds=1.5, notes=(HOSTILE,),
+    )  # fmt: skip
+
+
+def curve() -> ContextCurve:
+    """A context curve, without the libraries of networks."""
+    between = Interval(4.5, 5.5, 0.95, "jackknife", "documents", 3)
+    points = tuple(ContextPoint(n, -700.0, 32.0, 5.0, between, 2.5, between, 0) for n in (512, 1024))
+    step = ContextStep(512, 1024, -0.25, between.mapped(lambda bits: bits - 5), None, None, 0.01, 0.01)
+    return ContextCurve(
+        model=HOSTILE, stride=128, events=200, bytes=400, segments=3, documents=3, events_in_all=900, segments_in_all=9,
+        points=points, steps=(step,), bits_per_byte_is_bound=True, bound_reasons=(HOSTILE,), independence="3 documents",
+        documents_by=HOSTILE, fingerprints={"label": LONG}, signature="contexts|n:200", notes=(HOSTILE, LONG),
     )  # fmt: skip
 
 
@@ -161,6 +187,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: recipes.blocks(it["recipes"]),
+    "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
     "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
@@ -168,6 +195,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overlap": lambda it: overlap.blocks(it["overlap"]),
     "choices": lambda it: choices.blocks(it["choices"]),
     "membership": lambda it: membership.blocks(it["membership"]),
+    "protocols": lambda it: protocols.blocks(it["protocols"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
@@ -216,9 +244,11 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["divergence"],
             it["candidates"],
             it["stored_base"],
+            it["context_curve"],
             it["overlap"],
             it["choices"],
             it["membership"],
+            it["protocols"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],
             it["tasks"],

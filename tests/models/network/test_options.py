@@ -6,6 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
@@ -13,6 +15,7 @@ from lmgauge.models.network.options import (
     STORED,
     ScoringOptions,
     parse_context,
+    parse_lengths,
     resolve_policy,
 )
 
@@ -129,3 +132,110 @@ def test_what_is_stored_comes_back() -> None:
     assert ScoringOptions().stored() == {}
     assert ScoringOptions().over(options.stored()).stored() == options.stored()
     assert {field.name for field in fields(ScoringOptions)} >= set(STORED)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ("512,1k,2k", (512, 1024, 2048)),
+        ("2K,1", (1, 2048)),
+        ([64, "1k", 16], (16, 64, 1024)),
+        (("007", 8), (7, 8)),
+    ],
+)
+def test_lengths_as_they_are_given(lengths: Any, expected: tuple[int, ...]) -> None:
+    assert parse_lengths(lengths) == expected
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ("1k", "contexts: name two lengths or more to compare, as in 512,1k,2k"),
+        ([], "contexts: name two lengths or more"),
+        ("1k,1024", "contexts: 1,024 is named twice"),
+        ("512,", "contexts: '' is not a number of tokens; write 512 or 1k (1,024)"),
+        ("512,1.5k", "contexts: '1.5k' is not a number of tokens"),
+        ("512,0", "contexts: '0' is not a number of tokens"),
+        ("512,\u0662k", "is not a number of tokens"),
+        ("512, 1k", "contexts: ' 1k' is not a number of tokens"),
+        ([512, True], "contexts: True is not a number of tokens"),
+        ([512, 1.5], "contexts: 1.5 is not a number of tokens"),
+        ([512, -4], "contexts: -4 is not a number of tokens"),
+        ("5," + "9" * 5000, "is not a number of tokens"),
+    ],
+)
+def test_lengths_that_cannot_be(lengths: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_lengths(lengths)
+    assert message in str(caught.value)
+
+
+@given(st.text(alphabet="0123456789kK,.- x\u0662", max_size=12))
+def test_lengths_are_read_or_refused_in_words(text: str) -> None:
+    try:
+        lengths = parse_lengths(text)
+    except UsageError:
+        return
+    assert len(lengths) > 1
+    assert parse_lengths(",".join(map(str, lengths))) == lengths == tuple(sorted(set(lengths)))
+
+
+WIDE = {"positions": 4096, "puts_first": "unscored"}
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "model", "expected"),
+    [
+        ("hf-guide", None, {}, "sentence,4095/512,first=unscored,end=none,protocol=hf-guide"),
+        ("hf-guide", 600, {"puts_first": "bos"}, "sentence,599/512,end=none,protocol=hf-guide"),
+        ("harness", None, {}, "sentence,4096/4096,end=none,protocol=harness"),
+        ("harness", 100, {"has_bos": False}, "sentence,100/100,first=eos,end=none,protocol=harness"),
+        ("harness", None, {"puts_first": "other"}, "sentence,4096/4096,end=none,protocol=harness"),
+        ("llama.cpp", None, {}, "sentence,511/512,first=unscored,end=none,protocol=llama.cpp"),
+        ("llama.cpp", None, {"puts_first": "bos"}, "sentence,511/512,end=none,bos=each,protocol=llama.cpp"),
+        ("llama.cpp", 64, {"positions": 64}, "sentence,63/64,first=unscored,end=none,protocol=llama.cpp"),
+        ("gptq", None, {"puts_first": "eos"}, "sentence,2047/2048,first=eos,end=none,protocol=gptq"),
+        ("gptq", None, {"positions": 64}, "sentence,63/64,first=unscored,end=none,protocol=gptq"),
+        ("gptq", 4096, {}, "sentence,4095/4096,first=unscored,end=none,protocol=gptq"),
+    ],
+)
+def test_what_a_protocol_comes_to(name: str, context: int | None, model: dict[str, Any], expected: str) -> None:
+    assert str(resolve(WIDE | model, protocol=name, context=context)) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "words"),
+    [
+        ({"protocol": "hf-guide"}, {"positions": 64}, "needs windows of 513 tokens or more.*positions for 64"),
+        ({"protocol": "hf-guide", "context": 512}, {}, "needs windows of 513 tokens or more.*context is 512"),
+        ({"protocol": "llama.cpp"}, {"positions": 64}, "windows of 512 tokens.*positions for 64.*--context"),
+        ({"protocol": "gptq", "context": 1}, {}, "needs windows of 2 tokens"),
+        ({"protocol": "gptq", "context": 5000}, {}, "positions for 4096"),
+        ({"protocol": "harness"}, {"positions": None}, "no longest context.*--context"),
+        ({"protocol": "harness"}, {"has_bos": False, "has_eos": False}, "neither BOS nor EOS"),
+        ({"protocol": "gptq"}, {"puts_first": "other"}, "something else than BOS or EOS"),
+        ({"bos_each_window": True}, {"has_bos": False}, "no BOS token"),
+    ],
+)
+def test_what_a_model_cannot_follow_is_refused_in_one_line(
+    options: dict[str, Any], model: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        resolve(WIDE | model, **options)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("stride", 4), ("stream", True), ("first_token", "bos"), ("end", "none")])
+def test_what_a_protocol_decides_cannot_be_chosen_besides(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match="protocol gptq decides that"):
+        ScoringOptions(protocol="gptq", **{name: value})
+
+
+def test_options_stored_with_a_model_give_way_to_a_protocol() -> None:
+    stored = ScoringOptions(context=64, stride=32, end="none", dtype="float32").stored()
+    assert ScoringOptions(protocol="gptq").over(stored) == ScoringOptions(protocol="gptq", dtype="float32")
+    assert ScoringOptions(protocol="gptq", bos_each_window=True).stored() == {"protocol": "gptq", "bos_each_window": True}
+
+
+def test_every_window_may_begin_with_bos_without_a_protocol() -> None:
+    assert str(resolve(bos_each_window=True)) == "sentence,64/64,end=newline,bos=each"

@@ -146,8 +146,8 @@ def number(value: object, where: str) -> float:
 def shown(value: object) -> str:
     """Return a value of a file as a message may show it: short, and harmless to a terminal.
 
-    >>> shown("a" * 100)[-5:]
-    'aa...'
+    >>> shown("a" * 100)[-6:]
+    "aa...'"
     """
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)[: _MOST_SHOWN + 1]
     return repr(visible(text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."))

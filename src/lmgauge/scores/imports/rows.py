@@ -183,7 +183,7 @@ def rows_on_text(
         yield batch.made(), block
     if segment is not None:
         raise InputError(
-            f"{segment.where}: the text has no such segment: it ends before; was it read as it was then (--unit)?"
+            f"{segment.where}: the text ends before this segment of the log; was it read as it was then (--unit)?"
         )
     log.remark("{:,} blank segments of the text have no scores in the log", blank)
     log.remark("{:,} segments are not spelled exactly by their tokens: where these lie is approximate", inexact)

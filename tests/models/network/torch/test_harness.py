@@ -119,3 +119,28 @@ def test_only_the_last_window_differs(checkpoint: Callable[..., Path]) -> None:
     last = sum(float(logits[i, ids[-CONTEXT + i]]) for i in range(CONTEXT // 2, CONTEXT))
     assert begun + last == pytest.approx(whole, rel=1e-4)
     assert float(batch.logprob.sum()) != pytest.approx(whole, rel=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "tokenizer"), [("gpt2", "byte-level"), ("llama", "byte-fallback")])
+def test_text_after_given_text(kind: str, tokenizer: str, checkpoint: Callable[..., Path]) -> None:
+    """`loglikelihood` of a continuation, for every place to cut a line; the harness sets no BOS token before a context.
+
+    It shows the tokens of the context alone, and scores what both as one text have beyond that number: where no token lies
+    across the boundary these are the tokens of the continuation. Where one does, the bytes that its tokens stand for are
+    not those of the continuation; here such a token is scored, and counted.
+    """
+    folder = checkpoint(kind, tokenizer)
+    model = harness(folder, 48)
+    line = TEXT.splitlines()[1]
+    whole, cuts = model.tok_encode(line), [i for i in range(1, len(line)) if line[i - 1] != " "]
+    alike = [i for i in cuts if whole[: len(alone := model.tok_encode(line[:i]))] == alone != whole]
+    requests = [Instance("loglikelihood", {}, (line[:i], line[i:]), 0) for i in alike]
+    theirs = [model.loglikelihood([request], disable_tqdm=True)[0][0] for request in requests]
+    ours = load_neural(folder, ScoringOptions(context=48, first_token="unscored", end="none"))
+    (batch,) = ours.score(Corpus.from_strings([line[i:] for i in cuts], given=[line[:i] for i in cuts]))
+    assert batch.before is not None
+    assert [i for i, across in zip(cuts, batch.before.crossing, strict=True) if not across] == alike
+    assert 3 < len(alike) < len(cuts)
+    for i, logprob in zip(alike, theirs, strict=True):
+        own = batch.logprob[batch.row_segments() == cuts.index(i)]
+        assert float(own.sum()) == pytest.approx(logprob, rel=1e-4)
