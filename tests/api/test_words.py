@@ -233,5 +233,5 @@ def test_words_behind_given_text_are_those_of_the_whole(folder: Path, boundary: 
 
 def test_protocols_that_leave_tokens_out(folder: Path) -> None:
     scoring = lmgauge.ScoringOptions(protocol="llama.cpp", context=16)
-    with pytest.raises(UsageError, match="protocol llama.cpp leaves tokens unscored, so words have no surprisal"):
+    with pytest.raises(UsageError, match=r"protocol llama\.cpp leaves tokens unscored, so words have no surprisal"):
         lmgauge.word_surprisal(folder, texts=SENTENCES, scoring=scoring)
