@@ -2,12 +2,12 @@
 
     python benchmarks/natural_stories.py -m kn5/ -m transformer/ --train books.txt
 
-It reads `restricted/natural-stories` of the folder LMGAUGE_DATA (Futrell et al. 2021, CC BY-NC-SA; no text of it is printed or
-stored). A word's reading time is its mean over readers, in milliseconds. Regressions are least squares over words, with the
-predictors of a word and of the one before it: length, log frequency (of --train), and surprisal. Words without a word before
-them in their story, and those whose figures are missing, are left out of all. Printed are, for each model and each figure, the
-correlation of surprisal with reading times, the slopes of both words, and the gain of log-likelihood per word over
-the regression without surprisal, as Oh & Schuler (2024) and Pimentel & Meister (2024) compare them.
+It reads `restricted/natural-stories` of the folder LMGAUGE_DATA (Futrell et al. 2021, CC BY-NC-SA; no text of it is printed
+or stored). A word's reading time is its mean over readers, in milliseconds. Regressions are least squares over words, with
+the predictors of a word and of the one before it: length, log frequency (of --train), and surprisal. Words without a word
+before them in their story, and those whose figures are missing, are left out of all. Printed are, for each model and each
+figure, the correlation with reading times, the slopes of both words, and the gain of log-likelihood per word over the
+regression without the figure.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import harness
 import numpy as np
 from numpy.typing import NDArray
 
+import harness
 import lmgauge
 
 FIGURES = ("surprisal", "surprisal_corrected", "entropy_before")
