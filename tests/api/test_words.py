@@ -213,3 +213,25 @@ def test_regions_of_a_data_frame() -> None:
     frame = pandas.DataFrame({"item": [1, 2], "region": ["np", None], "text": ["The cat", "It was"]})
     rows = lmgauge.word_surprisal(own, texts=SENTENCES, regions=frame).to_rows()
     assert [(row["region"], row["text"], row["pieces"]) for row in rows] == [("np", "The cat", 2), ("1", "It was", 2)]
+
+
+@pytest.mark.parametrize("boundary", ["joint", "apart"])
+@pytest.mark.parametrize("at", [7, 8])
+def test_words_behind_given_text_are_those_of_the_whole(folder: Path, boundary: Any, at: int) -> None:
+    """In the tokens of the whole text: those of "joint", and of "apart" where a token ends at the boundary."""
+    model = lmgauge.load_model(folder, first_token="bos", end="eos")
+    whole = lmgauge.word_surprisal(model, texts=SENTENCES[:1]).to_rows()[2:]
+    text = lmgauge.Corpus.from_strings([SENTENCES[0][at:]], given=[SENTENCES[0][:at]], boundary=boundary)
+    behind = lmgauge.word_surprisal(model, text).to_rows()
+    assert column(behind, "word") == column(whole, "word")
+    for name in ("surprisal", "surprisal_corrected", "entropy_before"):
+        if boundary == "apart" and at == 8:  # "sat" without its space is other tokens, and the space is no longer its own
+            assert behind[0][name] != pytest.approx(whole[0][name], rel=1e-4)
+        else:
+            assert column(behind, name) == pytest.approx(column(whole, name), rel=1e-4)
+
+
+def test_protocols_that_leave_tokens_out(folder: Path) -> None:
+    scoring = lmgauge.ScoringOptions(protocol="llama.cpp", context=16)
+    with pytest.raises(UsageError, match=r"protocol llama\.cpp leaves tokens unscored, so words have no surprisal"):
+        lmgauge.word_surprisal(folder, texts=SENTENCES, scoring=scoring)

@@ -85,6 +85,8 @@ def test_the_text_of_a_log_is_its_text(tmp_path: Path) -> None:
     assert own.bytes == sum(len(line.encode()) for line in LINES), "ends of lines are not scored"
     answers = imported(tmp_path, ANSWERS)
     assert (answers.documents_by, answers.events) == ("column document", 2)
+    assert (answers.bytes, answers.given_bytes) == (len(" sat on") + len(" ran"), 2 * len("the cat"))
+    assert answers.bits_per_byte == pytest.approx((12.25 + 25.5) / math.log(2) / 11)
 
 
 @pytest.mark.parametrize("name", ["log-minicons.json", "log-vllm.jsonl", "log-inspect.json"])

@@ -23,9 +23,9 @@ def test_documents(tmp_path: Path) -> None:
 
 def test_answers_are_of_one_document(tmp_path: Path) -> None:
     segments, notes = noted(tmp_path, ANSWERS)
-    assert [(segment.text, segment.logprob, segment.document) for segment in segments] == [
-        (" sat on", [-12.25], "0"),
-        (" ran", [-25.5], "0"),
+    assert [(segment.text, segment.given, segment.logprob, segment.document) for segment in segments] == [
+        (" sat on", "the cat", [-12.25], "0"),
+        (" ran", "the cat", [-25.5], "0"),
     ]
     assert "2 answers are one row each" in notes
 

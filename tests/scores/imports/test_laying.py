@@ -87,3 +87,15 @@ def test_a_difference_is_named(pieces: list[Piece], words: str) -> None:
     with pytest.raises(InputError) as error:
         lay(logged(pieces), b"the cat sat", place_name="text.txt, line 3")
     assert str(error.value).startswith("log, line 1: the log is not about text.txt, line 3: " + words)
+
+
+@given(pieces=st.lists(st.text("ab ", min_size=1, max_size=4), min_size=1, max_size=8), cut=st.integers(0, 40))
+def test_given_text_has_no_rows(pieces: list[str], cut: int) -> None:
+    """The twin counts bytes: a token is kept if it ends behind the given text, and crosses if it begins in it."""
+    text = "".join(pieces).encode()
+    cut = min(cut, len(text) - 1)
+    ends = list(accumulate(map(len, pieces)))
+    laid = lay(logged(list(pieces)), text[cut:], given=text[:cut])
+    assert list(laid.ends) == [end - cut for end in ends if end > cut]
+    assert laid.first == sum(end <= cut for end in ends)
+    assert laid.crosses == any(begin < cut < end for begin, end in zip([0, *ends], ends, strict=False))

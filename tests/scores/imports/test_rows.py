@@ -75,3 +75,13 @@ def test_other_counts_of_segments(count: int, texts: list[str], words: str) -> N
 def test_holes_are_refused() -> None:
     with pytest.raises(InputError, match="log, line 1: token 2 has no log-probability; only the first may have none"):
         list(rows([segment("a", "b", logprob=[-1.0, None])], Log("nats")))
+
+
+def test_given_text_is_in_the_log_and_not_in_the_rows() -> None:
+    log = Log("nats")
+    text = Corpus.from_strings([" sat", "at"], given=["the cat", "the c"])
+    segments = [segment("the", " cat", " sat", logprob=[None, -1.0, -2.0]), segment("the", " cat", logprob=[None, -3.0])]
+    [(batch, _)] = rows_on_text(segments, text, log)
+    assert (batch.segment_events.tolist(), batch.logprob.tolist(), batch.ends.tolist()) == ([1, 1], [-2.0, -3.0], [4, 2])
+    assert batch.lossy_segments == 0, "the first token, which has no score, is given"
+    assert log.notes() == ["1 tokens begin in the given text and end behind it: they are scored whole"]

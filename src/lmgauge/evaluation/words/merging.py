@@ -100,7 +100,7 @@ def find_owners(block: Segments, batch: ScoreBatch, units: Units, policy: Contex
     of_row[~has_text & (begin >= block.ends[place])] = -1
     crossing = has_text & touched & ~whole
     unscored = np.zeros(len(units), bool)
-    if not policy.scores_first_tokens:
+    if policy.first_bytes_move:
         _leave_first_tokens(batch, of_row, to_unit.number, crossing, unscored, policy)
     _join_empty_rows(block, batch, of_row, (start == end), policy)
     shared = np.zeros(len(units), bool)
