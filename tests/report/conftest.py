@@ -16,10 +16,12 @@ import lmgauge
 from lmgauge.api.info import Info
 from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
+from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.passages import Passage, Spans
 from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts
+from lmgauge.numerics.intervals import Interval
 from lmgauge.report import (
     alignments,
     audit,
@@ -27,6 +29,7 @@ from lmgauge.report import (
     candidates,
     choices,
     comparison,
+    context_curve,
     correlation,
     diagnosis,
     divergence,
@@ -41,6 +44,7 @@ from lmgauge.report import (
     split,
     stored_base,
     tasks,
+    words,
 )
 from lmgauge.report import blocks as doc
 from lmgauge.report import training as training_report
@@ -109,7 +113,9 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "mixture": lmgauge.mix([*models], test),
         "training": training(),
         "split": split_text(),
+        "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
+        "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
 
@@ -143,6 +149,18 @@ def training() -> Any:
     )  # fmt: skip
 
 
+def curve() -> ContextCurve:
+    """A context curve, without the libraries of networks."""
+    between = Interval(4.5, 5.5, 0.95, "jackknife", "documents", 3)
+    points = tuple(ContextPoint(n, -700.0, 32.0, 5.0, between, 2.5, between, 0) for n in (512, 1024))
+    step = ContextStep(512, 1024, -0.25, between.mapped(lambda bits: bits - 5), None, None, 0.01, 0.01)
+    return ContextCurve(
+        model=HOSTILE, stride=128, events=200, bytes=400, segments=3, documents=3, events_in_all=900, segments_in_all=9,
+        points=points, steps=(step,), bits_per_byte_is_bound=True, bound_reasons=(HOSTILE,), independence="3 documents",
+        documents_by=HOSTILE, fingerprints={"label": LONG}, signature="contexts|n:200", notes=(HOSTILE, LONG),
+    )  # fmt: skip
+
+
 def split_text() -> SplitText:
     """A text in two parts."""
     parts = (WrittenPart("train", Path(HOSTILE), 3, 90), WrittenPart("test", Path(f"[bold]{LONG}"), 1, 30))
@@ -169,6 +187,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overview": lambda it: it["overview"],
     "comparison": lambda it: comparison.blocks(it["comparison"]),
     "recipes": lambda it: recipes.blocks(it["recipes"]),
+    "context_curve": lambda it: context_curve.blocks(it["context_curve"]),
     "diagnosis": lambda it: diagnosis.blocks(it["diagnosis"]),
     "divergence": lambda it: divergence.blocks(it["divergence"]),
     "candidates": lambda it: candidates.blocks(it["candidates"], details=True),
@@ -194,6 +213,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "training": lambda it: training_report.blocks(it["training"]),
     "split": lambda it: split.blocks(it["split"]),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
+    "words": lambda it: words.blocks(it["words"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -224,6 +244,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["divergence"],
             it["candidates"],
             it["stored_base"],
+            it["context_curve"],
             it["overlap"],
             it["choices"],
             it["membership"],
@@ -236,6 +257,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
+        it["words"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
     ]
     return {type(one).__name__: one for one in shown}

@@ -32,11 +32,28 @@ def test_slices_of_two_models() -> None:
 
 def test_slices_of_one_model_show_zeros_where_there_are_some() -> None:
     shown = as_text(slice_blocks(Slices("class", "byte", ROWS), NAMES[:1]))
-    assert re.search(r"^word +3 +4 +1.250 +3.2 +0 +3.2$", shown, re.M)
-    assert re.search(r"^\[URL\] +1 +2 +∞ +∞ +1 +–$", shown, re.M)
+    assert re.search(r"^word +3 +4 +1.250 +-0.100 – 0.600 +3.2 +0 +3.2$", shown, re.M)
+    assert re.search(r"^\[URL\] +1 +2 +∞ +– +∞ +1 +–$", shown, re.M)
     finite = as_text(slice_blocks(Slices("class", "byte", ROWS[:1]), NAMES[:1]))
     assert "p = 0" not in finite
     assert "100.0 %" in finite
+
+
+def test_what_intervals_of_ordered_slices_rest_on_is_said() -> None:
+    units = (("1", "documents", 40), ("2", "documents", 29), ("3 to 4", "", 0))
+    rows = tuple(
+        replace(ROWS[0], label=label, bits=(4.0,), bits_per_unit=(1.0,), zeros=(0,), unit=unit, units=count)
+        for label, unit, count in units
+    )
+    shown = as_text(slice_blocks(Slices("position in the segment (events)", "byte", rows), ["kn5"]))
+    assert "95 % intervals over documents, the fewest (29) in 2; below 30 it is rough." in shown
+    enough = as_text(slice_blocks(Slices("position in the segment (events)", "byte", rows[:1]), ["kn5"]))
+    assert "95 % intervals over documents, the fewest (40) in 1." in enough
+    (unknown,) = (replace(row, unit="unknown") for row in rows[:1])
+    alike = as_text(slice_blocks(Slices("length of the segment", "byte", (unknown,)), ["kn5"]))
+    assert "95 % intervals over segments, with their likeness to neighbors counted in, the fewest (40)" in alike
+    assert "intervals over" not in as_text(slice_blocks(Slices("class", "byte", rows), ["kn5"]))
+    assert "intervals over" not in as_text(slice_blocks(Slices("position", "byte", rows[2:]), ["kn5"]))
 
 
 def test_no_slices_are_no_table() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 from lmgauge.evaluation.diagnosis.results import finite_perplexity, share_of_bits, slice_perplexity
 from lmgauge.evaluation.slicing.examples import Example
 from lmgauge.evaluation.slicing.sums import Slice, Slices
+from lmgauge.numerics.independence import FEW_UNITS
+from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.report import blocks as doc
 
 _PLURAL = {"byte": "bytes", "event": "events"}
@@ -39,7 +41,19 @@ def slice_blocks(slices: Slices, names: Sequence[str], whole: float | None = Non
     columns = [doc.labels("", [row.label for row in slices.rows])]
     columns += _of_one(slices) if len(names) == 1 else _of_two(slices, names)
     title = f"by {slices.name}" + (f", bits per {slices.unit}" if len(names) == 2 else "")
-    return (doc.Table(tuple(columns), title, cut=slices.name), *_charts(slices, names, whole))
+    table = doc.Table(tuple(columns), title, footnotes=tuple(_independence(slices)), cut=slices.name)
+    return (table, *_charts(slices, names, whole))
+
+
+def _independence(slices: Slices) -> Iterator[str]:
+    """Yield what the intervals of ordered slices take as independent: the last ones, far into a text, may rest on few."""
+    rows = [row for row in slices.rows if row.units]
+    if not rows or slice_kind(slices) != "line":
+        return
+    least = min(rows, key=lambda row: row.units)
+    what = "segments, with their likeness to neighbors counted in" if least.unit == UNKNOWN else least.unit
+    rough = f"; below {FEW_UNITS} it is rough" if least.units < FEW_UNITS else ""
+    yield f"95 % intervals over {what}, the fewest ({least.units:,}) in {least.label}{rough}."
 
 
 def _of_one(slices: Slices) -> list[doc.Column]:
@@ -52,6 +66,8 @@ def _of_one(slices: Slices) -> list[doc.Column]:
         columns.append(doc.numbers("share of bits", shares, 1, "percent"))
     if slices.unit == "byte":
         columns.append(doc.numbers("bits/byte", [row.bits_per_unit[0] for row in rows], 3))
+    if any(row.interval is not None for row in rows):
+        columns.append(doc.Column("95 % interval", [doc.between(row.interval, 3) for row in rows], 4))
     columns.append(doc.numbers("perplexity", [slice_perplexity(row) for row in rows], 1, drop=3))
     if any(row.zeros[0] for row in rows):
         columns.append(doc.numbers("p = 0", [row.zeros[0] for row in rows], form="count"))

@@ -27,6 +27,7 @@ MAX_LINE_BYTES = 1 << 30
 """The longest line, or cell of a Parquet file, that is read: whole corpora that stand on one line are shorter."""
 
 _ZERO = np.zeros(1, dtype=np.int64)
+_NO_TARGET = "the text to score after the given text is empty: fill it, or leave the record out (--errors skip)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,11 +300,14 @@ def read_records(
         clean = clean_record(raw, place, reading.options.errors, reading.report)
         if clean is None:
             continue
+        if given_texts is not None and shown is not None:
+            if not clean.data:
+                reading.leave_out(InputError(f"{name}, record {numbers[i]}: {_NO_TARGET}"))
+                continue
+            given_texts.append(shown.data)
         characters += clean.characters
         texts.append(clean.data)
         valid.append(i)
-        if given_texts is not None and shown is not None:
-            given_texts.append(shown.data)
     if valid:
         valid_names = {label: [values[i] for i in valid] for label, values in names.items()}
         segments = pack_records(texts, [numbers[i] for i in valid], valid_names, name, reading, characters)

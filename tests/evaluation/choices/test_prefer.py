@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lmgauge
-from lmgauge import Corpus, InputError
+from lmgauge import Corpus, InputError, UsageError
 from lmgauge.evaluation.choices.prefer import prefer_pairs
 
 LINES = ["the cat sits", "the cats sit", "a dog sits", "the dogs sit", "the dog sees the cats"]
@@ -114,3 +114,9 @@ def test_wilson_of_the_result() -> None:
     assert accuracy.accuracy == 0.8
     assert (round(accuracy.interval.low, 4), round(accuracy.interval.high, 4)) == (0.4902, 0.9433)
     assert accuracy.interval.unit == "pairs"
+
+
+def test_a_running_context_would_show_one_text_before_the_other() -> None:
+    running = lmgauge.train("witten-bell", Corpus.from_strings(LINES), order=2, context="stream")
+    with pytest.raises(UsageError, match="contexts of their own"):
+        lmgauge.pairs(running, [("the cat sits", "the cat sit")])

@@ -10,6 +10,7 @@ import pytest
 
 import lmgauge
 from lmgauge.evaluation.runs import open_run
+from lmgauge.evaluation.slicing import slices as by
 from lmgauge.evaluation.slicing import sums as slicing_sums
 from lmgauge.evaluation.slicing.sums import CutSums, Slice
 from lmgauge.evaluation.tally import Tally
@@ -78,6 +79,22 @@ def test_a_slice_of_one_document_has_no_interval_but_a_group_has() -> None:
     assert within.interval is None
     (group,) = rows(nats, [0] * 4, segments, [5] * 4, "group")
     assert group.interval is not None
+
+
+def test_slices_say_how_many_units_their_intervals_rest_on() -> None:
+    nats, codes, segments = [-1.0, -2.0, -3.0, -1.5, -2.5], [0, 0, 0, 1, 1], [0, 1, 2, 3, 4]
+    first, second = rows(nats, codes, segments, [0, 0, 1, 1, 2], "position")
+    assert (first.unit, first.units) == ("documents", 2)  # of three segments two are of one document
+    assert (second.unit, second.units) == ("documents", 2)
+    unknown, _ = rows(nats, codes, segments, None, "position")
+    assert (unknown.unit, unknown.units) == ("unknown", 3)
+    zero, alone = rows([-math.inf, -1.0], [0, 1], [0, 1], [0, 1], "position")
+    assert (zero.unit, zero.units, zero.interval) == (alone.unit, alone.units, alone.interval) == ("", 0, None)
+
+
+def test_bands_of_positions_double() -> None:
+    assert by.band_labels(by.POSITION_STARTS)[:4] == ("1", "2", "3 to 4", "5 to 8")
+    assert by.band_labels(by.POSITION_STARTS)[-2:] == ("65,537 to 131,072", "131,073 and on")
 
 
 @pytest.mark.parametrize("name", ["class", "group"])

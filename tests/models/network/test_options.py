@@ -6,6 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
@@ -13,6 +15,7 @@ from lmgauge.models.network.options import (
     STORED,
     ScoringOptions,
     parse_context,
+    parse_lengths,
     resolve_policy,
 )
 
@@ -129,6 +132,52 @@ def test_what_is_stored_comes_back() -> None:
     assert ScoringOptions().stored() == {}
     assert ScoringOptions().over(options.stored()).stored() == options.stored()
     assert {field.name for field in fields(ScoringOptions)} >= set(STORED)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ("512,1k,2k", (512, 1024, 2048)),
+        ("2K,1", (1, 2048)),
+        ([64, "1k", 16], (16, 64, 1024)),
+        (("007", 8), (7, 8)),
+    ],
+)
+def test_lengths_as_they_are_given(lengths: Any, expected: tuple[int, ...]) -> None:
+    assert parse_lengths(lengths) == expected
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ("1k", "contexts: name two lengths or more to compare, as in 512,1k,2k"),
+        ([], "contexts: name two lengths or more"),
+        ("1k,1024", "contexts: 1,024 is named twice"),
+        ("512,", "contexts: '' is not a number of tokens; write 512 or 1k (1,024)"),
+        ("512,1.5k", "contexts: '1.5k' is not a number of tokens"),
+        ("512,0", "contexts: '0' is not a number of tokens"),
+        ("512,\u0662k", "is not a number of tokens"),
+        ("512, 1k", "contexts: ' 1k' is not a number of tokens"),
+        ([512, True], "contexts: True is not a number of tokens"),
+        ([512, 1.5], "contexts: 1.5 is not a number of tokens"),
+        ([512, -4], "contexts: -4 is not a number of tokens"),
+        ("5," + "9" * 5000, "is not a number of tokens"),
+    ],
+)
+def test_lengths_that_cannot_be(lengths: Any, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_lengths(lengths)
+    assert message in str(caught.value)
+
+
+@given(st.text(alphabet="0123456789kK,.- x\u0662", max_size=12))
+def test_lengths_are_read_or_refused_in_words(text: str) -> None:
+    try:
+        lengths = parse_lengths(text)
+    except UsageError:
+        return
+    assert len(lengths) > 1
+    assert parse_lengths(",".join(map(str, lengths))) == lengths == tuple(sorted(set(lengths)))
 
 
 WIDE = {"positions": 4096, "puts_first": "unscored"}

@@ -227,26 +227,23 @@ def test_a_context_that_runs_on_is_refused() -> None:
 TEXTS = [f"the cat {n} sat on the mat and {'saw a dog ' * (n % 7)}." for n in range(60)]
 
 
-@pytest.mark.parametrize("options", [{"processes": 2}, {"devices": ["cpu", "cpu", "cpu"], "context": 16, "stride": 5}])
 def test_digits_are_those_of_one_process(
-    options: Any, checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sequences, "_GROUP_TOKENS", 100)
     texts = lmgauge.Corpus.from_strings(TEXTS, block_bytes=200)
-    windows = {name: options[name] for name in ("context", "stride") if name in options}
-    alone = lmgauge.load_model(checkpoint(), device="cpu", **windows)
-    shared = lmgauge.load_model(checkpoint(), **({"device": "cpu"} if "processes" in options else {}), **options)
-    count = len(shared.options.places)  # type: ignore[attr-defined]
+    alone = lmgauge.load_model(checkpoint(), device="cpu", context=16, stride=5)
+    shared: Any = lmgauge.load_model(checkpoint(), devices=["cpu", "cpu", "cpu"], context=16, stride=5)
     expected = lmgauge.evaluate(alone, texts, threads=1, output=tmp_path / "one")
-    found = lmgauge.evaluate(shared, texts, threads=count, output=tmp_path / "shared")
+    found = lmgauge.evaluate(shared, texts, threads=3, output=tmp_path / "shared")
     assert found == expected
     rows = [lmgauge.read_run(tmp_path / name).per_token()["logprob"] for name in ("one", "shared")]
     assert np.array_equal(*rows)
-    assert shared.workers._workers  # type: ignore[attr-defined]
+    assert len(shared.workers._workers) == 2
     with pytest.raises(UsageError, match="whole distributions are computed in one process"):
         lmgauge.evaluate(shared, texts, output=lmgauge.Outputs(tmp_path / "columns", columns=["entropy"]))
     assert not (tmp_path / "columns").exists()
-    shared.workers.kill()  # type: ignore[attr-defined]
+    shared.workers.kill()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.context_policy import policy_of
-from lmgauge.errors import InputError
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.evaluation.evaluate import sum_block
 from lmgauge.evaluation.tally import Tally
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 PAIRS, QUESTIONS = "pairs", "questions"
+_DIGITS = 12
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -108,6 +109,7 @@ def prefer_pairs(
 
     Raises:
         InputError: there are more texts on one side, none at all, or one that is empty or cannot be scored.
+        UsageError: the context of a model runs on from text to text.
     """
     first, second = _score(models, good, threads), _score(models, bad, threads)
     if len(first) != len(second):
@@ -134,6 +136,7 @@ def prefer_answers(
 
     Raises:
         InputError: no question, one with a single answer, or one whose right answer is not among them.
+        UsageError: the context of a model runs on from text to text.
     """
     texts = _score(models, answers, threads)
     item = np.cumsum([a != b for a, b in zip(["", *texts.places], texts.places, strict=False)]).astype(np.int64) - 1
@@ -162,7 +165,17 @@ def _right(texts: _Texts, begin: int, end: int) -> int:
 
 
 def _score(models: Sequence[LanguageModel], corpus: Corpus, threads: int | None) -> _Texts:
-    """Return the texts of a corpus, scored by all models."""
+    """Return the texts of a corpus, scored by all models.
+
+    Raises:
+        UsageError: a model would see one text before the other.
+    """
+    running = next((model.label for model in models if policy_of(model).runs_on), None)
+    if running is not None:
+        raise UsageError(
+            f"{running}: its context runs on from one text to the next, and texts to choose from need contexts of their own "
+            "(--context sentence)"
+        )
     tallies = [Tally() for _ in models]
     sizes, places, strings, ids = [np.zeros(0, np.int64)], list[str](), list[str](), list[str]()
     codes: list[int] = []
@@ -372,9 +385,9 @@ _ROWS = ("model", "id", "group", "right", "preferred", "preferred_per_byte", "lo
 
 
 def _mean(values: Floats) -> float:
-    """Return the mean, of finite values from their exact sum, so that what cancels out is 0; NaN where there is none."""
+    """Return the mean; NaN where there is none. What cancels out but for the rounding of log-probabilities is 0."""
     if len(values) and np.isfinite(values).all():
-        return math.fsum(values) / len(values)
+        return round(math.fsum(values) / len(values), _DIGITS)
     signs = np.unique(values[np.isinf(values)])
     return float(signs[0]) if len(signs) == 1 else math.nan
 

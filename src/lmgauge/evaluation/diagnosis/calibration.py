@@ -177,7 +177,10 @@ def calibrate(
     if tables is None:
         tables = (batch for _, (batch,) in lockstep([run.batches()], None, [run.name]))
     batches = rows.read(tables)
-    if text is not None and computes_many(model):
+    given_text = run.origin.policy.given is not None  # contexts begin with it, and no row of the run has it
+    if given_text and text is None:
+        raise InputError(f"{run.path}: text is given before its segments, which no row has: name the text (--text)")
+    if text is not None and (given_text or computes_many(model)):
         for _ in batches:  # the model reads the text itself, and what it says is compared with these rows
             pass
         blocks = distributions_of(model, text, events=chosen, spans=False, threads=threads)

@@ -21,7 +21,7 @@ TrainingWords = Callable[[Segments], tuple[NDArray[np.integer[Any]], NDArray[np.
 
 _KIND_LABELS = ("token", "unseen word (<unk>)", "</s>")
 _LONGEST_NGRAM = 16
-CONTEXT_STARTS = (0, *by.POSITION_STARTS, 1025, 2049, 4097)
+CONTEXT_STARTS = (0, *by.POSITION_STARTS)
 
 
 @dataclass(frozen=True)

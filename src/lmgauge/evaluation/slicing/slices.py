@@ -188,7 +188,8 @@ def frequency_bands(block_counts: NDArray[np.int64], words: Codes) -> Codes:
     return codes
 
 
-POSITION_STARTS = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513)
+POSITION_STARTS = (1, *((1 << power) + 1 for power in range(18)))
+"""First position of each band, from 1: the bands double, up to 131,072 events."""
 
 
 def band_labels(starts: Sequence[int]) -> tuple[str, ...]:

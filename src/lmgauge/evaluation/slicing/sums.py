@@ -10,7 +10,7 @@ import numpy as np
 
 from lmgauge.evaluation.slicing.ranges import Floats, Ints
 from lmgauge.numerics.exact import ExactSums, exact_to_nats
-from lmgauge.numerics.intervals import Spread, spread, sums_by
+from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN, Spread, spread, sums_by
 from lmgauge.numerics.significance import holm
 from lmgauge.numerics.units import nats_to_bits
 
@@ -38,6 +38,8 @@ class Slice:
         p_value: two-sided, adjusted by Holm over the slices of the table.
         zeros: of each model, events of probability zero.
         finite_bits: of each model, without those events.
+        unit, units: what the interval takes as independent ("documents", or "unknown": segments whose likeness to their
+            neighbors is counted in), and how many of them are in the slice; empty and 0 without an interval.
     """
 
     label: str
@@ -51,6 +53,8 @@ class Slice:
     p_value: float | None = None
     zeros: tuple[int, ...] = ()
     finite_bits: tuple[float, ...] = ()
+    unit: str = ""
+    units: int = 0
 
 
 @dataclass(frozen=True)
@@ -152,28 +156,29 @@ class SliceSums:
         finite = tuple(nats_to_bits(exact_to_nats(-exact[code])) for exact in self._exact)
         bits = tuple(math.inf if zero else value for zero, value in zip(zeros, finite, strict=True))
         per_unit = tuple(value / size if size else None for value in bits)
-        difference, interval, p_value = None, None, None
-        if size and not any(zeros):
-            interval, p_value = self._interval(code)
-            if self._tables == 2:
-                difference = nats_to_bits(exact_to_nats(self._exact[0][code] - self._exact[1][code])) / size
-        return Slice(
-            self.labels[code], segments, ranges, size, bits, per_unit, difference, interval, p_value, tuple(zeros), finite
-        )
-
-    def _interval(self, code: int | None) -> tuple[tuple[float, float] | None, float | None]:
-        """Return the interval of a slice (of all if None), bits per unit, and the p-value of a difference."""
+        made = Slice(self.labels[code], segments, ranges, size, bits, per_unit, zeros=tuple(zeros), finite_bits=finite)
+        if not size or any(zeros):
+            return made
+        if self._tables == 2:
+            difference = nats_to_bits(exact_to_nats(self._exact[0][code] - self._exact[1][code])) / size
+            made = replace(made, difference=difference)
         over = self._cells.spread(code)
         if over is None:
-            return None, None
+            return made
+        p_value = over.p_value if self._tables == 2 else None
+        unit = UNKNOWN if over.unit == UNKNOWN else DOCUMENTS  # each is one row here, whatever segments it has
+        return replace(made, interval=self._interval(over), p_value=p_value, unit=unit, units=over.units)
+
+    def _interval(self, over: Spread) -> tuple[float, float]:
+        """Return the interval of a slice, or of all, in bits per unit."""
         interval = over.interval().mapped(nats_to_bits)
-        if self._tables == 2:
-            return (interval.low, interval.high), over.p_value
-        return (max(0.0, interval.low), interval.high), None  # a cost is not below 0
+        # A cost, other than a difference, is not below 0.
+        return (interval.low if self._tables == 2 else max(0.0, interval.low), interval.high)
 
     def whole_interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of all slices together, bits per unit; None with an event of probability zero."""
-        return None if self._zeros.any() else self._interval(None)[0]
+        over = None if self._zeros.any() else self._cells.spread(None)
+        return None if over is None else self._interval(over)
 
 
 class CutSums:

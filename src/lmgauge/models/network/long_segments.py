@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lmgauge.errors import UsageError
 from lmgauge.models.network.model import NetworkModel
 from lmgauge.models.network.sequences import block_events
 from lmgauge.text.segments import Segments
@@ -35,12 +36,15 @@ class LongSegments:
 
         Raises:
             InputError: the text has a reserved token that is refused.
+            UsageError: text is given before the segments.
         """
         self.events = self.segments = number = 0
         model = self._model
         # Of n tokens the last has n - 1 before it, and what is shown before the first, if anything is.
         least = self._before + (model.context_policy.first not in ("bos", "eos"))
         for block in self._blocks:
+            if block.given_starts is not None:
+                raise UsageError("contexts are counted from where a segment begins: they do not go with given text")
             counts = block_events(block, model.tokens, model.context_policy, spans=False).counts
             self.events += int(counts.sum())
             self.segments += len(counts)
