@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.choices import FIRST_TOKENS, SEGMENT_ENDS
+from lmgauge.choices import FIRST_TOKENS, PROTOCOL_NAMES, SEGMENT_ENDS
 from lmgauge.context_policy import ContextPolicy, policy_of, shared_policy
 
 windows = st.none() | st.tuples(st.integers(1, 99), st.integers(1, 99))
@@ -23,6 +23,8 @@ def policies(draw: st.DrawFn) -> ContextPolicy:
         stride=stride,
         first=draw(st.sampled_from(FIRST_TOKENS)),
         end=draw(st.sampled_from(SEGMENT_ENDS)),
+        protocol=draw(st.none() | st.sampled_from(PROTOCOL_NAMES)),
+        bos_each=draw(st.booleans()),
     )
 
 
@@ -39,7 +41,9 @@ def test_a_policy_can_be_read_from_its_name(policy: ContextPolicy) -> None:
 @given(policies())
 def test_what_a_policy_means(policy: ContextPolicy) -> None:
     assert policy.runs_on == (policy.unit == "stream")
-    assert policy.scores_first_tokens == (policy.first != "unscored")
+    assert policy.leaves_out == (policy.protocol in ("hf-guide", "llama.cpp", "gptq"))
+    assert policy.scores_first_tokens == (policy.first != "unscored" and not policy.leaves_out)
+    assert policy.first_bytes_move == (policy.first == "unscored" and not policy.leaves_out)
     assert policy.line_ends == {"eos": "event", "newline": "text", "none": "unscored"}[policy.end]
 
 
@@ -48,7 +52,10 @@ def test_what_another_program_wrote_is_unknown(text: str) -> None:
     assert ContextPolicy.parse(text) == ContextPolicy(unit="unknown")
 
 
-@pytest.mark.parametrize("part", ["", "12", "1/2/3", "first=", "first=last", "end=never", "²/³", "more", f"{'9' * 5000}/1"])
+@pytest.mark.parametrize(
+    "part",
+    ["", "12", "1/2/3", "first=", "first=last", "end=never", "protocol=mine", "bos=never", "²/³", "more", f"{'9' * 5000}/1"],
+)
 def test_parts_that_are_not_known_are_passed_over(part: str) -> None:
     assert ContextPolicy.parse(f"stream,{part},end=none") == ContextPolicy(unit="stream", end="none")
 

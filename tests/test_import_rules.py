@@ -62,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
 FOR_TYPES: dict[str, set[str]] = {
     "": {"lmgauge"},
     "distributions": {"lmgauge.models.protocol"},
-    "evaluation": {"lmgauge.models.protocol"},
+    "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
     "tasks": {"lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
     "report": SOURCE_TEXT

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from lmgauge.choices import (
@@ -61,7 +61,7 @@ class ContextPolicy:
     end: SegmentEnd = "eos"
     protocol: ProtocolName | None = None
     bos_each: bool = False
-    given: Boundary | None = field(default=None)
+    given: Boundary | None = None
 
     @classmethod
     def parse(cls, text: str) -> ContextPolicy:

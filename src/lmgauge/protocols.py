@@ -80,7 +80,7 @@ PROTOCOLS: dict[ProtocolName, ScoringProtocol] = {
     for protocol in (
         ScoringProtocol(
             name="hf-guide",
-            source="transformers' guide to perplexity",
+            source="the guide of transformers",
             rules="segments joined by a blank line; windows that overlap, each token scored in the first that reaches it",
             separator="\n\n",
             layout="sliding",
@@ -108,7 +108,7 @@ PROTOCOLS: dict[ProtocolName, ScoringProtocol] = {
         ),
         ScoringProtocol(
             name="gptq",
-            source="GPTQ and papers on quantization",
+            source="GPTQ",
             rules="segments joined by a blank line, in chunks; all but the first token of each is scored, the rest dropped",
             separator="\n\n",
             layout="chunks",

@@ -72,6 +72,7 @@ def test_each_part_of_a_signature_is_explained() -> None:
     text = lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"])
     models = [lmgauge.train("witten-bell", text, order=order) for order in (1, 2)]
     lines = [lmgauge.evaluate(models[0], text).signature, lmgauge.divergence(*models, text).signature]
+    lines.append(lmgauge.word_surprisal(models[0], texts="the cat").signature)
     words = {"hypotheses": ["the cat sat"] * 2, "references": ["the dog sat", "the cat sat"], "documents": ["a", "b"]}
     options = {"order": 3, "weights": (0.5, 0.25, 0.25), "reference_length": "shortest"}
     error_rates = lmgauge.tasks.WER(unicode_form="NFC"), lmgauge.tasks.CER()

@@ -17,6 +17,9 @@ pytest.importorskip("transformers")
 
 from tests.models.network.conftest import TOKENIZERS, network  # noqa: E402
 
+from lmgauge.distributions import Rank  # noqa: E402
+from lmgauge.distributions.reduce import reduce  # noqa: E402
+from lmgauge.errors import InputError, UsageError  # noqa: E402
 from lmgauge.evaluation.denominators import count_denominators  # noqa: E402
 from lmgauge.models.network.options import ScoringOptions  # noqa: E402
 from lmgauge.models.network.torch.model import NeuralModel  # noqa: E402
@@ -149,3 +152,54 @@ def test_probabilities_sum_to_one_and_are_the_scores(kind: tuple[str, str], poli
         assert math.fsum(np.exp(distribution)) == pytest.approx(1, abs=1e-9)
         assert distribution[token] == pytest.approx(logprob, abs=1e-4)
         context.append(token)
+
+
+PIECES = st.sampled_from(["The cat", " sat", " on the", " mat", "Zw", "ölf", " 株式", "🙂", "\n", " "])
+
+
+@EXAMPLES
+@given(
+    kinds,
+    st.sampled_from(
+        [{"end": "none"}, {"end": "none", "first_token": "uniform"}, {"end": "none", "first_token": "unscored"}]
+    ),
+    st.lists(PIECES, min_size=1, max_size=3).map("".join),
+    st.lists(PIECES, min_size=1, max_size=3).map("".join),
+)
+def test_text_after_given_text_has_the_rows_of_both_as_one(
+    kind: tuple[str, str], policy: dict[str, Any], before: str, text: str
+) -> None:
+    """p(given and text) = p(given) p(text | given), and no row depends on the segments beside it."""
+    scored = model(kind, policy)
+    (whole,) = score(scored, [before + text])
+    size = len(before.encode())
+    own = whole.ends > size
+    if not own.any():
+        with pytest.raises(InputError, match="nothing to score"):
+            list(scored.score(Corpus.from_strings([text], given=[before])))
+        return
+    (batch,) = scored.score(Corpus.from_strings([text], given=[before]))
+    assert batch.token_ids.tolist() == whole.token_ids[own].tolist()
+    assert batch.logprob == pytest.approx(whole.logprob[own], abs=scored.tolerance)
+    assert batch.ends.tolist() == (whole.ends[own] - size).tolist()
+    (several,) = scored.score(Corpus.from_strings(["The mat", text, "a cat"], given=["on", before, "sat"]))
+    assert several.logprob[several.row_segments() == 1] == pytest.approx(batch.logprob, abs=scored.tolerance)
+    reduced = next(reduce(scored, Corpus.from_strings([text], given=[before]), [Rank()]))
+    assert reduced.logprob == pytest.approx(batch.logprob, abs=scored.tolerance)
+
+
+def test_given_text_is_followed_apart_and_fits_one_window() -> None:
+    scored = model(("gpt2", "byte-level"), {"end": "none", "context": 6})
+    (batch,) = scored.score(Corpus.from_strings([" sat"], given=["The cat"], boundary="apart"))
+    assert batch.before is not None
+    ids = [1, *batch.before.ids.tolist()]
+    for token, logprob in zip(batch.token_ids.tolist(), batch.logprob.tolist(), strict=True):
+        assert logprob == pytest.approx(
+            float(scored.log_distribution(np.array(ids, np.uint32))[token]), abs=scored.tolerance
+        )
+        ids.append(token)
+    with pytest.raises(InputError, match=r"<strings>, record 2: .* do not fit into one window of .*, which has room for 6"):
+        list(scored.score(Corpus.from_strings([" sat", " sat on the mat"], given=["The cat", "The cat"])))
+    running = model(("gpt2", "byte-level"), {"stream": True, "context": 16, "stride": 8})
+    with pytest.raises(UsageError, match="its context runs on"):
+        list(running.score(Corpus.from_strings([" sat"], given=["The cat"])))

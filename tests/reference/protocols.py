@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 
 @torch.no_grad()
-def _nats(network: Any, shown: Sequence[int]) -> list[float]:
+def nats(network: Any, shown: Sequence[int]) -> list[float]:
     """Minus the log-probabilities of all tokens shown but the first, in float64 of float32 logits."""
     logits = network(torch.tensor([list(shown)])).logits[0, :-1].double()
     return cross_entropy(logits, torch.tensor(list(shown[1:])), reduction="none").tolist()
@@ -28,7 +28,7 @@ def guide(network: Any, ids: Sequence[int], max_length: int, stride: int) -> tup
     for begin in range(0, len(ids), stride):
         end = min(begin + max_length, len(ids))
         labels = end - reached  # the guide masks all others; the first of a window is shifted away if it is among them
-        losses = _nats(network, ids[begin:end])[-labels:]
+        losses = nats(network, ids[begin:end])[-labels:]
         weighted += sum(losses) / len(losses) * (labels - 1)
         counted += labels - 1
         each += losses
@@ -43,7 +43,7 @@ def gptq(network: Any, ids: Sequence[int], chunk: int) -> float:
     chunks = len(ids) // chunk
     total = 0.0
     for i in range(chunks):
-        losses = _nats(network, ids[i * chunk : (i + 1) * chunk])
+        losses = nats(network, ids[i * chunk : (i + 1) * chunk])
         total += sum(losses) / len(losses) * chunk
     return math.exp(total / (chunks * chunk))
 
@@ -56,6 +56,6 @@ def llama_cpp(network: Any, ids: Sequence[int], chunk: int, bos: int | None) -> 
         shown = list(ids[i * chunk : (i + 1) * chunk])
         if bos is not None:
             shown[0] = bos
-        scored = _nats(network, shown)[first:]  # the logits at `first` predict the token after it
+        scored = nats(network, shown)[first:]  # the logits at `first` predict the token after it
         total, count = total + sum(scored), count + len(scored)
     return math.exp(total / count)

@@ -18,6 +18,7 @@ from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
 from lmgauge.evaluation.passages import Passage, Spans
+from lmgauge.evaluation.protocol_table import ProtocolRow, ProtocolTable
 from lmgauge.models.mixture.weights import fit_weights
 from lmgauge.models.scored_text import ScoredTexts
 from lmgauge.numerics.intervals import Interval
@@ -37,11 +38,13 @@ from lmgauge.report import (
     membership,
     mixture,
     overlap,
+    protocols,
     recipes,
     scored_text,
     split,
     stored_base,
     tasks,
+    words,
 )
 from lmgauge.report import blocks as doc
 from lmgauge.report import training as training_report
@@ -104,6 +107,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         ),
         "membership": replace(lmgauge.membership(models[0], train, test), model=HOSTILE, reference=LONG),
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
+        "protocols": protocol_table(lmgauge.evaluate(models[0], test)),
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),
@@ -111,6 +115,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "split": split_text(),
         "context_curve": curve(),
         "scored_text": lmgauge.load_model(models[0]).score_text(LINES[0] + " [bold]"),
+        "words": replace(lmgauge.word_surprisal(models[0], test, train=train), model=HOSTILE, notes=(HOSTILE, LONG)),
         "correlation": correlate([HOSTILE, LONG, "c", "d"], *points, x_name=HOSTILE, y_name=LONG),
     }
 
@@ -118,6 +123,13 @@ def results(runs: list[Path]) -> dict[str, Any]:
 def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
     found = lmgauge.divergence(base, candidates, test)
     return replace(found, items=tuple(replace(item, a=HOSTILE) for item in found))
+
+
+def protocol_table(evaluation: Any) -> ProtocolTable:
+    """One model under two protocols, and one that cannot be followed."""
+    printing = replace(evaluation, source_figures={HOSTILE: 2.5}, scored_share=0.5, context="sentence,63/64,protocol=gptq")
+    rows = (ProtocolRow("lmgauge", evaluation), ProtocolRow("gptq", printing), ProtocolRow("harness", None, HOSTILE))
+    return ProtocolTable(rows, model=LONG)
 
 
 def training() -> Any:
@@ -183,6 +195,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "overlap": lambda it: overlap.blocks(it["overlap"]),
     "choices": lambda it: choices.blocks(it["choices"]),
     "membership": lambda it: membership.blocks(it["membership"]),
+    "protocols": lambda it: protocols.blocks(it["protocols"]),
     "audit": lambda it: audit.blocks(it["audit"]),
     "mixture": lambda it: mixture.blocks(it["mixture"], name=HOSTILE, paths=[HOSTILE, LONG]),
     "tasks": lambda it: tasks.blocks(it["tasks"]),
@@ -200,6 +213,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "training": lambda it: training_report.blocks(it["training"]),
     "split": lambda it: split.blocks(it["split"]),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
+    "words": lambda it: words.blocks(it["words"]),
     "info": lambda _: info.blocks(
         {"path": HOSTILE, "label": LONG, "tokenizer": {"name": HOSTILE}, "notes": [HOSTILE, LONG]}
     ),
@@ -234,6 +248,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             it["overlap"],
             it["choices"],
             it["membership"],
+            it["protocols"],
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],
             it["tasks"],
@@ -242,6 +257,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
+        it["words"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
     ]
     return {type(one).__name__: one for one in shown}

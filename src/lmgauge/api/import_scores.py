@@ -43,6 +43,7 @@ def import_scores(
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     log, text = Path(folder, "query.txt"), Path(folder, "text.txt")
         ...     _ = log.write_text("the=3 2 -0.5\\tcat=4 2 -1.5\\t</s>=2 1 -1\\t", encoding="utf-8")

@@ -75,5 +75,5 @@ class Outputs:
         # Several models have folders of their own in it.
         folder = self.folder if models == 1 else None
         files = {"--per-segment": self.per_segment, "--per-token": self.per_token, "--per-word": self.per_word, "-o": folder}
-        read = [self.regions] * (self.regions is not None)
-        refuse_replacing(files, [*inputs, *map(os.fspath, (*read, *self.train))])
+        read = self.train if self.regions is None else (self.regions, *self.train)
+        refuse_replacing(files, [*inputs, *(os.fspath(path) for path in read)])

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from itertools import tee
 from typing import TYPE_CHECKING, Any, Self
 
-from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, named_models, one_text
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, followed, named_models, one_text
 from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import computes_many, why_not_whole
@@ -70,7 +70,15 @@ def with_word_columns(model: LanguageModel, columns: Sequence[str] = ()) -> tupl
     Args:
         model: any.
         columns: names of further columns.
+
+    Raises:
+        UsageError: its protocol leaves tokens unscored.
     """
+    if policy_of(model).leaves_out:
+        raise UsageError(
+            f"{model.label}: protocol {policy_of(model).protocol} leaves tokens unscored, so words have no surprisal; leave "
+            "--protocol out"
+        )
     why = "" if computes_many(model) else why_not_whole(model)
     if why:
         return (WithColumns(model, columns) if columns else model), why
@@ -169,7 +177,7 @@ def word_surprisal(
         InputError: a text or a region cannot be used, or a region cuts a token.
         MissingExtraError: icu4py is not installed.
         ModelFileError: the model cannot be loaded.
-        UsageError: neither or both of `text` and `texts`; words of an unknown kind; regions together with `words` or `train`.
+        UsageError: neither or both of `text` and `texts`; words of an unknown kind; regions with `words` or `train`.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -181,8 +189,8 @@ def word_surprisal(
         sat 3.962 3.943
     """
     settings = word_settings(words, regions, train)
-    corpus = one_text(text, texts, None)
     (loaded,), (name,) = named_models(model, scoring)
+    corpus = followed([loaded], one_text(text, texts, None), scoring, by_group=False)
     measured, why = with_word_columns(loaded)
     rows = word_rows(measured, name, settings, why)
     say_progress("scoring")

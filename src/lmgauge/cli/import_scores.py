@@ -6,7 +6,7 @@ import click
 
 from lmgauge.choices import LOG_UNITS, PROGRAMS, LogUnit, Program
 from lmgauge.cli.command import Command, names_of, refuse_given, under
-from lmgauge.cli.options import document_option, json_option, read_texts, reading_settings
+from lmgauge.cli.options import document_option, given_options, json_option, read_texts, reading_settings
 from lmgauge.cli.say import answer
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -31,7 +31,7 @@ from lmgauge.text.reading_options import ReadingOptions
     help="The text that was scored, which gives tokens their places; may be given several times.",
 )
 @under("Output", json_option)
-@reading_settings(document_option)
+@reading_settings(document_option, *given_options)
 def import_scores(
     files: tuple[str, ...],
     output: str,

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
 
 Marking = Literal["before", "after", "apart", "whole", "none"]
-"""Where the white space is that words are known by: in the token of the word behind it, or of the one before it, in a token of
-its own; tokens are whole words; or no token has any."""
+"""Where the white space is that words are known by: in the token of the word behind it, or of the one before it, in a token
+of its own; tokens are whole words; or no token has any."""
 
 BOUNDARY = "word_boundary"
 _OPENING = "_opening"
@@ -64,14 +64,13 @@ class TokenEdges:
             core = piece.strip(_WHITE)
             mixed[i] = bool(core)
             begins[i], ends[i] = piece[:1] in _EACH_WHITE, piece[-1:] in _EACH_WHITE
-        before, after = np.count_nonzero(begins & mixed), np.count_nonzero(ends & mixed)
-        marking: Marking = "none"
         if unit == "word":
-            marking = "whole"
-        elif before or after:
-            marking = "before" if before >= after else "after"
-        elif begins.any():
-            marking = "apart"
+            return cls(begins, ends, "whole")
+        marking: Marking = "apart" if begins.any() else "none"
+        if (begins & mixed).any():  # also where some tokens end with it: words still end with the token behind them
+            marking = "before"
+        elif (ends & mixed).any():
+            marking = "after"
         return cls(begins, ends, marking)
 
     @classmethod
@@ -91,10 +90,10 @@ _EACH_WHITE = frozenset(bytes([byte]) for byte in _WHITE)
 class WordBoundaries:
     """Fills the columns `entropy` and `word_boundary` of a model's score table.
 
-    `word_boundary` is the probability, at the place of an event, of all that may come where a word has ended: of the tokens that
-    begin with white space, and of the end. It is 1 where that is settled already: after white space, and for tokens that are
-    words. Where the text begins without white space, its words need none either: there it is the probability of the tokens
-    that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
+    `word_boundary` is the probability, at the place of an event, of all that may come where a word has ended: of the tokens
+    that begin with white space, and of the end. It is 1 where that is settled already: after white space, and for tokens
+    that are words. Where the text begins without white space, its words need none either: there it is the probability of the
+    tokens that do not begin with it, and of the end (Pimentel & Meister's rule for the first word).
 
     Args:
         model: gives whole distributions.

@@ -93,8 +93,9 @@ def _own_text(logs: Logs) -> Corpus | None:
     """Return the text as the log has it; None if it has none."""
     if not OUTPUTS[logs.program].has_text:
         return None
-    segments = replace(logs, log=Log(logs.log.unit)).segments()  # what is to be said, the rows say
-    return Corpus.from_strings([segment.text or "" for segment in segments])
+    segments = list(replace(logs, log=Log(logs.log.unit)).segments())  # what is to be said, the rows say
+    given = [segment.given or "" for segment in segments] if any(segment.given for segment in segments) else None
+    return Corpus.from_strings([segment.text or "" for segment in segments], given=given)
 
 
 def _batches(logs: Logs, corpus: Corpus | None) -> Iterator[ScoreBatch]:

@@ -55,9 +55,9 @@ def with_given(batch: ScoreBatch, before: GivenTokens, block: Segments) -> Score
         block: the segments.
 
     Raises:
-        InputError: a segment has no row: nothing of it is scored.
+        InputError: a segment has no row, as the given text has all of its tokens.
     """
-    empty = np.flatnonzero(batch.segment_events == 0)
+    empty = np.flatnonzero((batch.segment_events == 0) & (before.lengths > 0))
     if len(empty):
         raise InputError(f"{block.place(int(empty[0]))}: no token of the text ends behind the given text: nothing to score")
     return replace(batch, before=before)

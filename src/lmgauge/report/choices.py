@@ -74,7 +74,7 @@ def _table(choices: Choices, model: str) -> doc.Table:
     means = {measure: choices.mean_over_groups(model, measure) for measure in MEASURES}
     shares = [f"{in_words(doc.Number(mean, 1, 'percent'))} {_TITLES[measure]}" for measure, mean in means.items()]
     below = f"; mean of the groups {' and '.join(shares)}" if choices.groups else ""
-    return doc.Table(tuple(columns), f"{model}{below}")
+    return doc.Table(tuple(columns), f"Accuracy of {model}{below}")
 
 
 def _chart(choices: Choices) -> Iterator[doc.ChartData]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lmgauge.evaluation.comparison.comparability import EXACT, EXACT_PART, SHARED_EVENTS, WHOLE, Agreement
-from lmgauge.evaluation.comparison.results import Comparison, Comparisons, Difference
+from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Comparisons, Difference
 from lmgauge.figures import TITLES
 from lmgauge.numerics.intervals import DOCUMENTS, Interval
 from lmgauge.report import blocks as doc
@@ -217,6 +217,9 @@ def _conclusion(comparison: Comparison, models: int) -> Iterator[str]:
     tested = f"{p_equals(p)}{adjusted}, {comparison.units:,} paired {unit}"
     if comparison.doubts:
         yield f"So there is no verdict ({tested}, if they are natural logs)."
+        return
+    if comparison.within_rounding:
+        yield f"The difference is within the rounding of scores ({ROUNDING:g} nats an event): the two are equal."
         return
     lead = comparison.differences[0]
     where = {EXACT_PART: " on the part compared", SHARED_EVENTS: " on the shared events"}.get(comparison.part, "")

@@ -11,7 +11,6 @@ from lmgauge.figures import FIGURES, Figure
 from lmgauge.numerics.intervals import DOCUMENTS, UNKNOWN
 from lmgauge.protocols import PROTOCOLS
 from lmgauge.report import blocks as doc
-from lmgauge.report.protocols import printed
 
 
 def blocks(results: Sequence[Evaluation], title: str = "") -> doc.Document:
@@ -119,7 +118,8 @@ def footnotes(results: Sequence[Evaluation]) -> Iterator[str]:
         if result.source_figures:
             protocol = ContextPolicy.parse(result.context).protocol
             source = PROTOCOLS[protocol].source if protocol is not None else "its source"
-            yield f"{result.model}: as {source} prints it: {printed(result.source_figures)}."
+            figures = ", ".join(f"{name} {value:,.4f}" for name, value in result.source_figures.items())
+            yield f"{result.model}: as {source} prints it: {figures}."
     yield from _independence(results)
     groups = [result for result in results if result.group is not None and result.interval is not None]
     if any(r.documents_by != UNKNOWN and r.interval is not None and r.interval.unit == UNKNOWN for r in groups):

@@ -30,9 +30,9 @@ def blocks(words: WordSurprisals) -> doc.Document:
         columns.append(doc.numbers("log frequency", shown["log_frequency"], 2, "fixed", drop=1, unit="Zipf"))
     left = words.units - len(shown["pieces"])
     noun = name if words.units == 1 else f"{name}s"
-    footnotes = (f"the first {len(shown['pieces']):,} of {words.units:,} {noun}; files and to_pandas() have all",) * (left > 0)
+    first = f"the first {len(shown['pieces']):,} of {words.units:,} {noun}; files and to_pandas() have all"
     return (
-        doc.Table(tuple(columns), f"{words.model}: bits of each {name}", footnotes=footnotes),
+        doc.Table(tuple(columns), f"{words.model}: bits of each {name}", footnotes=(first,) * (left > 0)),
         _chart(words, shown, name),
         doc.Lines(
             (

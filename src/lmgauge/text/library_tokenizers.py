@@ -253,7 +253,7 @@ def _marks(json_text: bytes) -> tuple[str, str]:
 def _spelled(
     strings: NDArray[np.uint8], bounds: NDArray[np.int64], marks: tuple[str, str], *, byte_level: bool
 ) -> list[bytes]:
-    """Return the bytes that each token stands for, by the rules of byte-level pieces, of U+2581 and byte fallback, or marks."""
+    """Return the bytes that each token stands for, by the rules of byte-level pieces, U+2581 and byte fallback, or marks."""
     whole, edges = strings.tobytes(), bounds.tolist()
     tokens = [whole[start:end].decode() for start, end in pairwise(edges)]
     if byte_level:
@@ -267,7 +267,8 @@ def _spelled(
         ]
     within, last = marks
     if within:
-        return [token.removeprefix(within).encode() if token.startswith(within) else b" " + token.encode() for token in tokens]
+        pieces = (token.removeprefix(within) if token.startswith(within) else f" {token}" for token in tokens)
+        return [piece.encode() for piece in pieces]
     if last:
         return [f"{token.removesuffix(last)} ".encode() if token.endswith(last) else token.encode() for token in tokens]
     named = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}

@@ -127,7 +127,7 @@ class TokenizerBase:
 def token_bytes(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[bytes]:
     """Return the bytes that tokens stand for, white space before or behind a word among them.
 
-    A tokenizer of your own may have a method `token_bytes`; of one without, `detokenize` is asked what a token adds to a text.
+    A tokenizer of your own may have a method `token_bytes`; of one without, `detokenize` says what a token adds to a text.
 
     Args:
         tokenizer: of a model.

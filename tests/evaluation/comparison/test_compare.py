@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from lmgauge.evaluation.runs import open_run
 from lmgauge.models.registry import load_model
 from lmgauge.numerics.exact import SCALE, exact_to_nats
 from lmgauge.numerics.intervals import spread
+from lmgauge.scores.files import ScoreWriter
 
 LN2 = math.log(2)
 
@@ -589,3 +591,18 @@ def test_segments_without_their_first_token_are_not_said_to_be_altered(shop: Pat
     [told] = [note for note in found.notes if "not exact" in note]
     assert told.startswith("toy: 2 segments are not exact (first tokens not scored)")
     assert not any("tokenizer" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("gap", "equal"), [(1e-8, True), (1e-5, False)])
+def test_a_difference_that_scores_do_not_carry_is_none(tmp_path: Path, gap: float, equal: bool) -> None:
+    """As when a log of another program, with the digits it prints, is laid beside the same model here."""
+    text = lmgauge.Corpus.from_strings([f"{a} {b}" for a in "abcdefgh" for b in "abcdefgh"])
+    model = lmgauge.train("witten-bell", text, order=1)
+    lmgauge.evaluate(model, text, output=tmp_path / "one")
+    with ScoreWriter(tmp_path / "other.parquet", {}) as writer:
+        for batch in model.score(text):
+            writer.write(replace(batch, logprob=batch.logprob - gap))
+    (comparison,) = lmgauge.compare([tmp_path / "one", tmp_path / "other.parquet"], text=text)
+    assert comparison.within_rounding == equal
+    assert comparison.significant == (None if equal else True)
+    assert ("the two are equal" in str(comparison)) == equal

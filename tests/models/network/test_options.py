@@ -178,3 +178,64 @@ def test_lengths_are_read_or_refused_in_words(text: str) -> None:
         return
     assert len(lengths) > 1
     assert parse_lengths(",".join(map(str, lengths))) == lengths == tuple(sorted(set(lengths)))
+
+
+WIDE = {"positions": 4096, "puts_first": "unscored"}
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "model", "expected"),
+    [
+        ("hf-guide", None, {}, "sentence,4095/512,first=unscored,end=none,protocol=hf-guide"),
+        ("hf-guide", 600, {"puts_first": "bos"}, "sentence,599/512,end=none,protocol=hf-guide"),
+        ("harness", None, {}, "sentence,4096/4096,end=none,protocol=harness"),
+        ("harness", 100, {"has_bos": False}, "sentence,100/100,first=eos,end=none,protocol=harness"),
+        ("harness", None, {"puts_first": "other"}, "sentence,4096/4096,end=none,protocol=harness"),
+        ("llama.cpp", None, {}, "sentence,511/512,first=unscored,end=none,protocol=llama.cpp"),
+        ("llama.cpp", None, {"puts_first": "bos"}, "sentence,511/512,end=none,bos=each,protocol=llama.cpp"),
+        ("llama.cpp", 64, {"positions": 64}, "sentence,63/64,first=unscored,end=none,protocol=llama.cpp"),
+        ("gptq", None, {"puts_first": "eos"}, "sentence,2047/2048,first=eos,end=none,protocol=gptq"),
+        ("gptq", None, {"positions": 64}, "sentence,63/64,first=unscored,end=none,protocol=gptq"),
+        ("gptq", 4096, {}, "sentence,4095/4096,first=unscored,end=none,protocol=gptq"),
+    ],
+)
+def test_what_a_protocol_comes_to(name: str, context: int | None, model: dict[str, Any], expected: str) -> None:
+    assert str(resolve(WIDE | model, protocol=name, context=context)) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "model", "words"),
+    [
+        ({"protocol": "hf-guide"}, {"positions": 64}, "needs windows of 513 tokens or more.*positions for 64"),
+        ({"protocol": "hf-guide", "context": 512}, {}, "needs windows of 513 tokens or more.*context is 512"),
+        ({"protocol": "llama.cpp"}, {"positions": 64}, "windows of 512 tokens.*positions for 64.*--context"),
+        ({"protocol": "gptq", "context": 1}, {}, "needs windows of 2 tokens"),
+        ({"protocol": "gptq", "context": 5000}, {}, "positions for 4096"),
+        ({"protocol": "harness"}, {"positions": None}, "no longest context.*--context"),
+        ({"protocol": "harness"}, {"has_bos": False, "has_eos": False}, "neither BOS nor EOS"),
+        ({"protocol": "gptq"}, {"puts_first": "other"}, "something else than BOS or EOS"),
+        ({"bos_each_window": True}, {"has_bos": False}, "no BOS token"),
+    ],
+)
+def test_what_a_model_cannot_follow_is_refused_in_one_line(
+    options: dict[str, Any], model: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words) as refused:
+        resolve(WIDE | model, **options)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("stride", 4), ("stream", True), ("first_token", "bos"), ("end", "none")])
+def test_what_a_protocol_decides_cannot_be_chosen_besides(name: str, value: Any) -> None:
+    with pytest.raises(UsageError, match="protocol gptq decides that"):
+        ScoringOptions(protocol="gptq", **{name: value})
+
+
+def test_options_stored_with_a_model_give_way_to_a_protocol() -> None:
+    stored = ScoringOptions(context=64, stride=32, end="none", dtype="float32").stored()
+    assert ScoringOptions(protocol="gptq").over(stored) == ScoringOptions(protocol="gptq", dtype="float32")
+    assert ScoringOptions(protocol="gptq", bos_each_window=True).stored() == {"protocol": "gptq", "bos_each_window": True}
+
+
+def test_every_window_may_begin_with_bos_without_a_protocol() -> None:
+    assert str(resolve(bos_each_window=True)) == "sentence,64/64,end=newline,bos=each"

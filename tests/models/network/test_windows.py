@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.models.network.windows import Window, window_of, windows
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.models.network.windows import Chunks, Filled, Layout, Sliding, Window, layout_of, window_of, windows
+from lmgauge.protocols import PROTOCOLS
 
 spans = st.tuples(st.integers(1, 60), st.integers(0, 80)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 sizes = st.integers(1, 20).flatmap(lambda context: st.tuples(st.just(context), st.integers(1, context)))
@@ -105,3 +107,84 @@ def test_the_window_of_a_position(position: int, size: tuple[int, int]) -> None:
     number = window_of(position, context, stride)
     assert number * stride == slow(position, context, stride)
     assert 1 <= position - number * stride <= context
+
+
+chunks = st.integers(2, 12).flatmap(lambda size: st.builds(Chunks, st.just(size), st.integers(1, size - 1)))
+layouts = sizes.map(lambda size: Sliding(*size)) | chunks | st.integers(1, 12).map(Filled)
+lengths = st.tuples(st.integers(0, 1), st.integers(1, 60))
+
+
+@given(layouts, lengths)
+def test_a_layout_predicts_each_position_at_most_once_and_shows_what_is_there(layout: Layout, ends: tuple[int, int]) -> None:
+    found = list(layout.windows(*ends))
+    predicted = [position for window in found for position in range(window.first, window.last)]
+    assert predicted == sorted(set(predicted))
+    for window in found:
+        assert 0 <= window.begin < window.first < window.last <= ends[1]
+        assert window.last - window.first <= window.shown
+
+
+@given(layouts, lengths)
+def test_layouts_that_drop_nothing_leave_out_the_first_position_at_most(layout: Layout, ends: tuple[int, int]) -> None:
+    predicted = [position for window in layout.windows(*ends) for position in range(window.first, window.last)]
+    if not isinstance(layout, Chunks):
+        assert predicted == list(range(1, ends[1]))
+        return
+    whole = range(ends[1] // layout.size * layout.size)
+    assert predicted == [position for position in whole if position % layout.size >= layout.first_scored]
+
+
+@given(layouts, lengths, st.integers(0, 40))
+def test_where_windows_begin_depends_on_the_position_alone_but_for_the_harness(
+    layout: Layout, ends: tuple[int, int], more: int
+) -> None:
+    first, last = ends
+    short, long = seen(list(layout.windows(first, last))), seen(list(layout.windows(first, last + more)))
+    if isinstance(layout, Filled):
+        # It is the last window that moves; asked about a position, the text ends there.
+        full = {
+            position: begin for position, begin in short.items() if position <= (last - 1) // layout.context * layout.context
+        }
+        assert long | full == long
+        assert all(list(layout.windows(first, position + 1))[-1].begin == layout.begin(position) for position in short)
+    else:
+        assert long | short == long
+        assert short == {position: layout.begin(position) for position in short}
+
+
+@given(st.integers(1, 12), st.integers(2, 60))
+def test_the_harness_fills_its_last_window(context: int, last: int) -> None:
+    """Its own code, in its own terms: token i is position i + 1, and what is shown first is its prefix token."""
+    tokens = last - 1
+    expected = [(0, 1, 1 + min(context, tokens))]
+    predicted = min(context, tokens)
+    while predicted < tokens:
+        length = min(tokens - predicted, context)
+        end = predicted + length
+        expected.append((end - context - 1 + 1, end - length + 1, end + 1))
+        predicted += length
+    assert list(Filled(context).windows(1, last)) == [Window(*window) for window in expected]
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        (Chunks(4, 1), [(0, 1, 4), (4, 5, 8)]),
+        (Chunks(4, 3), [(0, 3, 4), (4, 7, 8)]),
+        (Chunks(5, 3), [(0, 3, 5), (5, 8, 10)]),
+        (Chunks(12, 1), []),
+        (Filled(4), [(0, 1, 5), (4, 5, 9), (6, 9, 11)]),
+        (Filled(20), [(0, 1, 11)]),
+        (Sliding(4, 2), [(0, 1, 5), (2, 5, 7), (4, 7, 9), (6, 9, 11)]),
+    ],
+)
+def test_layouts_of_eleven_tokens_by_hand(layout: Layout, expected: list[tuple[int, int, int]]) -> None:
+    assert list(layout.windows(1, 11)) == [Window(*window) for window in expected]
+
+
+def test_each_protocol_has_its_layout() -> None:
+    kinds = {"sliding": Sliding, "filled": Filled, "chunks": Chunks}
+    for name, protocol in PROTOCOLS.items():
+        assert type(layout_of(ContextPolicy(length=9, stride=10, protocol=name))) is kinds[protocol.layout]
+    assert layout_of(ContextPolicy(length=9, stride=4)) == Sliding(9, 4)
+    assert layout_of(ContextPolicy()) == Sliding(None, None)

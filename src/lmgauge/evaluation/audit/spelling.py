@@ -20,6 +20,7 @@ Reading = Callable[[Rows], list[bool]]
 CLEAR_SHARE = 0.9
 """A reading that fits this share of the tokens is the right one, and the other tokens are wrong."""
 
+_SIGN = "\ufffd".encode()  # what programs show for bytes that are not text
 _LONGEST_ACROSS = 64  # bytes of given text that a token across its end is looked for in
 _BYTE_NAME = re.compile("<0x([0-9A-Fa-f]{2})>")
 
@@ -65,12 +66,20 @@ def _is_character(piece: bytes) -> bool:
     return len(piece.decode(errors="replace")) == 1
 
 
+def _is_shown(piece: bytes, token: bytes) -> bool:
+    """Return True if a token is its piece, U+FFFD in place of what is not text in it: a part of a character."""
+    shown = piece.decode(errors="replace")
+    return piece == token or (
+        "\ufffd" in shown and _SIGN in token and shown.encode().replace(_SIGN, b"") == token.replace(_SIGN, b"")
+    )
+
+
 read_words = _by_event(_is_word, lambda p: len(p.split()) == 1, lambda p: not p.decode(errors="replace").strip())
 """Words: a span is white space and then the word; an unknown word is one word; `</s>` takes white space."""
 read_characters = _by_event(lambda p, token: _is_character(p) and p == token, _is_character, operator.not_)
 """Characters: a span is the token, which is one, or one unknown character."""
-read_pieces = _by_event(operator.eq, bool, lambda p: not p.strip())
-"""Pieces as they stand: a span is the token, white space included."""
+read_pieces = _by_event(_is_shown, bool, lambda p: not p.strip())
+"""Pieces as they stand: a span is the token, white space included; a part of a character is U+FFFD."""
 read_bytes = _by_event(lambda p, token: _is_byte(p) and token == b"<0x%02X>" % p[0], _is_byte, operator.not_)
 """Bytes: a span is the one byte that the token names in hexadecimal."""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lmgauge.text.documents import Corpus
 
 PAIRS, QUESTIONS = "pairs", "questions"
+_DIGITS = 12
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -384,9 +385,9 @@ _ROWS = ("model", "id", "group", "right", "preferred", "preferred_per_byte", "lo
 
 
 def _mean(values: Floats) -> float:
-    """Return the mean, of finite values from their exact sum, so that what cancels out is 0; NaN where there is none."""
+    """Return the mean; NaN where there is none. What cancels out but for the rounding of log-probabilities is 0."""
     if len(values) and np.isfinite(values).all():
-        return math.fsum(values) / len(values)
+        return round(math.fsum(values) / len(values), _DIGITS)
     signs = np.unique(values[np.isinf(values)])
     return float(signs[0]) if len(signs) == 1 else math.nan
 

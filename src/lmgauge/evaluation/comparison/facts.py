@@ -65,7 +65,7 @@ class _Table:
         self.spans &= len(rows.ends) == len(rows)
         self.same_counts &= bool(np.array_equal(rows.segment_events, of_first.segment_events))
         self.same_ends &= bool(np.array_equal(rows.ends, of_first.ends))
-        if len(rows.ends) == len(of_first.ends) and (len(rows.begins) or len(of_first.begins)):
+        if self.run.origin.policy.leaves_out and len(rows.ends) == len(of_first.ends):
             self.same_ends &= bool(np.array_equal(rows.starts(), of_first.starts()))
         self._ends.append(extents(rows) if len(rows.ends) else np.zeros(len(rows.segments), np.int64))
 

@@ -15,7 +15,7 @@ from lmgauge.evaluation.bounds import lossy_reason
 from lmgauge.evaluation.comparison.comparability import EXACT_PART, NOTHING, SHARED_EVENTS, WHOLE, Verdict, bounds_of
 from lmgauge.evaluation.comparison.pair_sums import PairSums
 from lmgauge.evaluation.comparison.paired_segments import Paired
-from lmgauge.evaluation.comparison.results import Comparison, Difference
+from lmgauge.evaluation.comparison.results import ROUNDING, Comparison, Difference
 from lmgauge.evaluation.slicing.ranges import Floats
 from lmgauge.evaluation.slicing.sums import Slices
 from lmgauge.figures import COMPARED, Figure
@@ -102,6 +102,7 @@ def judge(sums: PairSums, verdicts: Sequence[Verdict], settings: ComparisonSetti
         units_needed=None if tested is None else tested.units_needed(level),
         independence="" if lead is None else in_words(lead, sums.documents.by),
         doubts=tuple(f"{run.name}: {why}" for run, why in zip(sums.runs, sums.facts.first_tokens, strict=True) if why),
+        within_rounding=not any(sums.zeros) and 0 < abs(exact[1] - exact[0]) <= ROUNDING * float(sizes[:, 0].sum()),
         slices=tuple(slices),
         segments_lost=sums.segments.worst(),
         segments_won=sums.segments.best(),

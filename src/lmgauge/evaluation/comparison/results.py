@@ -14,6 +14,8 @@ from lmgauge.result_list import ResultList
 from lmgauge.shown import Shown
 
 SIGNIFICANT = 0.05
+ROUNDING = 1e-6
+"""Nats an event that float32 models, and programs that print six digits, do not carry."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Comparison(Shown):
         units_needed: such units to find this difference with 80 % power; None if it is significant already.
         independence: the same in words.
         doubts: why the log-probabilities of a run cannot be natural logs, or may not be: there is no verdict then.
+        within_rounding: they are less than `ROUNDING` apart, which scores do not carry: there is no verdict then.
         slices: by group, class, training frequency and position, as far as the text is at hand.
         segments_lost, segments_won: where the second is worst and best beside the first.
         tokens_lost, tokens_won: the same for aligned spans.
@@ -96,6 +99,7 @@ class Comparison(Shown):
     units_needed: int | None
     independence: str
     doubts: tuple[str, ...]
+    within_rounding: bool
     slices: tuple[Slices, ...]
     segments_lost: tuple[Example, ...]
     segments_won: tuple[Example, ...]
@@ -106,7 +110,9 @@ class Comparison(Shown):
     @property
     def significant(self) -> bool | None:
         """Whether the difference is significant, at 5 %, adjusted; None where it was not tested, or is in doubt."""
-        return None if self.p_value_holm is None or self.doubts else self.p_value_holm < SIGNIFICANT
+        if self.p_value_holm is None or self.doubts or self.within_rounding:
+            return None
+        return self.p_value_holm < SIGNIFICANT
 
     def verdict(self, metric: str) -> Verdict:
         """Return the verdict on one metric.

@@ -179,9 +179,7 @@ def calibrate(
     batches = rows.read(tables)
     given_text = run.origin.policy.given is not None  # contexts begin with it, and no row of the run has it
     if given_text and text is None:
-        raise InputError(
-            f"{run.path}: text is given before its segments, which no row has: name the text (--text)"
-        )
+        raise InputError(f"{run.path}: text is given before its segments, which no row has: name the text (--text)")
     if text is not None and (given_text or computes_many(model)):
         for _ in batches:  # the model reads the text itself, and what it says is compared with these rows
             pass

@@ -48,7 +48,7 @@ class Merged:
         entropy: float64 [u], nats: of the distribution at the unit's first row.
         oov: bool [u], the model reads some of it as `<unk>`.
         without_end: bool [u], there is no event behind the unit that would say whether its last word ends.
-        impossible_before, impossible_after: bool [u], no word could begin before, or end behind, this unit: the mass is zero.
+        impossible_before, impossible_after: bool [u], no word could begin, or end, there: the mass is zero.
         rest: float, nats of the rows in no unit.
     """
 
@@ -100,7 +100,7 @@ def find_owners(block: Segments, batch: ScoreBatch, units: Units, policy: Contex
     of_row[~has_text & (begin >= block.ends[place])] = -1
     crossing = has_text & touched & ~whole
     unscored = np.zeros(len(units), bool)
-    if not policy.scores_first_tokens:
+    if policy.first_bytes_move:
         _leave_first_tokens(batch, of_row, to_unit.number, crossing, unscored, policy)
     _join_empty_rows(block, batch, of_row, (start == end), policy)
     shared = np.zeros(len(units), bool)
@@ -157,9 +157,9 @@ def _join_empty_rows(block: Segments, batch: ScoreBatch, of_row: Ints, empty: Fl
 def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolicy) -> Merged:
     """Return what a model makes of the units of a block.
 
-    The corrected figure is that of Pimentel & Meister (2024), Theorem 2, and Oh & Schuler (2024), equation 5:
-    -ln p(pieces | c) + ln B(c) - ln B(c unit), B as in the column `word_boundary`. An end of a unit within a word of the text
-    (ICU's words, regions) has no such term, so that the figures of a word's parts add up to that of the word.
+    The corrected figure is that of Pimentel & Meister (2024) and Oh & Schuler (2024): -ln p(pieces | c) + ln B(c)
+    - ln B(c unit), B as in the column `word_boundary`. An end of a unit within a word of the text (ICU's words, regions) has
+    no such term, so that the figures of a word's parts add up to that of the word.
 
     Args:
         block: the text.
@@ -171,7 +171,7 @@ def merge(block: Segments, batch: ScoreBatch, units: Units, policy: ContextPolic
     rows = np.flatnonzero(owners.of_row >= 0)
     unit, size = owners.of_row[rows], len(units)
     pieces = np.bincount(unit, minlength=size).astype(np.int64)
-    nats = np.bincount(unit, weights=-batch.logprob[rows], minlength=size)
+    nats = np.bincount(unit, weights=-batch.logprob[rows], minlength=size).astype(np.float64)
     nats[(pieces == 0) | owners.unscored] = np.nan
     first, behind = np.full(size, -1), np.full(size, -1)
     first[unit[::-1]] = rows[::-1]

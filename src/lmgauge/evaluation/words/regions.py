@@ -1,4 +1,4 @@
-"""Regions of texts, as a file or rows name them: a span of bytes each, or strings that make up the text one after another."""
+"""Regions of texts, as a file or rows name them: a span of bytes each, or strings that follow one another in the text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class Regions:
 
     Example:
         >>> from lmgauge.text.documents import Corpus
-        >>> regions = Regions.of_rows([{"text_id": 1, "region": "subject", "text": "the cat"}, {"text_id": 1, "text": "sat"}])
+        >>> regions = Regions.of_rows([{"id": 1, "region": "subject", "text": "the cat"}, {"id": 1, "text": "sat"}])
         >>> units = regions.lay(next(iter(Corpus.from_strings(["the cat sat"]))))
         >>> units.names, units.starts.tolist(), units.ends.tolist()
         (['subject', '2'], [0, 8], [7, 11])
@@ -77,8 +78,8 @@ class Regions:
         """Return the regions of a file.
 
         Args:
-            path: a .tsv (nothing in it is quoted), .csv or .jsonl file. Its first line names columns, or each object has these
-                fields: `text_id` (or `id`, `item`), `start` and `end` or `text` or all three, and if you like `region`.
+            path: a .tsv (nothing in it is quoted), .csv or .jsonl file. Its first line names columns, or each object has
+                these fields: `text_id` (or `id`, `item`), `start` and `end` or `text` or all three, and perhaps `region`.
 
         Raises:
             InputError: the file cannot be read, or a row names no region.
@@ -251,7 +252,7 @@ def _placed(regions: list[Region], block: Segments, i: int, key: str) -> list[tu
         placed.append((start, end, region))
         at = end
     placed.sort(key=lambda item: item[0])
-    for (_, before, earlier), (start, _, later) in zip(placed, placed[1:], strict=False):
+    for (_, before, earlier), (start, _, later) in pairwise(placed):
         if start < before:
             raise InputError(f"{later.where}: region {_short(later.name)} overlaps that of line {earlier.line}")
     return [((base + start, base + end), region) for start, end, region in placed]
@@ -282,7 +283,8 @@ def _by_string(region: Region, text: bytes, at: int, key: str) -> tuple[int, int
         there = text[start : start + 4 * _SHOWN].decode(errors="ignore")
         raise InputError(
             f"{region.where}: text {_short(key)} continues with {_short(there)} at byte {start}, not with "
-            f"{_short(string.decode())}; name the regions of a text one after another from its beginning, or give start and end"
+            f"{_short(string.decode())}; name the regions of a text one after another from its beginning, or give "
+            "start and end"
         )
     return start, start + len(string)
 

@@ -36,7 +36,7 @@ MARKINGS = {
     "apart": "white space is a token of its own, which the surprisal of the word behind it includes: surprisal_corrected is "
     "minus log2 of a probability of words, surprisal is not",
     "whole": "its tokens are words, so surprisal is minus log2 of a probability of words, and surprisal_corrected is equal",
-    "none": "no token of it has white space, so it does not predict where words end, and surprisal_corrected is equal to surprisal",
+    "none": "no token of it has white space, so it does not predict where words end, and both figures are equal",
 }
 """What is a probability, by what a tokenizer does with white space (see `lmgauge.distributions.word_boundaries`)."""
 

@@ -54,7 +54,8 @@ def parse(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
             else:
                 log.remark("{:,} answers are one row each; the text before an answer was given, and is not scored")
             nats = log.nats(_logprob(reply, where), where)
-            yield LoggedSegment(where, [texts[-1]], [nats], text=texts[-1], document=None if rolling else doc_id)
+            given, document = (None, None) if rolling else (texts[0], doc_id)
+            yield LoggedSegment(where, [texts[-1]], [nats], text=texts[-1], given=given, document=document)
 
 
 def _strings(request: Any, where: str) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lmgauge.errors import InputError
-from lmgauge.scores.imports.log import Log, LoggedSegment
+from lmgauge.scores.imports.log import Log, LoggedSegment, shown
 from lmgauge.scores.imports.log_file import LARGEST_VALUE, LogFile, of_object, parsed
 from lmgauge.scores.imports.replies import OWN_OUTPUT
 from lmgauge.scores.imports.reply import ReplyError, read_echo
@@ -89,13 +89,13 @@ def _samples(file: LogFile, log: Log) -> Iterator[tuple[str, Any]]:
                 _take_model(parsed(_member(archive, _HEADER, file), f"{file.path}, {_HEADER}"), log)
             for name in names:
                 if name.startswith("samples/") and name.endswith(".json"):
-                    where = f"{file.path}, {name}"
+                    where = f"{file.path}, {shown(name)}"
                     yield where, parsed(_member(archive, name, file), where)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{file.path}: cannot be read as a log of Inspect: {error}; write it as JSON (`inspect log convert`)"
+            f"{file.path}: cannot be read as a log of Inspect: {shown(error)}; write it as JSON (`inspect log convert`)"
         ) from error
 
 
@@ -104,7 +104,7 @@ def _member(archive: zipfile.ZipFile, name: str, file: LogFile) -> bytes:
     with archive.open(name) as member:
         content = member.read(LARGEST_VALUE + 1)
     if len(content) > LARGEST_VALUE:
-        raise InputError(f"{file.path}, {name}: is larger than {LARGEST_VALUE:,} bytes")
+        raise InputError(f"{file.path}, {shown(name)}: is larger than {LARGEST_VALUE:,} bytes")
     return content
 
 

@@ -16,7 +16,7 @@ from lmgauge.scores.imports.log_file import LogFile
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
 _WORD = re.compile(r"(.+)=([0-9]{1,10}) ([0-9]{1,3}) (-?[0-9.e+-]+|-inf|-?nan)", re.DOTALL)
-_TOTAL = re.compile(r"Total: (\S+) OOV: ([0-9]+)")
+_TOTAL = re.compile(r"Total: (\S+) OOV: ([0-9]{1,18})")
 _SUMMARY = {"Perplexity including OOVs:", "Perplexity excluding OOVs:", "OOVs:", "Tokens:"}
 _SUM_TOLERANCE, _PERPLEXITY_TOLERANCE = 1e-5, 1e-4  # relative: KenLM adds in single precision
 _END = "</s>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -25,20 +26,40 @@ class Laid:
         ends: where each token from there on ends, bytes; tokens behind these are not text.
         exact: True if the tokens give the text back.
         beheaded: True if the text begins before the first of them.
+        crosses: True if the first begins in the text that is given before the segment.
     """
 
     first: int
     ends: Sequence[int]
     exact: bool = True
     beheaded: bool = False
+    crosses: bool = False
+
+    def behind(self, given: int) -> Laid:
+        """Return the tokens that end behind given text, with their places in what follows it.
+
+        Args:
+            given: bytes of given text that these places count.
+
+        Example:
+            >>> Laid(0, [3, 7, 11]).behind(5)
+            Laid(first=1, ends=[2, 6], exact=True, beheaded=False, crosses=True)
+        """
+        before = bisect_right(self.ends, given)
+        begin = self.ends[before - 1] if before else 0
+        ends = [end - given for end in self.ends[before:]]
+        return Laid(self.first + before, ends, self.exact, self.beheaded and not before, begin < given)
 
 
-def lay(segment: LoggedSegment, text: bytes, *, words: bool = False, place_name: str = "the text") -> Laid:
+def lay(
+    segment: LoggedSegment, text: bytes, *, given: bytes = b"", words: bool = False, place_name: str = "the text"
+) -> Laid:
     """Return where the tokens of a segment are in its text.
 
     Args:
         segment: of the log.
         text: UTF-8.
+        given: text before it, which the log has as well, and which is not scored.
         words: tokens are what stands between white space.
         place_name: file and line of the text, for messages.
 
@@ -50,25 +71,27 @@ def lay(segment: LoggedSegment, text: bytes, *, words: bool = False, place_name:
         [3, 7]
     """
     try:
-        return _laid(segment, text, words)
+        if segment.text is not None:
+            return _lay_whole(segment.text, text)
+        laid = _lay_words(segment, given + text) if words else _lay_pieces(segment, given + text)
     except _DiffersError as error:
         raise InputError(
             f"{segment.where}: the log is not about {place_name}: {error}; name the text that was scored, read as then "
             "(--unit, --field)"
         ) from error
+    return laid.behind(len(given)) if given else laid
 
 
 class _DiffersError(Exception):
     """Raised where a log and a text are not about the same; its words say where."""
 
 
-def _laid(segment: LoggedSegment, text: bytes, words: bool) -> Laid:
-    if segment.text is not None:
-        own = segment.text.encode("utf-8", "surrogatepass").replace(b"\r\n", b"\n")
-        if own != text:
-            raise _differs(text, _common(own, text), "text", own[_common(own, text) :])
-        return Laid(0, [len(text)])
-    return _lay_words(segment, text) if words else _lay_pieces(segment, text)
+def _lay_whole(logged: str, text: bytes) -> Laid:
+    own = logged.encode("utf-8", "surrogatepass").replace(b"\r\n", b"\n")
+    if own != text:
+        common = _common(own, text)
+        raise _differs(text, common, "text", own[common:])
+    return Laid(0, [len(text)])
 
 
 def _lay_words(segment: LoggedSegment, text: bytes) -> Laid:

@@ -31,6 +31,7 @@ class LoggedSegment:
         kinds: [n], as in the score table; None if all are tokens.
         contexts: [n], length of the n-gram that matched; None if the program does not say.
         text: the segment's own text, where the log has it; its tokens are then one.
+        given: the text before it that was given, where the log has both.
         document: what it belongs to, where the log says it.
         generated: tokens at the end that may be the model's own, the likeliest count first.
         headless: True if tokens may be missing at its beginning.
@@ -42,6 +43,7 @@ class LoggedSegment:
     kinds: Sequence[int] | None = None
     contexts: Sequence[int] | None = None
     text: str | None = None
+    given: str | None = None
     document: str | None = None
     generated: tuple[int, ...] = (0,)
     headless: bool = False
@@ -146,8 +148,8 @@ def number(value: object, where: str) -> float:
 def shown(value: object) -> str:
     """Return a value of a file as a message may show it: short, and harmless to a terminal.
 
-    >>> shown("a" * 100)[-5:]
-    'aa...'
+    >>> shown("a" * 100)[-6:]
+    "aa...'"
     """
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)[: _MOST_SHOWN + 1]
     return repr(visible(text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "..."))

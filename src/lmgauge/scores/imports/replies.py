@@ -81,7 +81,8 @@ def parse_openai(file: LogFile, log: Log) -> Iterator[LoggedSegment]:
         elif count:
             log.remark("{:,} tokens that were generated after a prompt are left out", count)
         # A last token that is not shown, as half a character is not, is counted all the same.
-        tail = tokens.added_first(0) if tokens.generated is None else [tokens.generated, max(0, tokens.generated - 1)]
+        count = tokens.generated
+        tail = tokens.added_first(0) if count is None else range(count, max(-1, count - 2), -1)
         yield LoggedSegment(where, tokens.pieces, tokens.logprob, generated=tuple(tail))
 
 

@@ -161,7 +161,7 @@ def rows_on_text(
     waiting = iter(segments)
     segment = next(waiting, None)
     documents: dict[str, int] = {}
-    blank = unscored = inexact = 0
+    blank = unscored = inexact = crossing = 0
     where = "the log"
     for block in corpus:
         batch = _Batch(block.first, documents)
@@ -176,16 +176,18 @@ def rows_on_text(
                     f"{where}: is the last of {block.first + i - blank:,} segments, and the text has more: {block.source}, "
                     f"line {block.line(i)} has no scores; name the text that was scored, read as it was then (--unit)"
                 )
-            laid = lay(segment, text, words=words, place_name=f"{block.source}, line {block.line(i)}")
+            laid = lay(segment, text, given=block.given_text(i), words=words, place_name=block.place(i))
             unscored += batch.add(segment, laid)
             inexact += not laid.exact
+            crossing += laid.crosses
             where, segment = segment.where, next(waiting, None)
         yield batch.made(), block
     if segment is not None:
         raise InputError(
-            f"{segment.where}: the text has no such segment: it ends before; was it read as it was then (--unit)?"
+            f"{segment.where}: the text ends before this segment of the log; was it read as it was then (--unit)?"
         )
     log.remark("{:,} blank segments of the text have no scores in the log", blank)
+    log.remark("{:,} tokens begin in the given text and end behind it: they are scored whole", crossing)
     log.remark("{:,} segments are not spelled exactly by their tokens: where these lie is approximate", inexact)
     _say_unscored(unscored, log)
 

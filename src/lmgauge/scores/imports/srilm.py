@@ -21,8 +21,8 @@ from lmgauge.scores.imports.log import Log, LoggedSegment, number, shown
 from lmgauge.scores.imports.log_file import LogFile
 from lmgauge.scores.table import EOS_KIND, OOV, TOKEN
 
-_COUNTS = re.compile(r"(?:file .*: )?([0-9]+) sentences, ([0-9]+) words, ([0-9]+) OOVs")
-_SUMS = re.compile(r"([0-9]+) zeroprobs, logprob= (\S+) ppl= (\S+) ppl1= (\S+)")
+_COUNTS = re.compile(r"(?:file .*: )?([0-9]{1,18}) sentences, ([0-9]{1,18}) words, ([0-9]{1,18}) OOVs")
+_SUMS = re.compile(r"([0-9]{1,18}) zeroprobs, logprob= (\S+) ppl= (\S+) ppl1= (\S+)")
 _ORDER = re.compile(r"\[([0-9]{1,3})gram\]")
 _TOLERANCE = 2e-5  # relative: SRILM prints six or seven digits
 _LONGEST = 1 << 16
@@ -157,7 +157,7 @@ def _sentence(where: str, sentence: str, part: _Words, log: Log) -> LoggedSegmen
         part.words[: len(source)] = source
     zeros = sum(kind == OOV and value == -math.inf for kind, value in zip(part.kinds, part.log10, strict=True))
     log.remark(
-        "{:,} OOV words have probability 0: SRILM leaves them out of its sums, and its ppl is perplexity_without_zeros",
+        "{:,} OOV words have probability 0; SRILM leaves them out: its ppl is perplexity_without_zeros",
         zeros,
     )
     return LoggedSegment(

@@ -10,6 +10,7 @@ follows (law 3), and so documents that fit one window, or fill all of theirs, ar
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,60 @@ def test_only_the_last_window_differs(checkpoint: Callable[..., Path]) -> None:
     last = sum(float(logits[i, ids[-CONTEXT + i]]) for i in range(CONTEXT // 2, CONTEXT))
     assert begun + last == pytest.approx(whole, rel=1e-4)
     assert float(batch.logprob.sum()) != pytest.approx(whole, rel=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "tokenizer"), [("gpt2", "byte-level"), ("llama", "byte-fallback")])
+def test_text_after_given_text(kind: str, tokenizer: str, checkpoint: Callable[..., Path]) -> None:
+    """`loglikelihood` of a continuation, for every place to cut a line; the harness sets no BOS token before a context.
+
+    It shows the tokens of the context alone, and scores what both as one text have beyond that number: where no token lies
+    across the boundary these are the tokens of the continuation. Where one does, the bytes that its tokens stand for are
+    not those of the continuation; here such a token is scored, and counted.
+    """
+    folder = checkpoint(kind, tokenizer)
+    model = harness(folder, 48)
+    line = TEXT.splitlines()[1]
+    whole, cuts = model.tok_encode(line), [i for i in range(1, len(line)) if line[i - 1] != " "]
+    alike = [i for i in cuts if whole[: len(alone := model.tok_encode(line[:i]))] == alone != whole]
+    requests = [Instance("loglikelihood", {}, (line[:i], line[i:]), 0) for i in alike]
+    theirs = [model.loglikelihood([request], disable_tqdm=True)[0][0] for request in requests]
+    ours = load_neural(folder, ScoringOptions(context=48, first_token="unscored", end="none"))
+    (batch,) = ours.score(Corpus.from_strings([line[i:] for i in cuts], given=[line[:i] for i in cuts]))
+    assert batch.before is not None
+    assert [i for i, across in zip(cuts, batch.before.crossing, strict=True) if not across] == alike
+    assert 3 < len(alike) < len(cuts)
+    for i, logprob in zip(alike, theirs, strict=True):
+        own = batch.logprob[batch.row_segments() == cuts.index(i)]
+        assert float(own.sum()) == pytest.approx(logprob, rel=1e-4)
+
+
+def test_questions_and_minimal_pairs(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    """`acc` and `acc_norm` of multiple choice, and BLiMP's accuracy, from the harness's own log-likelihoods."""
+    folder = checkpoint("gpt2", "byte-level")
+    model = harness(folder, 48)
+    words = 4 * [word for word in TEXT.split() if word.isascii() and word.isalpha()]
+    places = range(0, len(words) - 8, 2)
+    questions = [
+        {"question": " ".join(words[i : i + 3]), "choices": [f" {words[i + 3]}", f" {words[i + 5]} {words[i + 7]}"]}
+        for i in places
+    ]
+    (tmp_path / "q.jsonl").write_text(
+        "".join(json.dumps(record | {"answer": 0}) + "\n" for record in questions), encoding="utf-8"
+    )
+    requests = [Instance("loglikelihood", {}, (q["question"], text), 0) for q in questions for text in q["choices"]]
+    theirs = np.array([logprob for logprob, _ in model.loglikelihood(requests, disable_tqdm=True)]).reshape(-1, 2)
+    lengths = np.array([[len(text) for text in q["choices"]] for q in questions])
+    ours = load_neural(folder, ScoringOptions(context=48, first_token="unscored", end="none"))
+    result = lmgauge.multiple_choice(ours, tmp_path / "q.jsonl")
+    assert np.array(result.rows["logprobs"]) == pytest.approx(theirs, rel=1e-4)
+    assert result.accuracy().accuracy == np.mean(theirs.argmax(1) == 0)
+    assert result.accuracy(measure="per_byte").accuracy == np.mean((theirs / lengths).argmax(1) == 0)
+    assert 0 < result.accuracy().accuracy < 1
+
+    pairs = [(" ".join(words[i : i + 4]), " ".join(words[i : i + 4][::-1])) for i in places]
+    requests = [Instance("loglikelihood", {}, ("", text), 0) for pair in pairs for text in pair]
+    theirs = np.array([logprob for logprob, _ in model.loglikelihood(requests, disable_tqdm=True)]).reshape(-1, 2)
+    ours = load_neural(folder, ScoringOptions(context=48, first_token="bos", end="none"))
+    blimp = lmgauge.pairs(ours, pairs)
+    assert np.array(blimp.rows["logprobs"]) == pytest.approx(theirs, rel=1e-4)
+    assert blimp.accuracy().accuracy == np.mean(theirs[:, 0] > theirs[:, 1])

@@ -1,0 +1,79 @@
+"""`lmgauge eval --per-word`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import ok, refused
+
+import lmgauge
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("words")
+    (path / "in.txt").write_text("the cat sat\nthe dog\n", encoding="utf-8")
+    (path / "regions.tsv").write_text("text_id\tregion\ttext\n1\tnoun phrase\tthe cat\n2\t\tthe dog\n", encoding="utf-8")
+    (path / "cut.csv").write_text("text_id,start,end\n1,0,5\n", encoding="utf-8")
+    lmgauge.train("witten-bell", path / "in.txt", order=2).save(path / "wb2")
+    lmgauge.train("witten-bell", path / "in.txt", order=2, tokenizer="character").save(path / "chars")
+    return path
+
+
+def test_rows_on_standard_output(folder: Path) -> None:
+    result = ok("eval", "-m", folder / "chars", folder / "in.txt", "--per-word", "-", "--train", folder / "in.txt")
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert lines[0][:5] == ["model", "text_id", "word_number", "word", "start"]
+    assert lines[0][-4:] == ["log_frequency", "unseen", "oov", "shared"]
+    assert [line[3] for line in lines[1:]] == ["the", "cat", "sat", "the", "dog"]
+    assert "note: words: white space is a token of its own" in result.stderr
+
+
+def test_a_file_beside_the_table(folder: Path, tmp_path: Path) -> None:
+    result = ok(
+        "eval",
+        "-m",
+        folder / "wb2",
+        folder / "in.txt",
+        "--regions",
+        folder / "regions.tsv",
+        "--per-word",
+        tmp_path / "r.csv",
+    )
+    assert "perplexity" in result.stdout
+    assert "its tokens are words" in result.stdout.replace("\n", " ")
+    lines = (tmp_path / "r.csv").read_text("utf-8").splitlines()
+    assert lines[0].startswith('"model","text_id","region_number","region","text","start","end","pieces","surprisal"')
+    assert [line.split(",")[3:5] for line in lines[1:]] == [['"noun phrase"', '"the cat"'], ['"1"', '"the dog"']]
+
+
+def test_words_by_icu(folder: Path) -> None:
+    pytest.importorskip("icu4py")
+    result = ok("eval", "-m", folder / "chars", "--words", "icu", "--per-word", "-", "-", stdin=b"the cat, sat\n")
+    assert [line.split("\t")[3] for line in result.stdout.splitlines()[1:]] == ["the", "cat", ",", "sat"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--per-word", "r.csv", "--regions", "cut.csv"], "cut.csv, line 2: region '1' cuts the token ' cat'"),
+        (["--per-word", "r.csv", "--regions", "no.csv"], "no.csv: no such file"),
+        (["--per-word", "regions.tsv", "--regions", "regions.tsv"], "would replace"),
+        (["--per-word", "r.csv", "--words", "syllables"], "words 'syllables': choose whitespace, icu, or icu:<locale>"),
+        (["--per-word", "r.xlsx"], "r.xlsx: rows are written as .parquet, .csv, .tsv, .jsonl"),
+        (["--words", "icu"], "--words is about the rows of words: name a file for them (--per-word)"),
+        (
+            ["--per-word", "-", "--json"],
+            "standard output takes one of --json, --per-segment -, --per-token - and --per-word -",
+        ),
+    ],
+)
+def test_what_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str) -> None:
+    monkeypatch.chdir(folder)
+    assert message in refused("eval", "-m", "wb2", "in.txt", *options).replace("\n", " ")
+    assert not (folder / "r.csv").exists()
+
+
+def test_a_score_table_has_no_words(folder: Path) -> None:
+    assert "needs models" in refused("eval", "--scores", folder / "x.parquet", "--per-word", "-")
