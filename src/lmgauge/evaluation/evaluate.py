@@ -151,13 +151,7 @@ class Evaluator:
             interval=None if interval is None else interval.mapped(perplexity_from_nats),
             independence=in_words(interval, documents_by) if interval is not None and not tally.total_zeros else "",
             documents_by=documents_by,
-            events=events,
-            tokens=tokens,
-            sentence_ends=tally.events[EOS_KIND],
-            oov=tally.events[OOV],
-            oov_rate=tally.events[OOV] / tokens if tokens else 0.0,
-            perplexity_without_eos=_perplexity(tally, TOKEN, OOV),
-            perplexity_without_oov=_perplexity(tally, TOKEN, EOS_KIND),
+            **_of_kinds(tally),
             mean_segment_perplexity=_mean_segment_perplexity(sums),
             log_probability=nats,
             zero_probability_events=tally.total_zeros,
@@ -212,6 +206,20 @@ def _figures(nats: float, counts: Mapping[str, int]) -> dict[str, Any]:
     return {
         figure.name: nats_to_scale(-nats / counts[figure.per], figure.scale) if counts.get(figure.per) else None
         for figure in FIGURES
+    }
+
+
+def _of_kinds(tally: Tally) -> dict[str, Any]:
+    """Return how many events of each kind there are, and the perplexities of some kinds."""
+    tokens = tally.events[TOKEN] + tally.events[OOV]
+    return {
+        "events": tally.total_events,
+        "tokens": tokens,
+        "sentence_ends": tally.events[EOS_KIND],
+        "oov": tally.events[OOV],
+        "oov_rate": tally.events[OOV] / tokens if tokens else 0.0,
+        "perplexity_without_eos": _perplexity(tally, TOKEN, OOV),
+        "perplexity_without_oov": _perplexity(tally, TOKEN, EOS_KIND),
     }
 
 

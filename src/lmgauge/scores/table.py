@@ -281,8 +281,8 @@ class SegmentRows:
     logprob: NDArray[np.float64]
     kind: NDArray[np.uint8]
     ends: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64), kw_only=True)
+    before: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32), kw_only=True)
 
     def __len__(self) -> int:
         return len(self.logprob)
@@ -305,8 +305,8 @@ class SegmentRows:
             np.concatenate((self.logprob, more.logprob)),
             np.concatenate((self.kind, more.kind)),
             np.concatenate((self.ends, more.ends)),
-            np.concatenate((self.starts, more.starts)),
-            self.before,
+            starts=np.concatenate((self.starts, more.starts)),
+            before=self.before,
         )
 
 
@@ -335,8 +335,8 @@ def _segment_parts(batches: Iterable[ScoreBatch]) -> Iterator[SegmentRows]:
         shown = iter([batch.token_ids[:0]] * len(batch.segments) if batch.before is None else batch.before.by_segment())
         for segment, end in zip(batch.segments.tolist(), np.cumsum(batch.segment_events).tolist(), strict=True):
             rows = slice(begin, end)
-            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows], starts[rows]
-            yield SegmentRows(segment, strings, *columns, next(shown))
+            columns = batch.token_ids[rows], batch.logprob[rows], batch.kind[rows], batch.ends[rows]
+            yield SegmentRows(segment, strings, *columns, starts=starts[rows], before=next(shown))
             begin = end
 
 

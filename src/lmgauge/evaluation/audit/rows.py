@@ -51,8 +51,8 @@ class Rows(SegmentRows):
             terminator: bytes of its line end.
             lead: text given before it that was cut into tokens with it.
         """
-        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends, rows.starts, rows.before
-        return cls(*columns, text, terminator, lead=lead)
+        columns = rows.segment, rows.strings, rows.token_ids, rows.logprob, rows.kind, rows.ends
+        return cls(*columns, text, terminator, lead=lead, starts=rows.starts, before=rows.before)
 
     @property
     def source(self) -> bytes:
