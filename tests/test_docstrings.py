@@ -19,6 +19,7 @@ WITH_EXAMPLES = [
 
 
 NEEDS = {
+    "lmgauge.api.context_curve": "transformers",
     "lmgauge.api.report": "jinja2",
     "lmgauge.api.task_scores": "sklearn",
     "lmgauge.api.train": "transformers",

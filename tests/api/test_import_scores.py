@@ -73,6 +73,13 @@ def test_what_reads_runs_reads_it(tmp_path: Path, text: Path) -> None:
     assert comparison.differences[0].difference == 0
 
 
+def test_an_audit_reads_parts_of_characters(tmp_path: Path) -> None:
+    """vLLM shows the two tokens of é as U+FFFD each: they spell the bytes they span all the same."""
+    data = Path(__file__).resolve().parents[2] / "docs" / "data"
+    lmgauge.import_scores(data / "log-vllm.jsonl", tmp_path / "run", text=data / "house.txt")
+    assert lmgauge.audit_run(tmp_path / "run").passed
+
+
 def test_terminal_escapes_in_tokens_are_harmless(tmp_path: Path) -> None:
     log = written(tmp_path, "\x1b[31mred\x07=3 2 -0.25\t</s>=2 1 -1.9\t", "log")
     printed = ok("import", log, "-o", tmp_path / "run", "--name", "\x1b[31mred").output

@@ -136,6 +136,10 @@ def test_a_run_keeps_what_words_are_made_of(folder: Path, tmp_path: Path) -> Non
     assert {"rank", "entropy", "word_boundary"} <= set(rows.column_names)
     run = lmgauge.evaluate_scores(tmp_path / "run")
     assert run.perplexity == result.perplexity
+    whole = lmgauge.Corpus.from_strings(SENTENCES)
+    read = lmgauge.read_run(tmp_path / "run", whole).per_word()
+    assert read.marking == "stored"
+    assert read.rows.drop_columns("model").equals(pq.read_table(tmp_path / "words.parquet").drop_columns("model"))
     again = pq.read_table(tmp_path / "words.parquet").drop_columns("model")
     same = lmgauge.word_surprisal(folder, texts=SENTENCES).rows.drop_columns("model")
     assert again.equals(same)
@@ -235,3 +239,27 @@ def test_protocols_that_leave_tokens_out(folder: Path) -> None:
     scoring = lmgauge.ScoringOptions(protocol="llama.cpp", context=16)
     with pytest.raises(UsageError, match=r"protocol llama\.cpp leaves tokens unscored, so words have no surprisal"):
         lmgauge.word_surprisal(folder, texts=SENTENCES, scoring=scoring)
+
+
+def test_words_of_runs_that_have_no_masses(folder: Path, tmp_path: Path) -> None:
+    text = lmgauge.Corpus.from_strings(SENTENCES)
+    lmgauge.evaluate(folder, text, output=lmgauge.Outputs(tmp_path / "net", columns=("entropy",)))
+    words = lmgauge.read_run(tmp_path / "net", text).per_word()
+    assert column(words.to_rows(), "surprisal") == pytest.approx(
+        column(lmgauge.word_surprisal(folder, text).to_rows(), "surprisal"), abs=1e-4
+    )
+    assert (words.marking, set(column(words.to_rows(), "surprisal_corrected"))) == (None, {None})
+    assert "has no column word_boundary; lmgauge eval --per-word" in words.notes[0]
+    assert words.notes[0].startswith("surprisal_corrected is missing")
+    assert None not in column(words.to_rows(), "entropy_before")
+    own = lmgauge.train("witten-bell", text, order=2)
+    lmgauge.evaluate(own, text, output=tmp_path / "wb")
+    read = lmgauge.read_run(tmp_path / "wb", text).per_word(regions=[{"id": 1, "region": "np", "text": "The cat"}])
+    assert read.marking == "whole"
+    assert read.to_rows()[0]["surprisal"] == read.to_rows()[0]["surprisal_corrected"]
+    with pytest.raises(UsageError, match="words are in the text that was scored; name it"):
+        lmgauge.read_run(tmp_path / "wb").per_word()
+    table = tmp_path / "table.jsonl"
+    table.write_text('{"segment": 0, "logprob": -1.0}\n', encoding="utf-8")
+    with pytest.raises(InputError, match="has no byte spans, so it does not say where words are"):
+        lmgauge.read_run(table, lmgauge.Corpus.from_strings(["a"])).per_word()

@@ -374,3 +374,42 @@ def test_info(kind: str, folder: Path) -> None:
     assert told["vocabulary_size"] == len(load_model(folder / kind).vocabulary)
     assert told["context"] == str(load_model(folder / kind).context_policy)
     assert "parameters" in ok("info", folder / kind).stdout
+
+
+def test_contexts_on_the_command_line(folder: Path, tmp_path: Path) -> None:
+    lines = (folder / "long.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    for n in range(6):
+        (tmp_path / f"{n}.txt").write_text("".join(lines[20 * n : 20 * n + 20]), encoding="utf-8", newline="\n")
+    texts = sorted(tmp_path.glob("*.txt"))
+    command = ("eval", "-m", folder / "gpt2", *texts, "--unit", "document", "--contexts", "8,16", "--device", "cpu")
+    shown = ok(*command, "--per-context", tmp_path / "rows.csv", "--html", tmp_path / "curve.html").stdout
+    assert "What a longer context is worth to gpt2" in shown
+    assert len((tmp_path / "rows.csv").read_text(encoding="utf-8").splitlines()) == 3
+    assert "Bits per byte by length of context" in (tmp_path / "curve.html").read_text(encoding="utf-8")
+    plain = json.loads(ok(*command, "--json", "--stride", 8).stdout)
+    assert [point["context"] for point in plain["points"]] == [8, 16]
+    assert plain["stride"] == 8
+    assert ok(*command, "--per-context", "-").stdout.startswith("model\tcontext\tevents\t")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--contexts", "8,16", "-o", "run"), "-o does not go with --contexts; --per-context writes rows"),
+        (("--contexts", "8,16", "--by", "group"), "--by does not go with --contexts"),
+        (("--contexts", "8,16", "--context", "8"), "contexts say how much is seen"),
+        (("--contexts", "8,16", "-m", "other"), "--contexts takes one model at a time"),
+        (("--contexts", "8,16", "--per-context", "rows.xls"), "rows.xls: rows are written as"),
+        (("--contexts", "8,16", "--per-context", "-", "--json"), "standard output takes one of --json and --per-context -"),
+        (("--contexts", "8"), "name two lengths or more"),
+        (("--contexts", "8,64"), "context 64: this model has positions for 48 tokens"),
+        (("--contexts", "8,16", "--given", "prompt"), "given"),
+        (("--per-context", "rows.csv"), "--per-context goes with --contexts"),
+        (("--processes", "0"), "--processes"),
+        (("--devices", "cpu,cuda:0"), "devices of different kinds (cpu, cuda)"),
+        (("--devices", "cpu,cpu", "--processes", "2"), "devices and processes both say where to compute"),
+        (("--processes", "2", "--context", "stream,16"), "its context runs on over the whole text"),
+    ],
+)
+def test_contexts_and_processes_that_cannot_be(folder: Path, options: tuple[str, ...], message: str) -> None:
+    assert message in refused("eval", "-m", folder / "gpt2", folder / "test.txt", *options)

@@ -57,11 +57,17 @@ def context_curve(
             or the stride cannot be.
 
     Example:
-        >>> from lmgauge import Corpus, train
-        >>> text = Corpus.from_strings(["a b", "a"])
-        >>> context_curve(train("laplace", text), text, "512,1k")
-        Traceback (most recent call last):
-        lmgauge.errors.UsageError: laplace3: contexts need a network that computes here (torch or GGUF), whose window ...
+        >>> from tokenizers import Tokenizer, models
+        >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+        >>> from lmgauge import Corpus, NeuralModel
+        >>> letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("#ab ")}, merges=[]))
+        >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#")
+        >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}
+        >>> network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+        >>> text = Corpus.from_strings(["abba abba ab", "ba ba ba ba b"])
+        >>> curve = context_curve(NeuralModel.wrap(network, tokenizer), text, [4, 8])
+        >>> curve.events, [point.context for point in curve.points]  # the tokens with 8 or more before them
+        (11, [4, 8])
     """
     from lmgauge.models.network.long_segments import LongSegments
 
@@ -71,7 +77,7 @@ def context_curve(
         raise UsageError(f"stride {step}: give 1 to {lengths[0]:,}, the shortest of the contexts")
     if scoring is not None and (scoring.context is not None or scoring.stride is not None or scoring.stream):
         raise UsageError("contexts say how much is seen: leave context, stride and stream out of the scoring options")
-    corpus = corpus_of(text, document=document)
+    corpus = corpus_of(text, document=document).without_given("a curve of contexts")
     network = loaded(model, scoring)
     models = _with_lengths(network, lengths, step)
     show_speed(models)

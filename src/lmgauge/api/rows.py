@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from lmgauge.api.inputs import PathLike, Text, opened, text_of
+from lmgauge.api.words import RegionRows, word_settings, words_of_table
 from lmgauge.context_policy import ContextPolicy
+from lmgauge.errors import UsageError
 from lmgauge.evaluation.evaluate import sum_block
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, segment_rows
 from lmgauge.evaluation.runs import Run, lockstep, remembered
+from lmgauge.evaluation.words.results import WordSurprisals
 from lmgauge.numerics.units import nats_to_bits
 from lmgauge.readable import visible
 from lmgauge.result_list import pandas_module
@@ -76,6 +79,24 @@ class RunRows:
         pandas_module()
         return self.to_arrow("token").to_pandas()
 
+    def per_word(
+        self, *, words: str = "whitespace", regions: RegionRows | pd.DataFrame | None = None, train: Text | None = None
+    ) -> WordSurprisals:
+        """Return a row for each word, or region, of the text; corrected where the run was written with `--per-word`.
+
+        Args:
+            words, regions, train: as of `lmgauge.word_surprisal`.
+
+        Raises:
+            InputError: the table or the text cannot be read, the table has no byte spans, or a region cuts a token.
+            UsageError: the text is not at hand, or as for `lmgauge.word_surprisal`.
+        """
+        if self.text is None:
+            raise UsageError(f"{self.run.name}: words are in the text that was scored; name it: read_run(path, text)")
+        settings, origin = word_settings(words, regions, train), self.run.origin
+        parts = ((block, batch) for block, (batch,) in lockstep([self.run.batches()], self.text, [self.run.name]))
+        return words_of_table(_with_text(parts), settings, origin, self.text)
+
     def to_arrow(self, rows: Rows) -> pa.Table:
         """Return the columns that `lmgauge eval --per-segment` (or `--per-token`) writes, and `bits`.
 
@@ -126,6 +147,11 @@ class RunRows:
         columns["bits"] = pa.array(nats_to_bits(-batch.logprob))
         names.insert(names.index("logprob") + 1, "bits")
         yield pa.table({name: columns[name] for name in names})
+
+
+def _with_text(parts: Iterable[tuple[Segments | None, ScoreBatch]]) -> Iterator[tuple[Segments, ScoreBatch]]:
+    """Yield the blocks of a text that is at hand, with their rows."""
+    yield from ((block, batch) for block, batch in parts if block is not None)
 
 
 def _without_text(model: str, batch: ScoreBatch) -> dict[str, Any]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import tee
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, followed, named_models, one_text
 from lmgauge.choices import WORD_UNITS
 from lmgauge.context_policy import policy_of
 from lmgauge.distributions.blocks import computes_many, why_not_whole
 from lmgauge.distributions.columns import WithColumns
-from lmgauge.errors import UsageError
+from lmgauge.distributions.word_boundaries import BOUNDARY
+from lmgauge.errors import InputError, UsageError
 from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.row_files import TableWriter
 from lmgauge.evaluation.words.frequency import WordFrequencies
@@ -31,6 +35,8 @@ from lmgauge.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from lmgauge.text.documents import Corpus
 
 RegionRows = PathLike | Iterable[Mapping[str, Any]]
 
@@ -201,6 +207,35 @@ def word_surprisal(
     return _result(rows, tables, notes, Origin.of_model(loaded, name), corpus.report.sha256)
 
 
+def words_of_table(
+    parts: Iterable[tuple[Segments, ScoreBatch]], settings: WordSettings, origin: Origin, corpus: Corpus
+) -> WordSurprisals:
+    """Return the words of a stored score table.
+
+    Args:
+        parts: blocks of the text, with their rows.
+        settings: what is measured.
+        origin: of the table.
+        corpus: the text.
+
+    Raises:
+        InputError: the table has no byte spans, a region is not in its text, or cuts a token.
+    """
+    whole = origin.unit == "word"
+    why = f"{origin.model} has no column {BOUNDARY}; lmgauge eval --per-word -o writes one"
+    rows = WordRows(settings, origin.model, origin.policy, "whole" if whole else None, why)
+    tables = []
+    for block, batch in parts:
+        if len(batch.ends) < len(batch):
+            raise InputError(f"{origin.model}: the score table has no byte spans, so it does not say where words are")
+        if whole:
+            batch = replace(batch, extra={**batch.extra, BOUNDARY: np.ones(len(batch))})
+        if BOUNDARY in batch.extra and rows.marking is None:
+            rows.marking = "stored"
+        tables.append(rows.table(block, batch))
+    return _result(rows, tables, [*corpus.report.notes(), *rows.notes()], origin, corpus.report.sha256)
+
+
 def _result(rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin: Origin, text_sha256: str) -> WordSurprisals:
     import pyarrow as pa
 
@@ -212,8 +247,8 @@ def _result(rows: WordRows, tables: Sequence[Any], notes: Sequence[str], origin:
         "unit": origin.unit,
         "context": origin.context,
         "text": text_sha256[:6],
-        "vocab": origin.fingerprints["vocabulary"][:6],
-        "model": origin.fingerprints["label"],
+        "vocab": origin.fingerprints.get("vocabulary", "unknown")[:6],
+        "model": origin.fingerprints.get("label", origin.model),
         "v": __version__,
     }
     return WordSurprisals(

@@ -141,6 +141,7 @@ class Evaluator:
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
         counts = {"events": events, "tokens": tokens} | ({} if denominators is None else vars(denominators))
         reasons = bound_reasons(origin, tally.events[OOV], lossy)
+        own = whole_text_notes(tally, origin) if group is None else ()
         return Evaluation(
             model=origin.model,
             group=group,
@@ -170,12 +171,7 @@ class Evaluator:
             signature=_signature(origin, events, tally, text_sha256, in_signature(interval)),
             scored_share=scored.share,
             source_figures=self.protocol.figures(nats, events) if group is None else {},
-            notes=[
-                *scored.notes,
-                *notes,
-                *caveats(interval),
-                *(whole_text_notes(tally, origin) if group is None else ()),
-            ],
+            notes=[*scored.notes, *notes, *caveats(interval), *own],
             given_bytes=tally.given_bytes,
             crossing_tokens=tally.crossing_tokens,
         )

@@ -28,7 +28,7 @@ def targets_only(batch: ScoreBatch, encoded: Encoded, block: Segments) -> ScoreB
 
     Example:
         >>> import lmgauge
-        >>> text = lmgauge.Corpus.from_strings(["sat"], given=["the cat"])
+        >>> text = lmgauge.Corpus.from_strings([" sat"], given=["the cat"])
         >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["the cat sat"]), order=2)
         >>> batch = next(model.score(text))
         >>> batch.token_ids.tolist(), batch.before.ids.tolist()

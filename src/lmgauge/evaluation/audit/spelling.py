@@ -99,7 +99,8 @@ def read_byte_level(rows: Rows) -> list[bool]:
         rows: of a segment, [n].
 
     Example:
-        >>> rows = Rows(0, ["a"], np.zeros(1, int), np.zeros(1), np.zeros(1, np.uint8), np.array([1]), b"a")
+        >>> zero = np.zeros(1, np.int64)
+        >>> rows = Rows(0, ["a"], zero, zero, zero, zero + 1, zero, text=b"a")
         >>> read_byte_level(rows)
         [True]
     """
@@ -119,7 +120,8 @@ def read_metaspace(rows: Rows) -> list[bool]:
         rows: of a segment, [n].
 
     Example:
-        >>> rows = Rows(0, ["\u2581a"], np.zeros(1, int), np.zeros(1), np.zeros(1, np.uint8), np.array([1]), b"a")
+        >>> zero = np.zeros(1, np.int64)
+        >>> rows = Rows(0, ["\u2581a"], zero, zero, zero, zero + 1, zero, text=b"a")
         >>> read_metaspace(rows)
         [True]
     """
@@ -191,7 +193,8 @@ def _across(reading: Reading, rows: Rows) -> list[bool]:
     """Return which events spell their spans, the first perhaps with bytes of the text given before the segment."""
     right = reading(rows)
     for size in range(1, min(len(rows.lead), _LONGEST_ACROSS) + 1) if right and not right[0] else ():
-        longer = replace(rows, text=rows.lead[-size:] + rows.text, ends=rows.ends + size, lead=b"")
+        starts = np.concatenate(([0], rows.starts[1:] + size))
+        longer = replace(rows, text=rows.lead[-size:] + rows.text, starts=starts, ends=rows.ends + size, lead=b"")
         again = reading(longer)
         if again[0]:
             return again

@@ -14,7 +14,7 @@ from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import InputError
 from lmgauge.evaluation.row_files import TableWriter
 from lmgauge.evaluation.words.frequency import WordFrequencies, strings_of
-from lmgauge.evaluation.words.merging import Merged, merge
+from lmgauge.evaluation.words.merging import ENTROPY, Merged, merge
 from lmgauge.evaluation.words.regions import Regions
 from lmgauge.evaluation.words.units import Units, WordTokenizer, words_of
 from lmgauge.numerics.units import nats_to_bits
@@ -36,6 +36,7 @@ MARKINGS = {
     "apart": "white space is a token of its own, which the surprisal of the word behind it includes: surprisal_corrected is "
     "minus log2 of a probability of words, surprisal is not",
     "whole": "its tokens are words, so surprisal is minus log2 of a probability of words, and surprisal_corrected is equal",
+    "stored": "surprisal_corrected is minus log2 of a probability of words; surprisal is one where they are equal",
     "none": "no token of it has white space, so it does not predict where words end, and both figures are equal",
 }
 """What is a probability, by what a tokenizer does with white space (see `lmgauge.distributions.word_boundaries`)."""
@@ -167,6 +168,7 @@ class WordRows:
         self.settings, self.model, self.marking = settings, model, marking
         self._policy, self._why = policy, why
         self.counts = WordCounts()
+        self._has_entropy = False
 
     def table(self, block: Segments, batch: ScoreBatch, units: Units | None = None) -> pa.Table:
         """Return the rows of a block.
@@ -184,6 +186,7 @@ class WordRows:
         if self.settings.regions is not None and len(merged.owners.crossing):
             raise _cut(self.settings.regions, block, batch, units, merged)
         self.counts.add(block, batch, merged)
+        self._has_entropy = ENTROPY in batch.extra
         return self._table(block, units, merged)
 
     def _table(self, block: Segments, units: Units, merged: Merged) -> pa.Table:
@@ -225,7 +228,8 @@ class WordRows:
         unit = "words" if regions is None else "regions"
         notes = [f"words: {MARKINGS[self.marking]}"] if self.marking is not None else []
         if self.marking is None:
-            notes.append(f"surprisal_corrected and entropy_before are missing: {self._why}")
+            missing = "surprisal_corrected is" if self._has_entropy else "surprisal_corrected and entropy_before are"
+            notes.append(f"{missing} missing: {self._why}")
         notes += self.counts.notes(unit)
         if regions is not None and regions.texts_without:
             notes.append(f"{regions.texts_without:,} texts have no regions")
@@ -261,7 +265,8 @@ class WordSurprisals(Shown):
         model: its name.
         unit: what a row is: "words (whitespace)", "words (icu)" or "regions".
         marking: where the tokenizer puts the white space that words are known by: "before" a word, "after" it, "apart",
-            "whole" (tokens are words) or "none"; None for a model that gives no whole distributions.
+            "whole" (tokens are words) or "none"; "stored" where a run has the column `word_boundary`; None for a model that
+            gives no whole distributions.
         texts: how many there are.
         units: words or regions: rows.
         bits: the surprisal of all rows.

@@ -199,13 +199,13 @@ def parse_lengths(lengths: str | Sequence[int | str]) -> tuple[int, ...]:
         ((512, 2048), (64, 1024))
     """
     parts = lengths.split(",") if isinstance(lengths, str) else list(lengths)
-    found = sorted(map(_length, parts))
-    if len(found) < 2:
+    tokens = sorted(map(_length, parts))
+    if len(tokens) < 2:
         raise UsageError("contexts: name two lengths or more to compare, as in 512,1k,2k")
-    twice = next((number for number, following in pairwise(found) if number == following), None)
+    twice = next((number for number, following in pairwise(tokens) if number == following), None)
     if twice is not None:
         raise UsageError(f"contexts: {twice:,} is named twice")
-    return tuple(found)
+    return tuple(tokens)
 
 
 def _length(part: object) -> int:
