@@ -141,7 +141,7 @@ class Evaluator:
         interval = ratio_interval(-sums.nats, sums.events.astype(np.float64), numbers)
         counts = {"events": events, "tokens": tokens} | ({} if denominators is None else vars(denominators))
         reasons = bound_reasons(origin, tally.events[OOV], lossy)
-        own = whole_text_notes(tally, origin) if group is None else ()
+        own = whole_text_notes(tally) if group is None else ()
         return Evaluation(
             model=origin.model,
             group=group,

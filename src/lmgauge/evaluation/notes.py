@@ -4,44 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lmgauge.choices import Boundary
-from lmgauge.evaluation.origin import Origin
 from lmgauge.evaluation.tally import Tally
 from lmgauge.scores import OOV, TOKEN
 
 _MANY_UNSEEN = 0.1  # from this rate on a note says so
-_CUT: dict[Boundary, str] = {"joint": "together with what follows it", "apart": "on its own"}
 
 
-def whole_text_notes(tally: Tally, origin: Origin) -> Iterator[str]:
-    """Yield what must be known of given text and of unseen words.
+def whole_text_notes(tally: Tally) -> Iterator[str]:
+    """Yield what must be known of tokens across the end of given text, and of unseen words.
 
     Args:
         tally: the sums of a whole text.
-        origin: of its rows.
 
     Example:
-        >>> tally = Tally(given_bytes=1200)
-        >>> list(whole_text_notes(tally, Origin("mine", context="sentence,given=apart")))
-        ['1,200 bytes of given text are shown and not scored, and in no denominator; it is cut into tokens on its own']
+        >>> [note.partition(":")[0] for note in whole_text_notes(Tally(crossing_tokens=3))]
+        ['segments that begin inside a token which begins in the given text']
     """
-    yield from _given_text(tally, origin)
-    yield from _unseen_words(tally)
-
-
-def _given_text(tally: Tally, origin: Origin) -> Iterator[str]:
-    boundary = origin.policy.given
-    if boundary is None:
-        return
-    yield (
-        f"{tally.given_bytes:,} bytes of given text are shown and not scored, and in no denominator; it is cut into tokens "
-        f"{_CUT[boundary]}"
-    )
     if tally.crossing_tokens:
         yield (
             f"segments that begin inside a token which begins in the given text: {tally.crossing_tokens:,} of "
             f"{len(tally.per_segment().segments):,}; such a token is scored whole, for the bytes behind the boundary"
         )
+    yield from _unseen_words(tally)
 
 
 def _unseen_words(tally: Tally) -> Iterator[str]:

@@ -295,7 +295,7 @@ class Corpus:
     def _segments(self, report: TextReport, group_names: list[str], document_names: list[str]) -> Iterator[Segments]:
         groups, documents = Names(group_names), Names(document_names)
         numbers = DocumentNumbers(self._documents, documents, self._label_fields.get(DOCUMENT))
-        report.documents_by = numbers.source
+        report.documents_by, report.boundary = numbers.source, self.boundary
         reading = ReadingPass(self._options, self._label_fields, groups, documents, report)
         digest = hashlib.sha256()
         for i, read in enumerate(self._readers):

@@ -208,6 +208,7 @@ class TextReport:
         documents: how many there are; 0 if unknown.
         joined, joined_by: how many segments were joined into one, and by what; 0 if none were.
         given_bytes: bytes of given text, which is shown and not scored.
+        boundary: how given text is cut from the segments; None where no text is given.
     """
 
     segments: int = 0
@@ -228,6 +229,7 @@ class TextReport:
     joined: int = 0
     joined_by: str = ""
     given_bytes: int = 0
+    boundary: Boundary | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -260,10 +262,18 @@ class TextReport:
             lines.append(f"{_counted(invalid, 'segment')} left out: not valid text")
         if self.unusable:
             lines.append(f"{_counted(self.unusable, 'record')} left out: no usable text; the first: {self.first_unusable}")
+        if self.boundary is not None:
+            lines.append(
+                f"{self.given_bytes:,} bytes of given text are shown and not scored, and in no denominator; it is cut into "
+                f"tokens {_CUT[self.boundary]}"
+            )
         if self.joined:
             by = {"\n": "a newline", "\n\n": "a blank line"}.get(self.joined_by, repr(self.joined_by))
             lines.append(f"{_counted(self.joined, 'segment')} joined by {by} into one text")
         return lines
+
+
+_CUT: dict[Boundary, str] = {"joint": "together with what follows it", "apart": "on its own"}
 
 
 def _counted(count: int, what: str) -> str:

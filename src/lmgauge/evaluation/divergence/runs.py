@@ -81,7 +81,8 @@ class CandidateRuns:
         report, results = self._corpus.report, []
         for model, evaluator, counted in zip(self._candidates, self._evaluators, self._denominators, strict=True):
             notes = [*report.notes(), *getattr(model, "notes", ())]
-            evaluator.origin = replace(evaluator.origin, documents_by=report.documents_by)
+            origin = replace(evaluator.origin, documents_by=report.documents_by)
+            evaluator.origin = origin.after(self._corpus.boundary)
             results.append(evaluator.finish(evaluator.total, counted, text_sha256=report.sha256, notes=notes))
         chosen: dict[str, Any] = {"by_group": False, "columns": COLUMNS, "scoring": scoring}
         self._folders.finish(results, [run_settings(m, self._corpus.settings, **chosen) for m in self._candidates])
