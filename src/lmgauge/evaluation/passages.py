@@ -214,6 +214,7 @@ class _Reading:
         self.random = np.random.default_rng(settings.seed)
         self.scores = SegmentScores(len(runs))
         self.spans = True
+        self.left_out = False
         self.passages: dict[int, Passage] = {}
         self.labels: dict[str, dict[int, str]] = {}
 
@@ -222,12 +223,13 @@ class _Reading:
         bits, zeros = zip(*(_bits_of_segments(table) for table in tables), strict=True)
         impossible = np.sum(zeros, axis=0) > 0
         scored = np.any([table.segment_events > 0 for table in tables], axis=0)
-        sizes = [table.segment_events for table in tables] if block is None else [_sizes(block)] * len(tables)
+        sizes = [table.segment_events if block is None else _sizes(block, table) for table in tables]
         self.scores.add(bits, zeros, sizes)
         self.spans &= all(len(table.ends) == len(table) for table in tables)
         if block is None or not self.spans:
             return
-        excess = np.sum([own - mean * _sizes(block) for own, mean in zip(bits, self.averages, strict=True)], axis=0)
+        self.left_out |= any(len(table.begins) for table in tables)
+        excess = np.sum([own - m * size for own, m, size in zip(bits, self.averages, sizes, strict=True)], axis=0)
         some = scored & (block.ends > block.starts)
         values = {SAMPLE: np.where(some, 1.0 - self.random.random(len(block)), 0.0)}
         values[WORST] = np.where(scored, excess, 0.0)
@@ -322,7 +324,10 @@ class _Reading:
             yield "the text is not at hand, so none of it is shown: name it with --text"
         elif not self.spans:
             yield "the table has no byte spans, so the text cannot be colored"
-        elif any(passage.is_cut for passage in items):
+            return
+        if self.left_out:
+            yield "text that a protocol leaves out is shown with the token that is scored after it"
+        if any(passage.is_cut for passage in items):
             yield "long segments are cut, so that the page stays small; all counts are of whole segments"
 
 
@@ -372,8 +377,9 @@ def _bits_of_segments(table: ScoreBatch) -> tuple[Floats, Ints]:
     return sums, np.bincount(owner, zero, count).astype(np.int64)
 
 
-def _sizes(block: Segments) -> Ints:
-    return block.ends - block.starts + block.terminator
+def _sizes(block: Segments, table: ScoreBatch) -> Ints:
+    scored = table.scored_bytes()
+    return block.ends - block.starts + block.terminator if scored is None else scored
 
 
 def _shortened(passage: Passage, most_events: int, most_bytes: int) -> Passage:

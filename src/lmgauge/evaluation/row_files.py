@@ -236,6 +236,7 @@ def segment_rows(
     of_block = sums.segments - block.first
     of_row = np.repeat(np.arange(count), batch.segment_events)
     ids = block.identifiers()
+    own_bytes = batch.scored_bytes()
     line_end = 0 if context_policy.line_ends == "unscored" else block.terminator
     with np.errstate(over="ignore"):
         perplexity = np.exp(-sums.nats / sums.events)
@@ -251,5 +252,5 @@ def segment_rows(
         "document": [""] * count if block.documents is None else block.documents[of_block].tolist(),
         "tokens": np.bincount(of_row[batch.kind != EOS_KIND], minlength=count).tolist(),
         "oov": np.bincount(of_row[batch.kind == OOV], minlength=count).tolist(),
-        "bytes": ((block.ends - block.starts)[of_block] + line_end).tolist(),
+        "bytes": (own_bytes if own_bytes is not None else (block.ends - block.starts)[of_block] + line_end).tolist(),
     }

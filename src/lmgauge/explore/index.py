@@ -194,7 +194,8 @@ class Index:
             values |= {"bytes": np.max([batch.reach() for batch in batches], axis=0)[shown], "line": segments + 1}
         else:
             lengths = block.ends - block.starts
-            values["bytes"] = lengths + (block.terminator if self.scores_line_ends else 0)
+            scored = batches[0].scored_bytes()
+            values["bytes"] = lengths + (block.terminator if self.scores_line_ends else 0) if scored is None else scored
             values["group"] = nothing if block.groups is None else block.groups
             values["source"] = nothing + self._sources.setdefault(block.source, len(self._sources))
             values["line"] = block.lines()

@@ -235,7 +235,8 @@ class _Reading:
                 self.unseen.add(block, table, ranges)
         if "segments" in self.only:
             whole = np.bincount(ranges.segment, finite, len(block))
-            size = block.ends - block.starts + block.terminator
+            own_bytes = table.scored_bytes()
+            size = block.ends - block.starts + block.terminator if own_bytes is None else own_bytes
             scored = np.where(table.segment_events > 0, whole - self.bits_per_byte * size, 0.0)
             in_all = np.bincount(ranges.segment, bits, len(block)).astype(np.float64)
             self.segments.add_segments(block, scored, [in_all])

@@ -29,6 +29,7 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import Vocabulary
 from lmgauge.threads import thread_count
 
+_WITHOUT_BOS = "; only the first begins with BOS, which this tokenizer puts before a text (--bos-each-window)"
 # Contexts that are asked about together, and entries of their distributions: products are quick then, and they fit.
 _CONTEXTS, _ENTRIES = 32, 1 << 21
 
@@ -112,6 +113,7 @@ class NetworkModel(ScoresStrings):
         return [
             f"{self._in_windows:,} of {self._segments:,} segments longer than {self.context_policy.length:,} tokens, read "
             f"in windows of that size, each {self.context_policy.stride:,} tokens after the one before"
+            + ("" if self.context_policy.bos_each or self.tokens.puts_first != "bos" else _WITHOUT_BOS)
         ]
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
