@@ -186,10 +186,10 @@ def test_first_tokens_and_line_ends(folder: Path, tmp_path: Path) -> None:
     assert None not in column(by_newline.to_rows(), "surprisal_corrected")
     open_end = lmgauge.word_surprisal(lmgauge.load_model(folder, end="none"), path)
     assert [figure is None for figure in column(open_end.to_rows(), "surprisal_corrected")] == [False, True, True]
-    assert "2 words have no event behind them" in open_end.notes[1]
+    assert "surprisal_corrected is missing for 2 words without an event behind" in open_end.notes[1]
     unscored = lmgauge.word_surprisal(lmgauge.load_model(folder, first_token="unscored"), path)
     assert [figure is None for figure in column(unscored.to_rows(), "surprisal")] == [True, False, True]
-    assert "2 words have no surprisal: first tokens are unscored" in " ".join(unscored.notes)
+    assert "surprisal is missing for 2 words: first tokens are unscored" in " ".join(unscored.notes)
 
 
 @pytest.mark.parametrize(

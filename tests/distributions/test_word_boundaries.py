@@ -69,6 +69,17 @@ def test_running_contexts(block_bytes: int) -> None:
     assert boundaries(model, text) == pytest.approx([mass(model, before, white) for before, white in places])
 
 
+def test_lines_without_ends() -> None:
+    """A sentence begins as a text does, whatever token the one before it ended with."""
+    model = train(eos=False)
+    text = Corpus.from_strings(["a", "x", " "])
+    a = model.vocabulary.id("a")
+    assert model.score_text("ax").tokens == ("a", "x")
+    places = [([], False), ([], False), ([], True)]
+    assert boundaries(model, text) == pytest.approx([mass(model, before, white) for before, white in places])
+    assert boundaries(model, Corpus.from_strings(["ax"]))[1] == pytest.approx(mass(model, [a], True))
+
+
 @pytest.mark.parametrize(("given", "expected"), [("a", False), ("a ", True), ("", None)])
 def test_behind_given_text(given: str, expected: bool | None) -> None:
     """The first token of a target stands where the given text ended: within a word, or behind white space."""

@@ -73,7 +73,7 @@ def test_a_region_that_cuts_a_token_is_refused() -> None:
 def test_what_is_said(model: Any) -> None:
     words = lmgauge.word_surprisal(model, texts=["the cat", "a dog"], regions=[{"id": 1, "text": "the"}])
     assert (words.marking, words.texts, words.units) == ("apart", 2, 1)
-    assert words.notes[-1] == "1 texts have no regions"
+    assert words.notes[-1] == "1 text without regions"
     assert "surprisal_corrected is minus log2 of a probability of words, surprisal is not" in words.notes[0]
     assert words.signature.startswith("words|words:regions@")
     whole = lmgauge.word_surprisal(lmgauge.train("laplace", lmgauge.Corpus.from_strings(LINES)), texts="the cat")

@@ -129,26 +129,27 @@ class WordCounts:
         """Yield a sentence for each thing that a reader must know.
 
         Args:
-            unit: what is counted: "words" or "regions".
+            unit: what is counted: "word" or "region".
         """
+        missing = "surprisal_corrected is missing for"
         if self.shared:
-            yield (
-                f"{self.shared:,} {unit} share a token with what is next to them: the token counts whole for the first of "
-                "them, and their surprisal_corrected is missing"
-            )
+            which = "which share a token with what is next to them (it counts whole for the first of them)"
+            yield f"{missing} {_counted(self.shared, unit)}, {which}"
         if self.unscored:
-            yield f"{self.unscored:,} {unit} have no surprisal: first tokens are unscored (--first-token)"
+            yield f"surprisal is missing for {_counted(self.unscored, unit)}: first tokens are unscored (--first-token)"
         if self.without_end:
-            yield (
-                f"{self.without_end:,} {unit} have no event behind them, so their surprisal_corrected is missing: "
-                "--end eos gives one"
-            )
+            yield f"{missing} {_counted(self.without_end, unit)} without an event behind: --end eos gives one"
         if self.impossible_after:
-            yield f"{self.impossible_after:,} {unit} have an infinite surprisal_corrected: the model lets no word end there"
+            count = _counted(self.impossible_after, unit)
+            yield f"surprisal_corrected is infinite for {count}: the model lets no word end there"
         if self.impossible_before:
-            yield f"{self.impossible_before:,} {unit} have no surprisal_corrected: the model lets no word begin there"
+            yield f"{missing} {_counted(self.impossible_before, unit)}: the model lets no word begin there"
         if self.lossy and not self.unscored:
-            yield f"{self.lossy:,} texts are not spelled by their tokens exactly, so the tokens of a word may be off"
+            yield f"{_counted(self.lossy, 'text')} not spelled by the tokens exactly, so the tokens of a word may be off"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 class WordRows:
@@ -225,14 +226,14 @@ class WordRows:
         regions = self.settings.regions
         if regions is not None:
             regions.check_all_laid()
-        unit = "words" if regions is None else "regions"
+        unit = "word" if regions is None else "region"
         notes = [f"words: {MARKINGS[self.marking]}"] if self.marking is not None else []
         if self.marking is None:
             missing = "surprisal_corrected is" if self._has_entropy else "surprisal_corrected and entropy_before are"
             notes.append(f"{missing} missing: {self._why}")
         notes += self.counts.notes(unit)
         if regions is not None and regions.texts_without:
-            notes.append(f"{regions.texts_without:,} texts have no regions")
+            notes.append(f"{_counted(regions.texts_without, 'text')} without regions")
         return notes
 
 
