@@ -121,3 +121,12 @@ def test_questions_that_cannot_be_asked(model: Any, tmp_path: Path, change: dict
     with pytest.raises(InputError, match=message) as caught:
         ask(model, tmp_path, QUESTION, QUESTION | change)
     assert "questions.jsonl:2" in str(caught.value)
+
+
+def test_data_frames(model: Any) -> None:
+    pytest.importorskip("pandas")
+    result = lmgauge.pairs({"one": model, "two": model}, PAIRS)
+    frame = result.to_pandas()
+    assert len(frame) == 2 * 2 * 3  # models, measures, all and two groups
+    assert frame.interval_low.le(frame.accuracy).all()
+    assert list(result.items_to_pandas().model) == ["one"] * 3 + ["two"] * 3

@@ -13,6 +13,8 @@ from tests.cli.commands import ok, refused
 import lmgauge
 from lmgauge import Corpus
 from lmgauge.evaluation.passages import lead_of
+from lmgauge.models.custom import CustomModel
+from lmgauge.text.training_coverage import find_training_coverage
 
 NAMES = ["the cat", "a dog", "the old man", "my friend"]
 DOES = ["sees", "likes", "hears"]
@@ -135,6 +137,46 @@ def test_diagnose_report_and_explorer_show_what_was_given(folder: Path, tmp_path
         item = as_item(index, place)
         assert (item["lead"], item["text"]) == (row["q"], row["a"])
     index.close()
+
+
+def test_training_text_is_looked_for_in_the_answers_alone() -> None:
+    answers = [f" {row['a']} and the river is wide and the house is old and the cat likes it" for row in records()]
+    prompts = [row["q"] for row in records()]
+    train = Corpus.from_strings([*answers[:5], *prompts])
+    found, alone = (
+        lmgauge.overlap(train, test).to_dict()
+        for test in (Corpus.from_strings(answers, given=prompts), Corpus.from_strings(answers))
+    )
+    assert found["contaminated_segments"] > 0
+    assert found | {"test_sha256": ""} == alone | {"test_sha256": ""}
+    covered = [
+        find_training_coverage(train, test)
+        for test in (Corpus.from_strings(answers, given=prompts), Corpus.from_strings(answers))
+    ]
+    assert covered[0].longest.tolist() == covered[1].longest.tolist()
+
+
+def test_a_model_of_ones_own_is_diagnosed_after_given_text(folder: Path, tmp_path: Path) -> None:
+    """Its contexts begin with what was given, which no row of the run has."""
+    scored = lmgauge.load_model(folder / "w3")
+
+    class Own(CustomModel):
+        label = "own"
+
+        def log_distribution(self, context_ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+            return scored.log_distribution(context_ids)
+
+    own = Own(scored.vocabulary)
+    corpus = Corpus.from_files(folder / "q.jsonl", field="a", given="q")
+    lmgauge.evaluate(own, corpus, output=tmp_path / "own")
+    lmgauge.evaluate(scored, corpus, output=tmp_path / "w3")
+    ours, theirs = (
+        lmgauge.diagnose(tmp_path / name, model=model).calibration for name, model in (("own", own), ("w3", scored))
+    )
+    assert ours is not None
+    assert theirs is not None
+    assert ours.contexts == theirs.contexts
+    assert ours.expected_calibration_error == pytest.approx(theirs.expected_calibration_error, abs=1e-9)
 
 
 def test_long_given_text_is_shown_by_its_end() -> None:

@@ -9,7 +9,7 @@ import click
 
 from lmgauge.api.outputs import Outputs
 from lmgauge.choices import DISTRIBUTION_COLUMNS, WORD_UNITS
-from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
+from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings
 from lmgauge.cli.options import (
     document_option,
     given_options,
@@ -44,6 +44,14 @@ class _Choices:
     contexts: tuple[int, ...] | None
     per_context: str | None
     every_protocol: bool = False
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """How the answer is printed."""
+
+    as_json: bool
+    html: str | None
 
 
 def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -141,7 +149,7 @@ def _lengths(ctx: click.Context, param: click.Parameter, value: str | None) -> t
     ),
     training_text("to count words in, for the columns log_frequency and unseen of --per-word"),
 )
-@under("Output", json_option, html_option)
+@settings("shown", _Shown, "Output", json_option, html_option)
 @reading_settings(document_option, id_option, *given_options)
 @scoring_settings(reserved_option, protocol_option, *processes_options)
 def evaluate(
@@ -152,8 +160,7 @@ def evaluate(
     outputs: Outputs,
     reading: ReadingOptions,
     scoring: ScoringOptions,
-    as_json: bool,
-    html: str | None,
+    shown: _Shown,
 ) -> None:
     """Measure how well models predict a text.
 
@@ -166,18 +173,18 @@ def evaluate(
     from lmgauge.report import evaluations
 
     to_stdout = (outputs.per_segment, outputs.per_token, outputs.per_word).count("-")
-    if to_stdout + as_json > 1:
+    if to_stdout + shown.as_json > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment -, --per-token - and --per-word -")
     if bool(models) == bool(scores):
         folder = model_among(texts)
         hint = f"; {folder} is a model: write -m {folder}" if folder and not models else ""
         raise click.UsageError(f"name models with -m, or a score table with --scores{hint}")
     if choices.contexts is not None:
-        _curve(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
+        _curve(models, read_texts(texts, reading), choices, scoring, shown)
         return
     refuse_given(("per_context",), "goes with --contexts")
     if choices.every_protocol:
-        _protocols(models, read_texts(texts, reading), choices, scoring, as_json=as_json, html=html)
+        _protocols(models, read_texts(texts, reading), choices, scoring, shown)
         return
     refuse_given(("html",), "goes with --contexts and --protocol all; of an evaluation, lmgauge report makes the page")
     if scores:
@@ -190,16 +197,14 @@ def evaluate(
             results = run(
                 models, corpus, by_group=choices.by == "group", threads=choices.threads, output=outputs, scoring=scoring
             )
-    if as_json or not to_stdout:
-        answer(results, lambda: evaluations.blocks(results), as_json=as_json)
+    if shown.as_json or not to_stdout:
+        answer(results, lambda: evaluations.blocks(results), as_json=shown.as_json)
     else:  # rows say nothing of what was changed or left out
         for note in dict.fromkeys(note for result in results for note in result.notes):
             say(f"note: {note}", err=True)
 
 
-def _curve(
-    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
-) -> None:
+def _curve(models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, shown: _Shown) -> None:
     from lmgauge.api.context_curve import context_curve
     from lmgauge.evaluation.row_files import check_row_file
     from lmgauge.files import refuse_replacing
@@ -209,7 +214,7 @@ def _curve(
     if len(models) != 1:
         raise click.UsageError("--contexts takes one model at a time")
     rows = choices.per_context
-    if rows == "-" and as_json:
+    if rows == "-" and shown.as_json:
         raise click.UsageError("standard output takes one of --json and --per-context -")
     if rows is not None:
         check_row_file(rows)
@@ -226,7 +231,7 @@ def _curve(
     if rows is not None:
         curve.write_rows(rows)
     if rows != "-":
-        answer(curve, lambda: document_of(curve), as_json=as_json, html=html)
+        answer(curve, lambda: document_of(curve), as_json=shown.as_json, html=shown.html)
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions) -> Evaluations:
@@ -243,9 +248,7 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
     return Evaluations((evaluate_scores(scores, read_texts(texts, reading) if texts else None),))
 
 
-def _protocols(
-    models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, *, as_json: bool, html: str | None
-) -> None:
+def _protocols(models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, shown: _Shown) -> None:
     from lmgauge.api.protocols import evaluate_protocols
     from lmgauge.report.documents import document_of
 
@@ -254,4 +257,4 @@ def _protocols(
         raise click.UsageError("--protocol all takes one model at a time")
     with showing_progress():
         table = evaluate_protocols(models[0], corpus, threads=choices.threads, scoring=scoring)
-    answer(table, lambda: document_of(table), as_json=as_json, html=html)
+    answer(table, lambda: document_of(table), as_json=shown.as_json, html=shown.html)

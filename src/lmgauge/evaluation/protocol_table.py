@@ -21,6 +21,11 @@ class ProtocolRow:
         protocol: its name; `lmgauge` for the rules that hold without a protocol.
         evaluation: what came of it; None where the model or the text cannot follow.
         skipped: why not; empty where it can.
+
+    Example:
+        >>> row = ProtocolRow("gptq", None, "this model has too few positions")
+        >>> row.source, row.to_row()["perplexity"]
+        ('GPTQ', None)
     """
 
     protocol: str
@@ -57,6 +62,7 @@ class ProtocolTable(ResultList[ProtocolRow]):
         model: its name.
 
     Example:
+        >>> from lmgauge import ProtocolRow
         >>> rows = (ProtocolRow("gptq", None, "this model has too few positions"),)
         >>> ProtocolTable(rows, model="tiny").to_rows()[0]["skipped"]
         'this model has too few positions'

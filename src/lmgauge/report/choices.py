@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lmgauge.evaluation.choices.results import MEASURES, PER_BYTE, RAW, Accuracy, Choices, Preference, counted
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import in_words
+from lmgauge.report.formats import in_words, p_equals
 
 _TITLES = {RAW: "raw", PER_BYTE: "by byte"}
 
@@ -49,11 +49,11 @@ def _verdicts(choices: Choices) -> Iterator[doc.Verdict]:
             continue
         better, other = (test.second, test.first) if test.difference > 0 else (test.first, test.second)
         share = in_words(doc.Number(abs(test.difference), 1, "percent"))
-        p_value = in_words(doc.Number(test.adjusted_p_value, 4, "p"))
+        p_value = p_equals(test.adjusted_p_value)
         if test.adjusted_p_value < 0.05:
-            yield doc.Verdict("good", f"{better} is right more often than {other}: by {share}, p = {p_value} (McNemar).")
+            yield doc.Verdict("good", f"{better} is right more often than {other}: by {share} ({p_value}, McNemar).")
         else:
-            yield doc.Verdict("unknown", f"{better} and {other}: no sure difference ({share}, p = {p_value}, McNemar).")
+            yield doc.Verdict("unknown", f"{better} and {other}: no sure difference ({share}, {p_value}, McNemar).")
 
 
 def _table(choices: Choices, model: str) -> doc.Table:

@@ -7,7 +7,7 @@ array, so that a corpus of a million lines is a few hundred objects and compiled
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +141,22 @@ class Segments:
             given_starts=None if self.given_starts is None else np.zeros(1, np.int64),
             boundary=self.boundary,
         )
+
+    def alone(self) -> Segments:
+        """Return the segments without the text that is given before them, one right behind the other.
+
+        Example:
+            >>> from lmgauge.text.documents import Corpus
+            >>> block = next(iter(Corpus.from_strings([" sat", " ran"], given=["the cat", "a dog"])))
+            >>> block.alone().data.tobytes()
+            b' sat ran'
+        """
+        if self.given_starts is None:
+            return self
+        ends = np.cumsum(self.ends - self.starts)
+        data = b"".join(self.text(i) for i in range(len(self)))
+        starts = ends - (self.ends - self.starts)
+        return replace(self, data=np.frombuffer(data, np.uint8), starts=starts, ends=ends, given_starts=None)
 
     def as_lines(self, chosen: NDArray[np.bool_], *, records: bool) -> bytes:
         """Return some segments as the lines of a file.

@@ -88,7 +88,9 @@ def find_training_coverage(
     if not 1 <= max_order <= MAX_ORDER:
         raise UsageError(f"max_order must be the length of n-grams, 1 to {MAX_ORDER}; got {max_order}")
     tokenizer, builder = WhitespaceTokenizer(), VocabularyBuilder()
-    parts = [encode(block, tokenizer, builder, bos=False, reserved="escape").ids for block in test]
+    parts = [
+        encode(block, tokenizer, builder, bos=False, reserved="escape").ids for block in (block.alone() for block in test)
+    ]
     ids = np.concatenate(parts) if parts else np.zeros(0, np.uint32)
     parts.clear()
     is_word = ids != EOS
@@ -101,7 +103,7 @@ def find_training_coverage(
     flags = [np.zeros(len(table), np.uint8) for table in keys]
 
     def mark(block: Segments) -> tuple[NDArray[np.int64], int, int]:
-        words = encode(block, tokenizer, vocabulary, bos=False, reserved="escape").ids
+        words = encode(block.alone(), tokenizer, vocabulary, bos=False, reserved="escape").ids
         _native.mark_ngrams(words, keys, flags)
         return np.bincount(words, minlength=len(vocabulary)), len(words) - len(block), block.byte_count()
 

@@ -58,7 +58,7 @@ def find_overlap(
     near = NearDuplicates(whole, suffixes, encoder, settings.near) if settings.near else None
 
     def prepare(original: Segments) -> tuple[Segments, EncodedBlock, NDArray[np.int64], NDArray[np.int64]]:
-        block = encoder(original)
+        block = encoder(original.alone())
         block.stream  # noqa: B018 - made here, in the thread
         alike = near.candidates(block) if near else _NO_SEGMENTS
         return original, block, duplicates.candidates(block.text), alike

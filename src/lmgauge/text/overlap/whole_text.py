@@ -58,7 +58,7 @@ class WholeText:
         token_starts: list[NDArray[Any]] = []
         token_ends: list[NDArray[Any]] = []
         joints, begin, last = Joints(), 0, SEPARATOR
-        for original in corpus:
+        for original in (block.alone() for block in corpus):
             block = encoder(original)
             if joints.breaks_before(original) and last != SEPARATOR:
                 _append_separator(ids, token_starts, token_ends, begin)

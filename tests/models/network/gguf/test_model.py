@@ -21,6 +21,7 @@ from tests.models.network.gguf.gguf_files import (
 
 import lmgauge
 from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.models.network import sequences
 from lmgauge.models.network.gguf import engine as gguf_engine
 from lmgauge.models.network.gguf import network as gguf_network
 from lmgauge.models.network.gguf.model import GgufModel, load_gguf
@@ -420,3 +421,26 @@ def test_a_checkpoint_beside_its_file(folder: Path, monkeypatch: pytest.MonkeyPa
     assert any("have the same tokens, row by row, and make the same ones of this text" in note for note in result.notes)
     unlike = lmgauge.divergence(folder / "hf", folder / "hf.gguf", text, events=None, threads=1)
     assert any("the models see different contexts" in note for note in unlike.notes)
+
+
+def test_contexts_and_processes(spm: tuple[Path, Twin], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same tokens under two lengths beside the twin; and two processes with the digits of one."""
+    texts = [f"the cat sat on the mat {n} times." * 3 for n in range(9)]
+    model = load(spm[0])
+    curve = lmgauge.context_curve(model, Corpus.from_strings(texts), [8, 16], threads=1)
+    for length, point in zip((8, 16), curve.points, strict=True):
+        ids_of_texts = [[1, *own_ids(model, text)] for text in texts]
+        values = [expected(spm[1], ids, length, 2)[15:] for ids in ids_of_texts]  # n before it, from 16
+        assert curve.events == sum(map(len, values))
+        assert point.log_probability == pytest.approx(sum(map(math.fsum, values)), abs=EXACT * curve.events)
+    monkeypatch.setattr(sequences, "_GROUP_TOKENS", 40)
+    shared = load_gguf(spm[0], ScoringOptions(processes=2, device="cpu"))
+    assert shared.workers is not None
+    rows = [
+        joined(list(one.score(Corpus.from_strings(texts, block_bytes=60), threads=threads)))
+        for one, threads in ((model, 1), (shared, 2))
+    ]
+    shared.workers.kill()
+    assert np.array_equal(*rows)
+    with pytest.raises(UsageError, match=r"llama\.cpp chooses among GPUs itself"):
+        load_gguf(spm[0], ScoringOptions(devices=["cuda:0", "cuda:1"]))
