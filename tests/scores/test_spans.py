@@ -106,6 +106,11 @@ def test_strings_of_real_servers(pieces: list[str], text: str, ends: list[int]) 
     assert place(pieces, text.encode()) == ends
 
 
+def test_a_byte_that_looks_like_the_character_it_begins() -> None:
+    """In a byte-level vocabulary Ã is the byte C3, with which the character Ã, C3 83, begins."""
+    assert place(["Ã", "ĥ"], "Ã".encode()) == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("pieces", "text"),
     [

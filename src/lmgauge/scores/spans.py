@@ -43,8 +43,10 @@ def place(pieces: Sequence[Piece], text: bytes) -> list[int] | None:
         ([3, 7], None)
     """
     plain = [piece if isinstance(piece, bytes) else piece.encode("utf-8", "surrogatepass") for piece in pieces]
-    if b"".join(plain) == text:
-        return list(accumulate(map(len, plain)))
+    byte_level = [named for piece in pieces if (named := _byte_level(piece)) is not None]
+    for spelled in (plain, byte_level):
+        if len(spelled) == len(pieces) and b"".join(spelled) == text:
+            return list(accumulate(map(len, spelled)))
     for shown in (pieces, *_without_first_space(pieces)):
         # A token shown as nothing mostly is a part of a character, but may be one that has no text at all. What is shown
         # of a token mostly is all of it, but the part of a character at its end may be left out.
@@ -299,9 +301,16 @@ def spellings_of(piece: Piece) -> tuple[bytes, ...]:
         spellings.append(bytes.fromhex(byte[1]))
     if _SENTENCEPIECE_SPACE in piece:
         spellings.append(piece.replace(_SENTENCEPIECE_SPACE, " ").encode())
-    if all(character in _BYTE_LEVEL for character in piece):
-        spellings.append(bytes(_BYTE_LEVEL[character] for character in piece))
-    return tuple(dict.fromkeys(spellings))
+    named = _byte_level(piece)
+    return tuple(dict.fromkeys(spellings if named is None else [*spellings, named]))
+
+
+@lru_cache(maxsize=1 << 16)
+def _byte_level(piece: Piece) -> bytes | None:
+    """Return the bytes that a piece of a byte-level vocabulary stands for; None if it is not one."""
+    if isinstance(piece, str) and all(character in _BYTE_LEVEL for character in piece):
+        return bytes(_BYTE_LEVEL[character] for character in piece)
+    return None
 
 
 def _byte_level_alphabet() -> dict[str, int]:
