@@ -97,14 +97,14 @@ def _steps(curve: ContextCurve) -> doc.Table:
 
 def _charts(curve: ContextCurve) -> Iterator[doc.ChartData]:
     """Yield the curve with its band, and the steps with their intervals."""
-    x = [float(point.context) for point in curve.points]
+    x = [f"{point.context:,}" for point in curve.points]
     note = "bands are of each length alone; the steps, which are paired, are surer than bands that overlap look"
     per_byte = [point.bits_per_byte for point in curve.points]
     if None not in per_byte:
         line = doc.series(curve.model, x, per_byte, [point.interval_per_byte for point in curve.points])
         yield doc.ChartData(
             "context", "Bits per byte by length of context", "context", "bits per byte", "bits", (line,), x_unit="tokens",
-            better="lower", log_x=True, note=note,
+            better="lower", note=note,
         )  # fmt: skip
     names = [_name(step) for step in curve.steps]
     gaps = doc.series(

@@ -235,11 +235,20 @@ def test_digits_are_those_of_one_process(
     alone = lmgauge.load_model(checkpoint(), device="cpu", context=16, stride=5)
     shared: Any = lmgauge.load_model(checkpoint(), devices=["cpu", "cpu", "cpu"], context=16, stride=5)
     expected = lmgauge.evaluate(alone, texts, threads=1, output=tmp_path / "one")
-    found = lmgauge.evaluate(shared, texts, threads=3, output=tmp_path / "shared")
-    assert found == expected
+    assert lmgauge.evaluate(shared, texts, threads=3, output=tmp_path / "shared") == expected
     rows = [lmgauge.read_run(tmp_path / name).per_token()["logprob"] for name in ("one", "shared")]
     assert np.array_equal(*rows)
     assert len(shared.workers._workers) == 2
+    sizes = []
+    for taken in (0, expected.events):  # a run that was killed goes on: nothing is computed or written twice
+        journal = shared.keep_journal(tmp_path / "kept.scores")
+        found = np.concatenate([batch.logprob for batch in shared.score(texts, threads=3)])
+        journal.close()
+        sizes.append((tmp_path / "kept.scores").stat().st_size)
+        assert np.array_equal(found, rows[0])
+        assert journal.taken == taken
+    assert sizes[0] == sizes[1]
+    shared.engine.journal = None
     with pytest.raises(UsageError, match="whole distributions are computed in one process"):
         lmgauge.evaluate(shared, texts, output=lmgauge.Outputs(tmp_path / "columns", columns=["entropy"]))
     assert not (tmp_path / "columns").exists()

@@ -169,18 +169,21 @@ class Workers:
             with _started_in_silence():
                 self._workers = [_Worker(self._load, options) for options in self._options]
         worker = min(self._workers, key=_Worker.load)
+        done: Future[Scores] = Future()
+        if worker.load() >= _AHEAD:
+            try:
+                done.set_result(_computed(engine, jobs, threads))
+            except LmgaugeError as error:  # raised when it is its turn: the first error of the text is the one that is seen
+                done.set_exception(error)
+            return _Group(tag, jobs, [None] * len(jobs), done)
         journal = getattr(engine, "journal", None)
         known = [None if journal is None else journal.get(job) for job in jobs]
-        if worker.load() < _AHEAD and any(scores is None for scores in known):
-            with _explained():
-                asked = worker.score([job for job, scores in zip(jobs, known, strict=True) if scores is None], threads)
-            return _Group(tag, jobs, known, asked, worker)
-        done: Future[Scores] = Future()
-        try:
-            done.set_result(_computed(engine, jobs, threads))
-        except LmgaugeError as error:  # raised when it is its turn: the first error of the text is the one that is seen
-            done.set_exception(error)
-        return _Group(tag, jobs, [None] * len(jobs), done)
+        wanted = [job for job, scores in zip(jobs, known, strict=True) if scores is None]
+        if not wanted:
+            done.set_result([])
+            return _Group(tag, jobs, known, done, worker)
+        with _explained():
+            return _Group(tag, jobs, known, worker.score(wanted, threads), worker)
 
     def _ended(self, engine: Engine, group: _Group[T]) -> tuple[T, Scores]:
         """Wait for a group, and keep what a worker has computed in the journal, if there is one."""
