@@ -94,8 +94,8 @@ def _own_text(logs: Logs) -> Corpus | None:
     if not OUTPUTS[logs.program].has_text:
         return None
     segments = list(replace(logs, log=Log(logs.log.unit)).segments())  # what is to be said, the rows say
-    given = [segment.given or "" for segment in segments] if any(segment.given for segment in segments) else None
-    return Corpus.from_strings([segment.text or "" for segment in segments], given=given)
+    before = [segment.given or "" for segment in segments]
+    return Corpus.from_strings([segment.text or "" for segment in segments], given=before if any(before) else None)
 
 
 def _batches(logs: Logs, corpus: Corpus | None) -> Iterator[ScoreBatch]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lmgauge.choices import DEFAULT_SEED, MOST_PASSAGES
 from lmgauge.errors import UsageError
-from lmgauge.evaluation.runs import Run, lockstep
+from lmgauge.evaluation.runs import Run, lockstep, with_scored_line_ends
 from lmgauge.evaluation.segment_scores import ScoreHistogram, SegmentScores
 from lmgauge.evaluation.slicing.cuts import EventCuts, SpanCuts
 from lmgauge.evaluation.slicing.ranges import Floats, Ints, ranges_by_event, shared_ranges
@@ -190,7 +190,7 @@ def choose_passages(
     """
     reading = _Reading(runs, corpus, settings or PassageSettings(), cuts, averages, named or {})
     for block, tables in lockstep([run.batches() for run in runs], corpus, [run.name for run in runs]):
-        reading.add(block, tables)
+        reading.add(with_scored_line_ends(block, runs), tables)
     return reading.finish()
 
 

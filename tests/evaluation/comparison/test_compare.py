@@ -606,3 +606,37 @@ def test_a_difference_that_scores_do_not_carry_is_none(tmp_path: Path, gap: floa
     assert comparison.within_rounding == equal
     assert comparison.significant == (None if equal else True)
     assert ("the two are equal" in str(comparison)) == equal
+
+
+def test_line_ends_that_no_run_scores_are_in_no_denominator(tmp_path: Path) -> None:
+    """Bits per byte are those of the evaluations, also of models that do not predict where lines end."""
+    lines = [f"{a} {b} {c}" for a in "abc" for b in "abc" for c in "abc"]
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    models = {f"wb{n}": lmgauge.train("witten-bell", tmp_path / "text.txt", order=n, eos=False) for n in (1, 2)}
+    results = lmgauge.evaluate(models, tmp_path / "text.txt", output=tmp_path)
+    figures = [result.bits_per_byte for result in results]
+    runs = [tmp_path / name for name in models]
+    (found,) = compare(runs, text=tmp_path / "text.txt", resamples=100)
+    (bits,) = [one for one in found.differences if one.metric == "bits_per_byte"]
+    assert [bits.first, bits.second] == pytest.approx(figures, rel=1e-12)
+    assert found.bytes == results.items[0].bytes
+    for cut in found.slices:
+        assert sum(row.size for row in cut.rows) == found.bytes
+    diagnosis = lmgauge.diagnose(runs[0], text=tmp_path / "text.txt")
+    for cut in diagnosis.slices:
+        assert sum(row.size for row in cut.rows) == results.items[0].bytes
+
+
+def test_so_it_is_with_recipes(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"{a}{b} {c}\n" for a in "abc" for b in "abc" for c in "abc"), encoding="utf-8", newline="\n")
+    models = {
+        f"{tokenizer}{n}": lmgauge.train("witten-bell", text, order=n, eos=False, tokenizer=tokenizer)
+        for tokenizer in ("character", "byte")
+        for n in (1, 2)
+    }
+    figures = [result.bits_per_byte for result in lmgauge.evaluate(models, text, output=tmp_path)]
+    runs = [tmp_path / name for name in models]
+    (found,) = lmgauge.compare_recipes({"character": runs[:2], "byte": runs[2:]}, text=text)
+    assert found.metric == "bits_per_byte"
+    assert [*found.values[0], *found.values[1]] == pytest.approx(figures, rel=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,8 @@ def test_documents_are_what_is_independent() -> None:
     known = lmgauge.context_curve(own, corpus(documents=names), "8,16")
     assert known.documents == 4  # the fifth is too short
     assert "4 documents (names) are taken as independent" in known.independence
-    assert "independent:4-documents" in known.signature
+    assert "|lengths:8+16|stride:2|n:" in known.signature
+    assert "|context:sentence,end=newline|independent:4-documents|" in known.signature
     assert any("only 4 documents" in note for note in known.notes)
     unknown = lmgauge.context_curve(own, corpus(), "8,16")
     assert unknown.documents is None
@@ -226,5 +228,5 @@ def test_what_has_no_curve(call: Any, error: type[Exception], message: str) -> N
 
 def test_policies_keep_all_but_their_windows() -> None:
     own = model(first_token="uniform", end="none")
-    policy = own.with_context(16, 4).context_policy
+    policy = own.with_options(replace(own.options, context=16, stride=4)).context_policy
     assert policy == ContextPolicy(unit="sentence", length=16, stride=4, first="uniform", end="none")

@@ -209,6 +209,7 @@ def _signature(origin: Origin, settings: CurveSettings, events: int, sha256: str
         "lengths": "+".join(map(str, settings.contexts)),
         "stride": str(settings.stride),
         "n": str(events),
+        "context": str(replace(origin.policy, length=None, stride=None)),
         "independent": independent,
         "text": sha256[:6] or "unknown",
         "vocab": origin.fingerprints["vocabulary"][:6],

@@ -26,7 +26,7 @@ from lmgauge.evaluation.diagnosis.mutual_information import (
 from lmgauge.evaluation.diagnosis.results import Diagnosis, finite_bits
 from lmgauge.evaluation.evaluate import evaluate_scores
 from lmgauge.evaluation.results import Evaluation
-from lmgauge.evaluation.runs import Run, about, lockstep, remembered
+from lmgauge.evaluation.runs import Run, about, lockstep, remembered, with_scored_line_ends
 from lmgauge.evaluation.slicing import slices as by
 from lmgauge.evaluation.slicing.cuts import EventCuts, TrainingWords
 from lmgauge.evaluation.slicing.examples import ExampleHeap
@@ -192,7 +192,7 @@ class _Reading:
     def read(self) -> Iterator[ScoreBatch]:
         """Read the table and the text once, and hand the rows on."""
         for block, (table,) in lockstep([self.run.batches()], self.corpus, [self.run.name]):
-            self._add(block, table)
+            self._add(with_scored_line_ends(block, [self.run]), table)
             yield table
 
     def _add(self, block: Segments | None, table: ScoreBatch) -> None:

@@ -215,3 +215,13 @@ def test_audits_of_such_models_speak_of_the_protocol(tiny: Tiny) -> None:
     text = lmgauge.Corpus.from_strings(["the cat sat on the mat ."])
     with pytest.raises(UsageError, match="protocol gptq leaves tokens out"):
         lmgauge.audit(tiny.model(protocol="gptq", context=4), text)
+
+
+def test_an_audit_finds_that_the_harness_looks_at_where_the_text_ends() -> None:
+    tiny = Tiny(bos=False)
+    for context, verdict in ((20, "FAIL"), (POSITIONS, "PASS")):
+        audit = lmgauge.audit(
+            tiny.model(protocol="harness", context=context), lmgauge.Corpus.from_strings([TEXT]), levels=("causality",)
+        )
+        (check,) = [check for check in audit.checks if check.name == "later text"]
+        assert check.verdict == verdict
