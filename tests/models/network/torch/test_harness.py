@@ -136,7 +136,7 @@ def test_text_after_given_text(kind: str, tokenizer: str, checkpoint: Callable[.
     whole, cuts = model.tok_encode(line), [i for i in range(1, len(line)) if line[i - 1] != " "]
     alike = [i for i in cuts if whole[: len(alone := model.tok_encode(line[:i]))] == alone != whole]
     requests = [Instance("loglikelihood", {}, (line[:i], line[i:]), 0) for i in alike]
-    # One at a time: requests that are the same text, cut elsewhere, share an entry of its cache of logits, and come out wrong.
+    # One at a time: requests that are one text, cut elsewhere, share an entry of its cache of logits, and come out wrong.
     theirs = [model.loglikelihood([request], disable_tqdm=True)[0][0] for request in requests]
     ours = load_neural(folder, ScoringOptions(context=48, first_token="unscored", end="none"))
     (batch,) = ours.score(Corpus.from_strings([line[i:] for i in cuts], given=[line[:i] for i in cuts]))
