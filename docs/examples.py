@@ -38,6 +38,8 @@ BOOK = ROOT / "docs"
 TERMINAL = {"COLUMNS": "100", "LINES": "50", "NO_COLOR": "1", "TERM": "xterm", "TTY_COMPATIBLE": "1"}
 """Makes a command print what it prints in a terminal of 100 columns, without colors."""
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
+_PROGRESS = re.compile(r"^lmgauge: [^\n]* \(\d+ s\)\n", re.MULTILINE)
+"""What a long command says of its progress; whether an example is long depends on the machine."""
 _BLOCK = re.compile(
     r"^```(?P<kind>console|pycon)\n(?P<body>.*?)^```$|^% (?P<hidden>(?:\$|>>>) [^\n]*)$", re.MULTILINE | re.DOTALL
 )
@@ -199,7 +201,7 @@ def _run_command(command: str) -> str | None:
     done = subprocess.run(
         ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_TIMEOUT, check=False
     )
-    return _STYLES.sub("", done.stdout.decode("utf-8", "replace"))
+    return _plain(done.stdout.decode("utf-8", "replace"))
 
 
 def _programs(line: str) -> Iterator[str]:
@@ -225,7 +227,16 @@ def _run_lmgauge(arguments: list[str]) -> str:
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), contextlib.suppress(SystemExit):
         main(arguments)
     printed.seek(0)
-    return _STYLES.sub("", printed.read())
+    return _plain(printed.read())
+
+
+def _plain(printed: str) -> str:
+    r"""Return what was printed without colors and progress.
+
+    >>> _plain("lmgauge: scored 5,307 tokens, 1,835 a second (10 s)\n\x1b[1mkn5\x1b[0m\n")
+    'kn5\n'
+    """
+    return _PROGRESS.sub("", _STYLES.sub("", printed))
 
 
 def _run_statement(example: Example, names: dict[str, Any]) -> str:

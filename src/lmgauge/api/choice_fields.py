@@ -18,6 +18,10 @@ class PairFields:
         good: the text that should be preferred; None is `sentence_good` (TSV: column 1).
         bad: the other; None is `sentence_bad` (TSV: column 2).
         by: the phenomenon; None is `linguistics_term` (TSV: column 3), "none" for no groups.
+
+    Example:
+        >>> PairFields(good="right", bad="wrong", by="none").good
+        'right'
     """
 
     good: str | None = None
@@ -49,6 +53,10 @@ class QuestionFields:
         answer: the right one: its number from 0, its letter from A, or the answer itself.
         by: what groups questions; None for no groups.
         boundary: how the question and an answer are cut into tokens: as one text ("joint"), or each alone ("apart").
+
+    Example:
+        >>> QuestionFields(question="ctx", choices="endings", answer="label").boundary
+        'joint'
     """
 
     question: str = "question"

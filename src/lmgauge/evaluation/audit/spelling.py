@@ -100,7 +100,7 @@ def read_byte_level(rows: Rows) -> list[bool]:
 
     Example:
         >>> zero = np.zeros(1, np.int64)
-        >>> rows = Rows(0, ["a"], zero, zero, zero, zero + 1, zero, text=b"a")
+        >>> rows = Rows(0, ["a"], zero, zero, zero, zero + 1, text=b"a")
         >>> read_byte_level(rows)
         [True]
     """
@@ -121,7 +121,7 @@ def read_metaspace(rows: Rows) -> list[bool]:
 
     Example:
         >>> zero = np.zeros(1, np.int64)
-        >>> rows = Rows(0, ["\u2581a"], zero, zero, zero, zero + 1, zero, text=b"a")
+        >>> rows = Rows(0, ["\u2581a"], zero, zero, zero, zero + 1, text=b"a")
         >>> read_metaspace(rows)
         [True]
     """

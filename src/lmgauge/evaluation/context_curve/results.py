@@ -81,6 +81,19 @@ class ContextCurve(Shown):
         fingerprints: of model, vocabulary, tokenizer and text.
         signature: one line with every choice that moves the figures.
         notes: what a reader must know.
+
+    Example:
+        >>> import lmgauge
+        >>> from tokenizers import Tokenizer, models
+        >>> from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+        >>> letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("#ab ")}, merges=[]))
+        >>> tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, bos_token="#", eos_token="#")
+        >>> sizes = {"vocab_size": 4, "n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 1}
+        >>> network = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+        >>> text = lmgauge.Corpus.from_strings(["a bb a b a abb"])
+        >>> curve = lmgauge.context_curve(lmgauge.NeuralModel.wrap(network, tokenizer), text, contexts=[2, 4, 8])
+        >>> [point.context for point in curve.points], curve.events
+        ([2, 4, 8], 7)
     """
 
     model: str
