@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -206,13 +207,15 @@ def test_a_script_needs_no_guard_and_leaves_no_process(how: str, tmp_path: Path)
     assert running.stdout is not None
     pids = [int(pid) for pid in running.stdout.readline().split()]
     time.sleep(0.3)  # until all are at work
-    if how == "kill":
-        running.kill()
-    else:
-        os.killpg(running.pid, signal.SIGINT)
+    for _ in range(10):  # once is enough, unless Python is in a place where it drops the exception, such as a `__del__`
+        os.kill(running.pid, signal.SIGKILL) if how == "kill" else os.killpg(running.pid, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(timeout=10)
+            break
     _, errors = running.communicate(timeout=30)
     assert len(pids) == 2
-    assert errors.count("KeyboardInterrupt") == (how == "Ctrl-C")  # of the script, not of the others
+    assert ("KeyboardInterrupt" in errors) == (how == "Ctrl-C")
+    assert errors.count("Traceback") == (how == "Ctrl-C")  # of the script, not of the others
     assert all(map(gone, pids))
 
 
