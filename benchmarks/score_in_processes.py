@@ -21,7 +21,7 @@ import harness
 from harness import median
 
 WIDTHS, LAYERS, POSITIONS, VOCABULARY = (64, 256), 4, 256, 2000
-REPEATS = {64: 2, 256: 2}  # of the text, so that there are several groups of 65,536 tokens
+REPEATS = {64: 9, 256: 4}  # of the text: groups of 65,536 tokens are many beside the processes
 TEXT = Path(__file__).resolve().parents[1] / "tests" / "data" / "classic-books.train.txt"
 
 
