@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lmgauge.api.inputs import Model, Text, corpus_of, loaded
+from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.context_curve.curve import CurveSettings
 from lmgauge.evaluation.context_curve.curve import context_curve as _context_curve
 from lmgauge.evaluation.context_curve.results import ContextCurve
 from lmgauge.evaluation.origin import Origin
+from lmgauge.evaluation.row_files import check_row_file
+from lmgauge.files import refuse_replacing
 from lmgauge.models.network.options import ScoringOptions, parse_lengths
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.models.registry import model_names
@@ -29,6 +32,7 @@ def context_curve(
     stride: int | None = None,
     document: str | None = None,
     threads: int | None = None,
+    output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
 ) -> ContextCurve:
     """Score the same tokens under contexts of several lengths: `lmgauge eval --contexts`.
@@ -44,6 +48,7 @@ def context_curve(
             L / stride times.
         document: what is independent, behind intervals and tests: see `Corpus.from_files`.
         threads: how many; no number depends on it but for rounding.
+        output: a file for a row a length, .parquet, .csv, .tsv or .jsonl.
         scoring: how a model named by its path scores (device, processes, dtype ...), without a context.
 
     Returns:
@@ -54,7 +59,7 @@ def context_curve(
         InputError: no segment is longer than the longest context, or the text cannot be used.
         ModelFileError: the model cannot be loaded.
         UsageError: the model is not such a network, its context runs on, it has positions for fewer tokens, or the lengths
-            or the stride cannot be.
+            or the stride cannot be; or `output` would replace an input, or has another ending.
 
     Example:
         >>> from tokenizers import Tokenizer, models
@@ -78,11 +83,15 @@ def context_curve(
     if scoring is not None and (scoring.context is not None or scoring.stride is not None or scoring.stream):
         raise UsageError("contexts say how much is seen: leave context, stride and stream out of the scoring options")
     corpus = corpus_of(text, document=document).without_given("a curve of contexts")
+    if output is not None:
+        check_row_file(os.fspath(output))
+        named = [os.fspath(model)] if isinstance(model, PATHS) else []
+        refuse_replacing({"--per-context": output}, [*named, *(source.path for source in corpus.sources)])
     network = loaded(model, scoring)
     models = _with_lengths(network, lengths, step)
     show_speed(models)
     (name,) = model_names([model], [network])
-    return _context_curve(
+    curve = _context_curve(
         models,
         LongSegments(models[-1], corpus, lengths[-1]),
         corpus,
@@ -90,6 +99,9 @@ def context_curve(
         origin=Origin.of_model(network, name),
         progress=lambda done: say_progress(f"scored {done / 1e6:,.0f} MB"),
     )
+    if output is not None:
+        curve.write_rows(output)
+    return curve
 
 
 def _with_lengths(network: LanguageModel, lengths: Sequence[int], stride: int) -> list[NetworkModel]:

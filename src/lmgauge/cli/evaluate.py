@@ -206,19 +206,13 @@ def evaluate(
 
 def _curve(models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, shown: _Shown) -> None:
     from lmgauge.api.context_curve import context_curve
-    from lmgauge.evaluation.row_files import check_row_file
-    from lmgauge.files import refuse_replacing
     from lmgauge.report.documents import document_of
 
     refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --contexts; --per-context writes rows")
     if len(models) != 1:
         raise click.UsageError("--contexts takes one model at a time")
-    rows = choices.per_context
-    if rows == "-" and shown.as_json:
+    if choices.per_context == "-" and shown.as_json:
         raise click.UsageError("standard output takes one of --json and --per-context -")
-    if rows is not None:
-        check_row_file(rows)
-        refuse_replacing({"--per-context": rows}, [*models, *(source.path for source in corpus.sources)])
     with showing_progress():
         curve = context_curve(
             models[0],
@@ -226,11 +220,10 @@ def _curve(models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: 
             choices.contexts or (),
             stride=scoring.stride,
             threads=choices.threads,
+            output=choices.per_context,
             scoring=replace(scoring, stride=None),
         )
-    if rows is not None:
-        curve.write_rows(rows)
-    if rows != "-":
+    if choices.per_context != "-":
         answer(curve, lambda: document_of(curve), as_json=shown.as_json, html=shown.html)
 
 
