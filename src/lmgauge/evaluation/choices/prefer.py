@@ -118,7 +118,14 @@ def prefer_pairs(
             "same order"
         )
     count = np.arange(len(first))
-    items = _Items(PAIRS, first.followed_by(second), np.concatenate((count, count)), count.copy(), first.groups, _ids(first))
+    items = _Items(
+        PAIRS,
+        first.followed_by(second),
+        np.concatenate((count, count)),
+        count.copy(),
+        first.groups,
+        first.ids or first.places,
+    )
     return _Choosing(models, names, items, _notes(good, bad)).result()
 
 
@@ -211,10 +218,6 @@ def _with_unseen(batch: ScoreBatch) -> NDArray[np.bool_]:
     return flags
 
 
-def _ids(texts: _Texts) -> list[str]:
-    return texts.ids or texts.places
-
-
 def _notes(*corpora: Corpus) -> list[str]:
     return list(dict.fromkeys(note for corpus in corpora for note in corpus.report.notes()))
 
@@ -263,10 +266,10 @@ class _Choosing:
             for name, own in zip(self._names, nats, strict=True)
             for measure, scores in ((RAW, own), (PER_BYTE, own / sizes))
         }
-        names_of_groups = list(dict.fromkeys(items.groups or ()))
-        codes = np.array([names_of_groups.index(name) for name in items.groups or ()], np.int64)
-        self._groups = {"": np.arange(len(items))}
-        self._groups |= {name: np.flatnonzero(codes == code) for code, name in enumerate(names_of_groups)}
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(items.groups or ()):
+            places.setdefault(name, []).append(place)
+        self._groups = {"": np.arange(len(items)), **{name: np.array(own, np.int64) for name, own in places.items()}}
 
     def result(self) -> Choices:
         """Return everything."""
