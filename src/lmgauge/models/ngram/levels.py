@@ -64,7 +64,8 @@ def levels_of(tables: NgramTables) -> list[Level]:
         [('<s>', 'a'), ('a', '</s>'), ('a', 'b'), ('b', '</s>')]
     """
     levels: list[Level] = []
-    rows = slots = np.arange(len(tables.unigrams), dtype=np.uint32)  # row of each slot of the order below, and the reverse
+    rows = np.arange(len(tables.unigrams), dtype=np.uint32)  # of each slot of the order below
+    slots = [rows]  # of each row, order by order
     for i, table in enumerate(tables.tables):
         keys, probabilities, weights = columns(table)
         used = np.flatnonzero(keys)
@@ -75,14 +76,12 @@ def levels_of(tables: NgramTables) -> list[Level]:
         suffixes = words
         if i:
             suffixes = np.empty(len(words), np.uint32)
-            shorter = levels[-1].suffixes[parents]  # rows two orders below: of the parent's own suffix
-            _native.find_entries(tables.tables[i - 1], tables.longest[i - 1], make_keys(below[shorter], words), suffixes)
+            shorter = slots[i - 1][levels[-1].suffixes[parents]]  # of the parent's own suffix
+            _native.find_entries(tables.tables[i - 1], tables.longest[i - 1], make_keys(shorter, words), suffixes)
             suffixes = rows[suffixes]
         signed = probabilities[used].astype(np.float64)
-        levels.append(
-            Level(parents, words, suffixes, np.abs(signed), weights[used].astype(np.float64), ~np.signbit(signed))
-        )
-        below, slots = slots, used.astype(np.uint32)
+        levels.append(Level(parents, words, suffixes, np.abs(signed), weights[used].astype(np.float64), ~np.signbit(signed)))
+        slots.append(used.astype(np.uint32))
         rows = np.zeros(len(table), np.uint32)
         rows[used] = np.arange(len(used), dtype=np.uint32)
     return levels
@@ -146,7 +145,7 @@ def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[
 
 
 def _weights(level: Level, own: Floats, lower: Floats, weights: Floats, lower_total: float) -> Floats:
-    """Return the weights of the contexts of a level, float64 [rows of the order below]; `lower` is p(w|h') of each n-gram."""
+    """Return the weights of the contexts of a level, by row of the order below; `lower` is p(w|h') of each n-gram."""
     parents = level.parents[level.listed]
     left = 1.0 - np.bincount(parents, own[level.listed], len(weights))
     lower_left = lower_total - np.bincount(parents, lower[level.listed], len(weights))

@@ -53,8 +53,8 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
         raise UsageError(f"{model.label} does not back off to shorter n-grams, so that none can be dropped")
     levels = levels_of(model.tables)
     losses = _losses(model.tables.unigrams.astype(np.float64), levels)
-    if size is not None:
-        listed, threshold = _largest(levels, losses, size - model.types[0], model)
+    if threshold is None:
+        listed, threshold = _largest(levels, losses, (size or 0) - model.types[0], model)
     else:
         listed = [level.listed & (loss >= threshold) for level, loss in zip(levels, losses, strict=True)]
     dropped = sum(int(np.count_nonzero(level.listed & ~stays)) for level, stays in zip(levels, listed, strict=True))
@@ -72,7 +72,7 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
 def _largest(
     levels: Sequence[Level], losses: Sequence[Floats], room: int, model: NgramModel
 ) -> tuple[list[NDArray[np.bool_]], float]:
-    """Return which n-grams are the `room` with the largest losses, bool [n] for each level, and the smallest loss of them."""
+    """Return which n-grams are the `room` with the largest losses, bool [n] a level, and the smallest loss of them."""
     every = np.concatenate([np.zeros(0), *(loss[level.listed] for level, loss in zip(levels, losses, strict=True))])
     fixed = int(np.count_nonzero(every == np.inf))
     if room < fixed:
