@@ -23,6 +23,7 @@ SECTIONS = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
         "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+        "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
         "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
         "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
     },
@@ -83,6 +84,7 @@ GUESSES = {
     "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
     "mix": ("ensemble", "interpolate", "merge"),
     "cache": ("adapt", "dynamic"),
+    "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
     "diagnose": ("analyze", "errors"),
