@@ -60,7 +60,7 @@ def rescore(
     Args:
         nbest: files or folders with n-best lists (JSONL, SRILM, Kaldi, ESPnet), or by the id of each utterance its
             hypotheses: texts, (text, score) or (text, {name: score}), the recognizer's best first.
-        model: the model, its path, or several of either.
+        model: the model, its path, or several of either; an empty list where the lists have all scores already.
         tune: lists to tune weights on, of other utterances than `nbest`.
         ref: their references: a file (Kaldi's text, TSV, trn, JSONL), or by id.
         test_ref: references of `nbest`, for error rates before and after.
@@ -89,11 +89,12 @@ def rescore(
     _check(tune, ref, weights)
     lists = _lists(nbest, chosen)
     held_out = None if tune is None else _lists(tune, chosen)
-    work = _Rescoring(*named_models(model, scoring), chosen)
+    models, names = _models(model, scoring)
+    work = _Rescoring(models, names, chosen)
     tuning, notes = None, list(lists.notes)
     if held_out is not None and ref is not None:
         weights, tuning, of_tuning = work.tuned(held_out, ref)
-        notes += of_tuning
+        notes += [*of_tuning, *_seen(lists, held_out)]
     assert weights is not None
     return work.result(lists, weights, test_ref, tuning, notes)
 
@@ -115,6 +116,19 @@ def _check(tune: Nbest | None, ref: References | None, weights: Mapping[str, flo
             if ref is None
             else "--ref has the references of the lists to tune on: name those (--tune); those of NBEST are --test-ref"
         )
+
+
+def _models(model: Models, scoring: ScoringOptions | None) -> tuple[Sequence[LanguageModel], Sequence[str]]:
+    """Return models and their names; none where the lists have all scores already."""
+    return ([], []) if isinstance(model, (list, tuple)) and not model else named_models(model, scoring)
+
+
+def _seen(lists: NbestLists, held_out: NbestLists) -> list[str]:
+    """Return a note where weights were tuned on what they are used for."""
+    shared = len({*lists.ids} & {*held_out.ids})
+    if not shared:
+        return []
+    return [f"{shared:,} utterances are among those that the weights were tuned on, so their error rate is too low"]
 
 
 def _lists(nbest: Nbest, settings: RescoreSettings) -> NbestLists:
@@ -248,11 +262,12 @@ def log_probabilities(
             "(--context sentence)"
         )
     tallies = [Tally() for _ in models]
+    blocks = Corpus.from_strings(list(texts)) if models else ()
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> list[Tally]:
         return [sum_block(batch).total for batch in batches]
 
-    for sums in score_together(models, Corpus.from_strings(list(texts)), summed, threads=threads):
+    for sums in score_together(models, blocks, summed, threads=threads):
         for tally, part in zip(tallies, sums, strict=True):
             tally.merge(part)
     nats = np.zeros((len(models), len(texts)))

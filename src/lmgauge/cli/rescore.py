@@ -69,8 +69,9 @@ _PATH = click.Path(allow_dash=True)
 _FILES = (
     click.argument("nbest", nargs=-1, required=True, type=_PATH),
     click.option(
-        "-m", "--model", "models", multiple=True, required=True, type=click.Path(),
-        help="Model folder, ARPA or GGUF file, hub name, or address of a server; several have a weight each.",
+        "-m", "--model", "models", multiple=True, type=click.Path(),
+        help="Model folder, ARPA or GGUF file, hub name, or address of a server; several have a weight each; "
+        "none if the lists have all scores already.",
     ),
     click.option("--tune", multiple=True, type=_PATH, metavar="DEV",
                  help="N-best lists to tune weights on, of other utterances; may be given several times."),

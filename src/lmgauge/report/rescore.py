@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lmgauge.report import blocks as doc
 from lmgauge.report import tasks
 from lmgauge.report.formats import counted, in_words, p_equals, percent
-from lmgauge.tasks.nbest.results import Rescored, Tuning, UnknownWords
+from lmgauge.tasks.nbest.results import Rescored, Tuning
 
 
 def blocks(rescored: Rescored) -> doc.Document:
@@ -66,20 +66,13 @@ def _limits(rescored: Rescored) -> Iterator[doc.Table]:
 
 def _weights(rescored: Rescored) -> doc.Table:
     """Return the weight of each score, model and the length."""
-    own: dict[str, UnknownWords] = {one.model: one for one in rescored.unknown}
+    unknown = {one.model: one.unknown / max(one.words, 1) for one in rescored.unknown}
     kinds = [*["recognizer"] * len(rescored.lists.score_names), *["model"] * len(rescored.models), "length"]
-    unknown = [own.get(name) for name in rescored.weights]
     columns = (
         doc.labels("weight of", list(rescored.weights)),
         doc.labels("kind", kinds, drop=1),
         doc.numbers("weight", list(rescored.weights.values()), 4),
-        doc.numbers(
-            "unknown words",
-            [None if one is None else one.unknown / max(one.words, 1) for one in unknown],
-            2,
-            "percent",
-            drop=2,
-        ),
+        doc.numbers("unknown words", [unknown.get(name) for name in rescored.weights], 2, "percent", drop=2),
     )
     return doc.Table(columns, "Weights" if rescored.tuning is None else "Weights, tuned")
 

@@ -41,11 +41,13 @@ class ScoredLists:
     metric: EditRate
 
     def __post_init__(self) -> None:
-        """Refuse two weights of one name.
+        """Refuse two weights of one name, and lists without scores and models.
 
         Raises:
-            UsageError: a model is called as a score is.
+            UsageError: a model is called as a score is, or there is neither.
         """
+        if len(self.names) == 1:
+            raise UsageError("there is nothing to weight but the length: name a model (-m), or lists with scores")
         twice = [name for name in self.names if self.names.count(name) > 1]
         if twice:
             raise UsageError(
