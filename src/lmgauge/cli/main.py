@@ -62,6 +62,10 @@ SECTIONS = {
         "ter": ("lmgauge.cli.translation:ter", "Measure the translation edit rate, as sacreBLEU does."),
         "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
         "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
+        "rescore": (
+            "lmgauge.cli.rescore:rescore",
+            "Choose the best of n-best lists by a recognizer's scores and language models.",
+        ),
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
     },
     "Tools": {
@@ -100,6 +104,7 @@ GUESSES = {
     "correlate": ("correlation", "pearson", "spearman"),
     "bleu": ("sacrebleu",),
     "wer": ("jiwer",),
+    "rescore": ("mert", "n-best", "nbest", "rerank", "rescoring"),
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
