@@ -32,7 +32,7 @@ from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
-    from lmgauge.models.ngram.distributions import NgramBlock
+    from lmgauge.models.ngram.distributions import RowBlock
 
 _CONTEXTS = "contexts"
 
