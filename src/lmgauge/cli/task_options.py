@@ -125,7 +125,7 @@ _READING = (
     ),
 )
 
-_COMPARISON = (
+COMPARISON_OPTIONS = (
     click.option(
         "--significance",
         "test",
@@ -196,7 +196,7 @@ def _declared(command: Function, format_option: Callable[[Function], Function]) 
     declared: Function = gathered
     for decorate in (
         settings("printing", Printing, "Output", *_PRINTING),
-        settings("comparison", ComparisonSettings, "Statistics", *_COMPARISON),
+        settings("comparison", ComparisonSettings, "Statistics", *COMPARISON_OPTIONS),
         settings("reading", Reading, "Text", *_READING, format_option),
         settings("files", Files, "Text", *_FILES),
     ):
