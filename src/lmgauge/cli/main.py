@@ -23,6 +23,7 @@ SECTIONS = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
         "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+        "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
         "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
         "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
     },
@@ -61,6 +62,10 @@ SECTIONS = {
         "ter": ("lmgauge.cli.translation:ter", "Measure the translation edit rate, as sacreBLEU does."),
         "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
         "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
+        "rescore": (
+            "lmgauge.cli.rescore:rescore",
+            "Choose the best of n-best lists by a recognizer's scores and language models.",
+        ),
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
     },
     "Tools": {
@@ -83,6 +88,7 @@ GUESSES = {
     "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
     "mix": ("ensemble", "interpolate", "merge"),
     "cache": ("adapt", "dynamic"),
+    "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
     "diagnose": ("analyze", "errors"),
@@ -98,6 +104,7 @@ GUESSES = {
     "correlate": ("correlation", "pearson", "spearman"),
     "bleu": ("sacrebleu",),
     "wer": ("jiwer",),
+    "rescore": ("mert", "n-best", "nbest", "rerank", "rescoring"),
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
