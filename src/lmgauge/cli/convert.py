@@ -37,7 +37,7 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None) -> N
     from lmgauge.models.ngram.arpa_reader import read_arpa
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
-    from lmgauge.report.terminal import progress
+    from lmgauge.report.progress import progress
     from lmgauge.text.tokenizers import make_tokenizer
 
     refuse_replacing({"TARGET": target}, [source])
