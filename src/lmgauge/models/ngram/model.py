@@ -19,7 +19,6 @@ from lmgauge.distributions.blocks import rows_among, rows_of
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.distributions import NgramBlock
-from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables
@@ -95,7 +94,7 @@ class NgramModel(ScoresStrings):
     @cached_property
     def checksums(self) -> list[int]:
         """A 64-bit checksum of each table of order 2, 3, ..."""
-        return [check_table(table)[0] for table in self.tables.tables]
+        return [table.check()[0] for table in self.tables.tables]
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,30 +17,25 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
-from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table, parents_and_words
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.packed_tables import NO_SLOT, PackedTable, TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS
-
-_NONE = np.uint32(0xFFFFFFFF)
 
 
 class _Level:
     """The occupied slots of one order as columns [n]; parent and suffix are slots of the order below."""
 
-    def __init__(self, table: Table, lower: Table | None, lower_longest: int, lower_suffixes: NDArray[np.uint32]) -> None:
-        self.slots = len(table)
-        self.suffix_of_slot = np.empty(self.slots, np.uint32)
-        _native.link_suffixes(table, [] if lower is None else [lower], lower_longest, lower_suffixes, self.suffix_of_slot)
-        keys, probability, backoff = columns(table)
-        self.used = np.flatnonzero(keys)
-        self.parent, self.word = parents_and_words(keys[self.used])
-        self.suffix = self.suffix_of_slot[self.used]
-        signed = probability[self.used].astype(np.float64)
-        self.blank = np.signbit(signed)
-        self.probability = np.abs(signed)
-        self.backoff = backoff[self.used].astype(np.float64)
+    def __init__(self, table: PackedTable, below: PackedTable | None, lower_suffixes: NDArray[np.uint32]) -> None:
+        entries = table.entries()
+        self.slots, self.used = table.slots, entries.slots
+        self.parent, self.word = entries.parents, entries.words
+        self.suffix = self.word if below is None else below.find(lower_suffixes[self.parent], self.word)
+        self.suffix_of_slot = np.full(self.slots, NO_SLOT, np.uint32)
+        self.suffix_of_slot[self.used] = self.suffix
+        self.blank = np.signbit(entries.probabilities)
+        self.probability = np.abs(entries.probabilities).astype(np.float64)
+        self.backoff = entries.weights.astype(np.float64)
         self.index = np.full(self.slots, -1, np.int64)
         self.index[self.used] = np.arange(len(self.used))
 
@@ -67,7 +62,7 @@ def prune_model(model: NgramModel, threshold: float) -> NgramModel:
     for i, table in enumerate(tables.tables):
         below = tables.tables[i - 1] if i else None
         suffixes = levels[-1].suffix_of_slot if levels else np.zeros(0, np.uint32)
-        levels.append(_Level(table, below, tables.longest[i - 1] if i else 0, suffixes))
+        levels.append(_Level(table, below, suffixes))
     histories = _history_probabilities(unigrams, levels)
     needed: NDArray[np.bool_] | None = None  # entries that are the beginning of a longer one that stays
     keeps: list[NDArray[np.bool_]] = []
@@ -130,35 +125,30 @@ def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.boo
         for links in (levels[i].parent, levels[i].suffix):
             held[i - 1][levels[i - 1].index[links[held[i]]]] = True
     unigrams = model.tables.unigrams.copy()
-    tables: list[Table] = []
-    longest: list[int] = []
     resolved = unigrams[:, 0].astype(np.float64)  # by old slot of the order below: what scoring gives the entry
-    backoff = unigrams[:, 1].astype(np.float64)
-    new_slot = np.arange(len(unigrams), dtype=np.uint32)
-    for level, keep, stays in zip(levels, keeps, held, strict=True):
+    total = float(np.sum(unigrams[:, 0], dtype=np.float64))
+    weights = [unigrams[:, 1].astype(np.float64)]  # by old slot, of the entries of each order
+    values: list[NDArray[np.float32]] = []
+    for level, keep in zip(levels, keeps, strict=True):
         lower = resolved[level.suffix]
-        backoff = _renewed(
-            backoff, level, keep, lower, float(np.sum(unigrams[:, 0], dtype=np.float64)) if not tables else 1.0
-        )
-        value = np.where(keep, level.probability, backoff[level.parent] * lower)
-        signed = np.where(keep, value, -value).astype(np.float32)
-        keys = make_keys(new_slot[level.parent[stays]], level.word[stays])
-        table = new_table(int(np.count_nonzero(stays)))
-        slots = np.empty(len(keys), np.uint32)
-        _, far, _ = _native.insert_entries(table, keys, signed[stays], level.backoff[stays].astype(np.float32), slots)
-        tables.append(table)
-        longest.append(far)
-        held_contexts = new_slot != _NONE
-        weights = columns(tables[-2])[2] if len(tables) > 1 else unigrams[:, 1]
-        weights[new_slot[held_contexts]] = backoff[held_contexts]
+        weights[-1] = _renewed(weights[-1], level, keep, lower, 1.0 if values else total)
+        value = np.where(keep, level.probability, weights[-1][level.parent] * lower)
+        values.append(np.where(keep, value, -value).astype(np.float32))
         resolved, backoff = np.zeros(level.slots), np.ones(level.slots)
-        resolved[level.used], backoff[level.used] = np.abs(signed), level.backoff
-        new_slot = np.full(level.slots, _NONE, np.uint32)
-        new_slot[level.used[stays]] = slots
+        resolved[level.used], backoff[level.used] = np.abs(values[-1]), level.backoff
+        weights.append(backoff)
+    unigrams[:, 1] = weights[0]
+    builder = TableBuilder(len(unigrams), len(levels) + 1)
+    new_slot = np.arange(len(unigrams), dtype=np.uint32)
+    for level, stays, signed, weight in zip(levels, held, values, weights[1:], strict=True):
+        used = level.used[stays]
+        slots = builder.add(new_slot[level.parent[stays]], level.word[stays], signed[stays], weight[used])
+        new_slot = np.full(level.slots, NO_SLOT, np.uint32)
+        new_slot[used] = slots
     dropped = sum(int(np.count_nonzero(~level.blank & ~keep)) for level, keep in zip(levels, keeps, strict=True))
     note = f"entropy pruning at {threshold:g} dropped {dropped:,} n-grams"
     return NgramModel(
-        NgramTables(unigrams, tables, longest),
+        NgramTables(unigrams, builder.tables),
         model.vocabulary,
         model.tokenizer,
         replace(model.settings, prune=threshold),
