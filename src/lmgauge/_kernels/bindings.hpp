@@ -94,7 +94,7 @@ inline ModelView model_view(const ModelArrays& m) {
     for (std::size_t k = 0; k < tables.size(); ++k) {
         model.tables.push_back(view(tables[k]));
         // Every slot of a table is a parent that the next may name.
-        const std::uint64_t below = k == 0 ? model.words() : model.tables[k - 1].slots();
+        const std::uint64_t below = k == 0 ? model.words() : model.tables[k - 1].size();
         require(std::get<1>(tables[k]) == below && std::get<2>(tables[k]) == model.words(), "tables that belong together");
         require(std::get<3>(tables[k]) == (k + 1 == tables.size()), "the highest order comes last");
     }
@@ -109,3 +109,4 @@ void bind_bleu(nb::module_& m);
 void bind_chrf(nb::module_& m);
 void bind_edit_distance(nb::module_& m);
 void bind_ter(nb::module_& m);
+void bind_kenlm(nb::module_& m);

@@ -14,7 +14,7 @@ using Memo = std::tuple<std::vector<MutableArray<std::uint32_t>>, MutableRows>; 
 using Contexts = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 std::size_t contexts_of(const ModelView& model, std::size_t order) {    // slots for contexts of `order` words, from 1
-    return order == 1 ? model.words() : model.tables[order - 2].slots();
+    return order == 1 ? model.words() : model.tables[order - 2].size();
 }
 
 DistributionSource view_of(const Source& s) {

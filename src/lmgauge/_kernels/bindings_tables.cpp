@@ -122,8 +122,8 @@ void bind_tables(nb::module_& m) {
         nb::gil_scoped_release release;
         for (std::size_t i = 0; i < slots.size(); ++i) {
             const std::uint32_t slot = slots.data()[i];
-            require(slot < packed.slots(), "a slot outside the table");
-            probabilities.data()[i] = packed.signed_probability(slot);
+            require(slot < packed.size(), "a slot outside the table");
+            probabilities.data()[i] = packed.probability(slot);
             weights.data()[i] = packed.weight(slot);
         }
     });

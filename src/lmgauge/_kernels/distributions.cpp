@@ -59,7 +59,7 @@ class Chain {
         for (std::size_t k = 1; k <= level; ++k) {
             const std::uint32_t found = missing ? kNone : table(k).find(slot(k), word);
             missing = found == kNone;
-            p = missing ? p * weight(k) : static_cast<double>(table(k).probability(found));
+            p = missing ? p * weight(k) : static_cast<double>(std::fabs(table(k).probability(found)));
         }
         return p;
     }
@@ -67,10 +67,10 @@ class Chain {
     double lower_value(std::size_t level, std::uint32_t word) const {
         if (level == 0) return base(word);
         const std::uint32_t found = table(level).find(slot(level), word);
-        return found == kNone ? value(level, word) : static_cast<double>(table(level).probability(found));
+        return found == kNone ? value(level, word) : static_cast<double>(std::fabs(table(level).probability(found)));
     }
     void prefetch_lower(std::size_t level, std::uint32_t word) const {
-        if (level > 0) table(level).prefetch_entry(slot(level), word);
+        if (level > 0) table(level).fetch(slot(level), word);
     }
 
   private:
@@ -102,12 +102,12 @@ class ChildFinder {
             const std::uint32_t context = chain.slot(level);
             found_.clear();
             for (std::size_t i = 0; i < candidates.size(); ++i) {
-                if (i + kAhead < candidates.size()) table.prefetch_entry(context, candidates[i + kAhead].word);
+                if (i + kAhead < candidates.size()) table.fetch(context, candidates[i + kAhead].word);
                 const std::uint32_t slot = table.find(context, candidates[i].word);
                 if (slot != kNone) found_.push_back({slot, candidates[i].word});
             }
             std::sort(found_.begin(), found_.end());
-            for (const auto& [slot, word] : found_) levels_[level].push_back({word, table.signed_probability(slot)});
+            for (const auto& [slot, word] : found_) levels_[level].push_back({word, table.probability(slot)});
         }
     }
 

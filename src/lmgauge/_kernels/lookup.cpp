@@ -235,7 +235,7 @@ void find_context(const ModelView& model, View<std::uint32_t> context, MutableVi
 void find_ngrams(const TableView& table, View<std::uint32_t> parents, View<std::uint32_t> words, MutableView<std::uint32_t> slots) {
     constexpr std::size_t kAhead = 16;
     for (std::size_t i = 0; i < slots.size(); ++i) {
-        if (i + kAhead < slots.size()) table.prefetch_entry(parents[i + kAhead], words[i + kAhead]);
+        if (i + kAhead < slots.size()) table.fetch(parents[i + kAhead], words[i + kAhead]);
         slots[i] = parents[i] == kNone ? kNone : table.find(parents[i], words[i]);
     }
 }

@@ -142,14 +142,14 @@ struct TableView {
     }
 
     std::size_t rows() const { return static_cast<std::size_t>(homes) + kSpareLines; }
-    std::size_t slots() const { return rows() * width; }
+    std::size_t size() const { return rows() * width; }    // slots
 
     Place place(std::uint64_t scattered) const {
         const auto low = static_cast<std::uint32_t>(scattered >> scatter.shift);
         return {static_cast<std::size_t>(multiply_high(scattered, homes)), low << 4 | 1};
     }
     Place place(std::uint32_t parent, std::uint32_t word) const { return place(scatter(parent, word)); }
-    void prefetch_entry(std::uint32_t parent, std::uint32_t word) const { prefetch(&lines[place(parent, word).line]); }
+    void fetch(std::uint32_t parent, std::uint32_t word) const { prefetch(&lines[place(parent, word).line]); }
 
     unsigned hits(const Line& line, std::uint32_t key) const {
         return last ? LastLine::hits(line, key) : MiddleLine::hits(line, key);
@@ -174,12 +174,11 @@ struct TableView {
 
     const std::uint32_t* words_of(std::uint32_t slot) const { return lines[slot / width].words; }
     bool used(std::uint32_t slot) const { return words_of(slot)[slot % width] != 0; }
-    float signed_probability(std::uint32_t slot) const { return as_float(words_of(slot)[width + 1 + slot % width]); }
-    float probability(std::uint32_t slot) const { return std::fabs(signed_probability(slot)); }
+    float probability(std::uint32_t slot) const { return as_float(words_of(slot)[width + 1 + slot % width]); }    // below zero: of a blank
     float weight(std::uint32_t slot) const {
         return last ? 1.0f : std::fabs(as_float(words_of(slot)[MiddleLine::kWeight + slot % width]));
     }
-    // Whether a longer n-gram begins with this one, or its back-off weight is not 1.
+    // False where no longer n-gram begins with this one, and its weight is 1: it cannot matter for what comes.
     bool extends(std::uint32_t slot) const {
         return !last && !std::signbit(as_float(words_of(slot)[MiddleLine::kWeight + slot % width]));
     }
