@@ -27,6 +27,8 @@ from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
 from lmgauge.api.protocols import evaluate_protocols as evaluate_protocols
+from lmgauge.api.prune import PrunedModel as PrunedModel
+from lmgauge.api.prune import prune as prune
 from lmgauge.api.report import Report as Report
 from lmgauge.api.report import report as report
 from lmgauge.api.rescore import rescore as rescore

@@ -78,6 +78,9 @@ ALL_PROTOCOLS = "all"
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
+KENLM_ENDINGS = (".binary", ".bin", ".klm")
+"""A model written under such a name is a binary file of KenLM; read, these are known by how they begin."""
+KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 
 Program = Literal[
     "lm-evaluation-harness", "inspect", "vllm", "openai", "llama.cpp", "srilm", "kenlm", "minicons", "score-table"
