@@ -133,8 +133,8 @@ def over_the_union(block: Segments, batches: list[ScoreBatch]) -> tuple[Segments
     ids, kind = (np.maximum.reduce([b.token_ids for b in batches]), np.minimum.reduce([b.kind for b in batches]))
     before = first.before
     if before is not None:
-        given = [batch.before.ids for batch in batches if batch.before is not None]
-        before = replace(before, ids=np.maximum.reduce(given))
+        shown = [batch.before.ids for batch in batches if batch.before is not None]
+        before = replace(before, ids=np.maximum.reduce(shown))
     merged = []
     for batch in batches:
         unknown = batch.token_ids != ids
