@@ -136,7 +136,7 @@ struct TableView {
     bool overflowed(std::size_t slot) const { return entries[slot + kLine - 1].key >= kOverflow; }
     std::size_t next_line(std::size_t slot) const { return slot + kLine == size() ? 0 : slot + kLine; }
 
-    std::uint32_t find(std::uint64_t key, std::size_t slot) const {
+    std::uint32_t search(std::uint64_t key, std::size_t slot) const {
         for (std::uint32_t step = 0; step <= longest; step += kLine) {
             const unsigned found = hits(key, slot);
             if (found != 0) return static_cast<std::uint32_t>(slot + std::countr_zero(found));
@@ -145,7 +145,16 @@ struct TableView {
         }
         return kNone;
     }
-    std::uint32_t find(std::uint64_t key) const { return find(key, home(key)); }
+    std::uint32_t find(std::uint64_t key) const { return search(key, home(key)); }
+
+    // The n-gram that `parent` (its slot in the table below; of order 1, the word) makes with one more word; kNone where the
+    // model has none.
+    std::uint32_t find(std::uint32_t parent, std::uint32_t word) const { return find(make_key(parent, word)); }
+    void fetch(std::uint32_t parent, std::uint32_t word) const { prefetch(&entries[home(make_key(parent, word))]); }
+    float probability(std::uint32_t slot) const { return as_float(entries[slot].first); }    // below zero: of a blank
+    float weight(std::uint32_t slot) const { return as_float(entries[slot].second); }
+    // False where no longer n-gram begins with this one, and its weight is 1: it cannot matter for what comes.
+    bool extends(std::uint32_t) const { return true; }
 };
 
 }  // namespace lmgauge

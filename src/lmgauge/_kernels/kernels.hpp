@@ -164,6 +164,9 @@ struct ModelView {
     bool full_context;                // no back-off: an unseen n-gram has the probability its context holds for it
     float unseen;                     // full_context: probability of any word after an unseen context
     std::uint32_t words() const { return static_cast<std::uint32_t>(unigrams.size() / 2); }
+    float probability(std::uint32_t word) const { return unigrams[2 * word]; }
+    float weight(std::uint32_t word) const { return unigrams[2 * word + 1]; }
+    bool extends(std::uint32_t) const { return true; }    // as TableView::extends, of the word alone
 };
 
 constexpr std::uint32_t kUnseenContext = 0xFFFFFFFEu;

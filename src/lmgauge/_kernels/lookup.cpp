@@ -128,7 +128,7 @@ class Scorer {
                         block_.pending[pending++] = Pending{probe.key, line, probe.position, true};
                         continue;
                     }
-                    slot = table.find(probe.key, line);
+                    slot = table.search(probe.key, line);
                 }
                 const bool found = slot != kNone;
                 const Entry& entry = table.entries[found ? slot : probe.line];

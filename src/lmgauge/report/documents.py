@@ -55,6 +55,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Alignment": _by("alignments", "blocks_of_one"),
     "AlignedSegment": _by("alignments", alone=True),
     "ErrorCounts": _by("alignments", "error_blocks_of_one"),
+    "Rescored": _by("rescore"),
     "Correlation": _by("correlation"),
     "CalcResult": _by("calc"),
     "Info": _by("info"),
