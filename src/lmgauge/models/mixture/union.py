@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lmgauge.models.mixture.vocabulary_alignment import Reordered, strings_of
 from lmgauge.models.network.tokens import NO_ID, TokenMap
-from lmgauge.models.protocol import LanguageModel
+from lmgauge.models.protocol import LanguageModel, check_context
 from lmgauge.scores import ScoreBatch
 from lmgauge.scoring import different_events, with_same_events
 from lmgauge.text.segments import Segments
@@ -94,8 +94,8 @@ class _OverUnion(Reordered):
         Raises:
             UsageError: an id is outside the union.
         """
-        known = np.where(self.knows, np.arange(len(self.vocabulary)), UNK)
-        return super().log_distribution(known[np.asarray(context_ids, np.int64)].astype(np.uint32))
+        ids = check_context(context_ids, len(self.vocabulary))
+        return super().log_distribution(np.where(self.knows[ids], ids, UNK).astype(np.uint32))
 
 
 def known_to_some(models: Sequence[LanguageModel]) -> int:

@@ -378,8 +378,8 @@ class Reordered:
         Raises:
             UsageError: an id is outside the vocabulary.
         """
-        context = self._own_ids[check_context(context_ids, len(self._own_ids))]
-        context[0] = BOS
+        ids = check_context(context_ids, len(self._own_ids))
+        context = np.where(ids == BOS, BOS, self._own_ids[ids])
         if (context == NO_ID).any():
             raise UsageError(f"{self.label}: has no such token as one of the context")
         logprob = self._model.log_distribution(context.astype(np.uint32))[self._own_ids]
