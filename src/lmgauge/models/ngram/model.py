@@ -312,6 +312,17 @@ class NgramModel(ScoresStrings):
             "tokenizer": self.tokenizer.settings(),
         }
 
+    def listed(self) -> NgramModel:
+        """Return the model with n-grams that can be listed, which the files of some other programs only look up: itself.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]))
+            >>> model.listed() is model
+            True
+        """
+        return self
+
     def with_reserved(self, reserved: ReservedPolicy) -> NgramModel:
         """Return the same model with another meaning of reserved tokens in the text.
 
