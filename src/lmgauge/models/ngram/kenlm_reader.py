@@ -50,8 +50,7 @@ class KenlmModel(NgramModel):
         self.file.check_file()
         return [_native.checksum_bytes(self.file.data)]
 
-    def digest_tables(self) -> bytes:
-        """Return what of the tables determines the probabilities."""
+    def _digested_tables(self) -> bytes:
         return f"{self.checksums[0]:016x}".encode()
 
     @property
