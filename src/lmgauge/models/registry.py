@@ -17,7 +17,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -212,6 +211,8 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
         from lmgauge.models.cache.model import load_cache
 
         return load_cache(path)
+    from importlib.metadata import entry_points  # slow to import, and for plugins only
+
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     if str(model_type) in loaders:
         load: Callable[[Path, ScoringOptions], LanguageModel] = loaders[str(model_type)].load()

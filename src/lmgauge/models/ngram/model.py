@@ -8,17 +8,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.blocks import rows_among, rows_of
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
-from lmgauge.models.ngram.distributions import NgramBlock, RowBlock
 from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import KenlmForm, NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
@@ -32,6 +30,9 @@ from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, thread_count
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.distributions import NgramBlock
 
 _CONTEXTS = "contexts"
 
@@ -161,6 +162,9 @@ class NgramModel(ScoresStrings):
             >>> [tile.p[0].round(3).tolist() for block in model.distributions(corpus) for tile in block.tiles()]
             [[0.111, 0.0, 0.333, 0.333, 0.222]]
         """
+        from lmgauge.distributions.blocks import rows_among, rows_of  # only for those who ask: this package is large
+        from lmgauge.models.ngram.distributions import NgramBlock, RowBlock
+
         whole, seen = self.tables.whole(eos=self.settings.eos), 0
         block = NgramBlock if self.tables.closed_forms else RowBlock
         for batch, contexts in self._score_blocks(segments, spans=spans, threads=threads, contexts=True):
