@@ -119,7 +119,7 @@ def _write_rows(
 
 
 def printable(model: NgramModel) -> _Strings:
-    """Return the vocabulary's strings as they can stand between blanks: where each starts, int64 [words + 1], and their bytes.
+    """Return the vocabulary's strings as they can stand between blanks: where each starts, int64 [n + 1], and their bytes.
 
     Args:
         model: whose.

@@ -1,8 +1,8 @@
 """Writing KenLM's binary files: what its build_binary makes of the model's ARPA file, without either.
 
 Tables of ours go from the first word of an n-gram to the last, KenLM's from the last to the first. So each n-gram is found
-below its *suffix*, itself without its first word, and `_Order` says which that is. Order after order is sorted (trie) or hashed
-(probing) by it, and written when the next order has told which n-grams begin or end longer ones.
+below its *suffix*, itself without its first word, and `_Order` says which that is. Order after order is sorted (trie) or
+hashed (probing) by it, and written when the next order has told which n-grams begin or end longer ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lmgauge.errors import UsageError
 from lmgauge.files import writing
 from lmgauge.models.ngram.arpa_writer import check_arpa_form, printable
 from lmgauge.models.ngram.hash_table import columns, make_keys, parents_and_words
-from lmgauge.models.ngram.settings import KenlmForm
+from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import UNK
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, SMOOTHINGS
+from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.hash_table import check_table
-from lmgauge.models.ngram.settings import KenlmForm, NgramSettings, TrainingRecord
+from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
@@ -32,7 +33,7 @@ from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
-    from lmgauge.models.ngram.distributions import NgramBlock
+    from lmgauge.models.ngram.distributions import RowBlock
 
 _CONTEXTS = "contexts"
 
@@ -302,13 +303,11 @@ class NgramModel(ScoresStrings):
             UsageError: the model has no ARPA form, or what is for binary files was asked of another.
         """
         form = KenlmForm(trie, quantize, array)
-        if str(path).endswith(KENLM_ENDINGS):
+        if form.check_name(path):
             from lmgauge.models.ngram.kenlm_writer import write_kenlm
 
             write_kenlm(self, path, form)
             return
-        if form != KenlmForm():
-            raise UsageError(f"{path}: trie, quantize and array are for KenLM files, which end in {', '.join(KENLM_ENDINGS)}")
         if str(path).endswith(ARPA_ENDINGS):
             from lmgauge.models.ngram.arpa_writer import write_arpa
 

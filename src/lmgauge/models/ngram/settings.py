@@ -165,41 +165,6 @@ class NgramTrainingSettings(NgramSettings):
 
 
 @dataclass(frozen=True)
-class KenlmForm:
-    """How a binary file of KenLM is laid out; see `lmgauge convert`.
-
-    Attributes:
-        trie: a trie, which is smaller, instead of a probing table, which is faster.
-        quantize: of a trie: bits of a probability and of a back-off weight; None: both exact.
-        array: of a trie: most bits of a pointer that go to a table; None: no such table.
-
-    Raises:
-        UsageError: a number of bits out of range, or bits without a trie.
-
-    Example:
-        >>> KenlmForm(trie=True, quantize=(8, 8)).quantize
-        (8, 8)
-    """
-
-    trie: bool = False
-    quantize: tuple[int, int] | None = None
-    array: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.quantize is not None:
-            bits = tuple(self.quantize)
-            if len(bits) != 2 or not all(isinstance(b, int) and least <= b <= 25 for b, least in zip(bits, (1, 2), strict=True)):
-                raise UsageError(
-                    f"quantize takes bits of a probability, 1 to 25, and of a back-off weight, 2 to 25, as in 8,8; got {bits}"
-                )
-            object.__setattr__(self, "quantize", bits)
-        if self.array is not None and not (isinstance(self.array, int) and 0 <= self.array <= 25):
-            raise UsageError(f"array takes a number of bits from 0 to 25; got {self.array}")
-        if not self.trie and (self.quantize, self.array) != (None, None):
-            raise UsageError("quantize and array are for tries; a probing table has neither: add --trie (trie=True)")
-
-
-@dataclass(frozen=True)
 class TrainingRecord:
     """What training found out, recorded in config.json beside the settings.
 
