@@ -20,8 +20,8 @@ from lmgauge.models.ngram.arpa_sections import (
     read_pieces,
 )
 from lmgauge.models.ngram.arpa_writer import ESCAPED
-from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.packed_tables import RepeatedNgramsError, TableBuilder
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.tokenizers import make_tokenizer
@@ -71,7 +71,7 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
         spellings = {escape: c for c, escape in ESCAPED.items()} if chosen.unit == "character" else {}
         vocabulary, unigrams = _read_unigrams(reader, counts[0], spellings)
         total = float(np.sum(unigrams[:, 0], dtype=np.float64))
-        builder = _SectionReader(reader, vocabulary, unigrams, spellings)
+        builder = _Sections(reader, vocabulary, unigrams, spellings)
         if _CAPITAL_UNK in spellings:
             builder.notes.append(f"the file calls the unknown word {_CAPITAL_UNK}; here it is <unk>")
         for order, count in enumerate(counts[1:], 2):
@@ -173,7 +173,7 @@ def model_of_rows(
     words, *values = sections[0]
     unigrams[words[:, 0]] = np.stack([_power(column) for column in values], axis=1)
     unigrams[BOS, 0] = 0
-    builder = _TableBuilder(_Listed(Path(source)), unigrams)
+    builder = _Ngrams(_Listed(Path(source)), unigrams)
     for words, *values in sections[1:]:
         builder.words.append(words)
         builder.values.append(np.stack([_power(column) for column in values], axis=1))
@@ -187,8 +187,8 @@ def _power(log10: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.power(10.0, np.nan_to_num(log10.astype(np.float64), nan=99.0, neginf=-99.0)).astype(np.float32)
 
 
-class _TableBuilder:
-    """Make tables of sections, order after order, so that the beginning and the end of each n-gram are n-grams, too."""
+class _Ngrams:
+    """Make tables of n-grams, order after order, so that the beginning and the end of each n-gram are n-grams, too."""
 
     def __init__(self, source: ArpaReader | _Listed, unigrams: NDArray[np.float32]) -> None:
         self.source, self.unigrams = source, unigrams
@@ -212,48 +212,38 @@ class _TableBuilder:
                     entries += len(rows)
         if entries:
             self.notes.append(f"{entries:,} n-grams that longer ones contain are missing in the file; they back off")
-        tables: list[Table] = []
-        longest: list[int] = []
+        builder = TableBuilder(len(self.unigrams), order)
         for k in range(2, order + 1):
-            table, far = self._table(k, tables, longest)
-            tables.append(table)
-            longest.append(far)
-        return NgramTables(self.unigrams, tables, longest, source=str(self.source.path))
+            self._add(k, builder)
+        return NgramTables(self.unigrams, builder.tables, source=str(self.source.path))
 
-    def _table(self, k: int, tables: list[Table], longest: list[int]) -> tuple[Table, int]:
+    def _add(self, k: int, builder: TableBuilder) -> None:
         words, values = self.words[k - 2], self.values[k - 2]
-        parents, suffixes = words[:, 0], words[:, -1]
-        if k > 2:
-            parents, suffixes = self._find(words[:, :-1], tables, longest), self._find(words[:, 1:], tables, longest)
+        parents, suffixes = self._find(words[:, :-1], builder), self._find(words[:, 1:], builder)
         if k == 2:
             lower, weight = self.unigrams[suffixes, 0], self.unigrams[parents, 1]
         else:
-            _, probability, backoff = columns(tables[-1])
-            lower, weight = np.abs(probability[suffixes]), backoff[parents]
+            below = builder.tables[-1]
+            lower, weight = np.abs(below.values(suffixes)[0]), below.values(parents)[1]
         blank = np.isnan(values[:, 0])
         first = np.where(blank, -(lower * weight), values[:, 0]).astype(np.float32)
         first[blank & (first == 0)] = -0.0
         if (np.abs(first) > 1).any():
             raise self.source.fail("its back-off weights give probabilities above one")
         second = np.where(blank, np.float32(1), values[:, 1]).astype(np.float32)
-        keys = make_keys(parents, words[:, -1])
-        table = new_table(len(keys))
-        slots = np.empty(len(keys), np.uint32)
-        added, far, _ = _native.insert_entries(table, keys, first, second, slots)
-        if added != len(keys):
-            raise self.source.fail(f"{len(keys) - added:,} {k}-grams are listed twice")
-        return table, far
+        try:
+            builder.add(parents, words[:, -1], first, second)
+        except RepeatedNgramsError as error:
+            raise self.source.fail(f"{error.count:,} {k}-grams are listed twice") from error
 
-    def _find(self, words: NDArray[np.uint32], tables: list[Table], longest: list[int]) -> NDArray[np.uint32]:
+    def _find(self, words: NDArray[np.uint32], builder: TableBuilder) -> NDArray[np.uint32]:
         slots = np.ascontiguousarray(words[:, 0])
         for j in range(1, words.shape[1]):
-            keys = make_keys(slots, words[:, j])
-            slots = np.empty(len(keys), np.uint32)
-            _native.find_entries(tables[j - 1], longest[j - 1], keys, slots)
+            slots = builder.tables[j - 1].find(slots, words[:, j])
         return slots
 
 
-class _SectionReader(_TableBuilder):
+class _Sections(_Ngrams):
     """Read the sections of an ARPA file."""
 
     def __init__(

@@ -19,7 +19,7 @@ from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.files import writing
 from lmgauge.models.ngram.arpa_writer import check_arpa_form, printable
-from lmgauge.models.ngram.hash_table import columns, make_keys, parents_and_words
+from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import UNK
@@ -127,18 +127,12 @@ def _orders(tables: NgramTables) -> Iterator[_Order]:
     words = np.arange(len(tables.unigrams), dtype=np.uint32)
     first_by_slot, suffix_by_slot = words, words
     for k, table in enumerate(tables.tables, 2):
-        keys, probability, backoff = columns(table)
-        slots = np.flatnonzero(keys).astype(np.uint32)
-        parents, last = parents_and_words(keys[slots])
-        if k == 2:
-            suffixes = last
-        else:
-            suffixes = np.empty(len(slots), np.uint32)
-            wanted = make_keys(suffix_by_slot[parents], last)
-            _native.find_entries(tables.tables[k - 3], tables.longest[k - 3], wanted, suffixes)
+        entries = table.entries()
+        parents, last = entries.parents, entries.words
+        suffixes = last if k == 2 else tables.tables[k - 3].find(suffix_by_slot[parents], last)
         first = first_by_slot[parents]
-        backoff = np.zeros(0, np.float32) if k == tables.order else _log10(backoff[slots])
-        order = _Order(slots, parents, suffixes, first, _log10(probability[slots]), backoff, len(table))
+        backoff = np.zeros(0, np.float32) if k == tables.order else _log10(entries.weights)
+        order = _Order(entries.slots, parents, suffixes, first, _log10(entries.probabilities), backoff, table.slots)
         yield order
         if k < tables.order:
             first_by_slot, suffix_by_slot = order.by_slot(first), order.by_slot(suffixes)
@@ -177,7 +171,7 @@ def _header(shape: _Shape) -> NDArray[np.uint8]:
 
 
 def _write_probing(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[bytes]) -> None:
-    counts = [len(words), *(int(np.count_nonzero(table[:, 0])) for table in tables.tables)]
+    counts = [len(words), *(table.count()[0] for table in tables.tables)]
     shape = (_PROBING, counts, 8, 8, 0)
     (*_, vocabulary_buckets), levels = _native.plan_kenlm(shape)
     file.write(_header(shape).data)
@@ -216,7 +210,7 @@ def _write_table(file: IO[bytes], keys: NDArray[np.uint64] | None, values: NDArr
 
 
 def _write_trie(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[bytes]) -> None:
-    counts = [len(words), *(int(np.count_nonzero(table[:, 0])) for table in tables.tables)]
+    counts = [len(words), *(table.count()[0] for table in tables.tables)]
     kind = _TRIE + _QUANTIZED * (form.quantize is not None) + _ARRAY * (form.array is not None)
     probability_bits, backoff_bits = form.quantize or (8, 8)
     shape = (kind, counts, probability_bits, backoff_bits, 0 if form.array is None else form.array)
@@ -228,7 +222,7 @@ def _write_trie(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[by
     file.write(bytes(8))
     quantizers: list[_Quantizer | None] = [None] * len(tables.tables)
     if form.quantize is not None:
-        quantizers = [_Quantizer.of(table, k == tables.order, form.quantize) for k, table in enumerate(tables.tables, 2)]
+        quantizers = [_Quantizer.of(table, form.quantize) for table in tables.tables]
         file.write(bytes([2, probability_bits, backoff_bits, 0, 0, 0, 0, 0]))
         for quantizer in quantizers:
             assert quantizer is not None
@@ -246,15 +240,14 @@ class _Quantizer:
     backoffs: NDArray[np.float32]
 
     @classmethod
-    def of(cls, table: NDArray[np.uint64], longest: bool, bits: tuple[int, int]) -> _Quantizer:
+    def of(cls, table: PackedTable, bits: tuple[int, int]) -> _Quantizer:
         """Return bins of equally many values; the first two of back-off weights are for those that are zero."""
-        keys, probability, backoff = columns(table)
-        used = np.flatnonzero(keys)
+        entries = table.entries()
         probabilities = np.empty(1 << bits[0], np.float32)
-        _native.center_bins(np.sort(_log10(probability[used])), probabilities)
-        if longest:
+        _native.center_bins(np.sort(_log10(entries.probabilities)), probabilities)
+        if table.last:
             return cls(probabilities, np.zeros(0, np.float32))
-        weights = _log10(backoff[used])
+        weights = _log10(entries.weights)
         backoffs = np.empty(1 << bits[1], np.float32)
         backoffs[:2] = -0.0, 0.0
         _native.center_bins(np.sort(weights[weights != 0]), backoffs[2:])
