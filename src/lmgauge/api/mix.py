@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_models, refuse_twice
-from lmgauge.choices import ARPA_ENDINGS
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.mixture.model import MixtureModel
@@ -58,8 +58,8 @@ def mix(
     corpus = None if held_out is None else corpus_of(held_out)
     paths = refuse_twice(models)
     if output is not None:
-        if os.fspath(output).endswith(ARPA_ENDINGS):
-            raise UsageError(f"-o {output}: only n-gram models have an ARPA form; a mixture is a folder")
+        if os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
+            raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a mixture is a folder")
         refuse_replacing({"-o": output}, [*paths, *(source.path for source in (corpus.sources if corpus else ()))])
     components = load_models(models, scoring)
     shared: dict[str, Any] = {"names": paths} if len(paths) == len(models) else {}
