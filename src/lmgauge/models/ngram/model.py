@@ -17,7 +17,6 @@ from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
-from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables
@@ -32,7 +31,7 @@ from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, thread_count
 
 if TYPE_CHECKING:
-    pass
+    from lmgauge.models.ngram.distributions import RowBlock
 
 _CONTEXTS = "contexts"
 
@@ -96,7 +95,7 @@ class NgramModel(ScoresStrings):
     @cached_property
     def checksums(self) -> list[int]:
         """A 64-bit checksum of each table of order 2, 3, ..."""
-        return [check_table(table)[0] for table in self.tables.tables]
+        return [table.check()[0] for table in self.tables.tables]
 
     @cached_property
     def fingerprint(self) -> str:
