@@ -177,7 +177,7 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
     model = _open(path, options)
     if options.reserved is None:
         return model
-    from lmgauge.models.mixture.model import with_reserved
+    from lmgauge.models.mixture.agreement import with_reserved
 
     return with_reserved([model], options.reserved)[0]
 
