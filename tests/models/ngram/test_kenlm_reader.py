@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.reference.kenlm import HEADER, murmur, take_apart
 
 import lmgauge
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.kenlm_reader import KenlmModel, is_kenlm, read_kenlm
 from lmgauge.text.vocabulary import BOS, EOS
-from tests.reference.kenlm import HEADER, murmur, take_apart
 
 FORMS: dict[str, dict[str, Any]] = {
     "probing": {},
