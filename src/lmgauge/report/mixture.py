@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import number
+from lmgauge.report.formats import number, percent
+from lmgauge.report.pruning import lost
 
 if TYPE_CHECKING:
+    from lmgauge.api.mix import StaticMixture
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.mixture.weights import MixtureFit
 
@@ -23,6 +25,20 @@ def blocks(mixture: MixtureModel, *, name: str = "", paths: Sequence[str] = ()) 
     """
     names = list(paths or [component.label for component in mixture.components])
     return _weights(name or mixture.label, names, mixture.weights, mixture.estimation)
+
+
+def static_blocks(merged: StaticMixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
+    """Return the rows of the mixture, then the n-grams of the static one and the perplexity lost.
+
+    Args:
+        merged: the n-gram model and the mixture it stands for.
+        name: of the model; its label if empty.
+        paths: of the components; their labels if empty.
+    """
+    notes = [f"{name or merged.model.label}: n-grams of order 1, 2, ...: {', '.join(f'{n:,}' for n in merged.ngrams)}"]
+    if merged.perplexity is not None and merged.perplexity_of_mixture is not None:
+        notes.append(lost(merged.perplexity_of_mixture, merged.perplexity, merged.events, ("of the mixture", "static")))
+    return (*blocks(merged.mixture, paths=paths), *doc.notes(notes))
 
 
 def fit_blocks(fit: MixtureFit) -> doc.Document:
@@ -42,11 +58,14 @@ def _weights(name: str, names: Sequence[str], weights: Sequence[float], fit: Map
     if not fit:
         return (doc.Table((doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed"))), chart)
     perplexities = [*map(float, fit["component_perplexities"]), float(fit["perplexity"])]
-    columns = (
+    columns: tuple[doc.Column, ...] = (
         doc.labels("model", [*names, name]),
         doc.numbers("weight", [*weights, sum(weights)], 4, "fixed"),
         doc.numbers("held-out perplexity", perplexities, 3),
     )
+    known = [float(value) for value in fit.get("perplexities_where_known", ())]
+    if known:
+        columns = (*columns, doc.numbers("where all know the word", known, 3))
     return (doc.Table(columns, bold=(len(names),)), chart, *doc.notes(_notes(fit)))
 
 
@@ -55,6 +74,12 @@ def _notes(fit: Mapping[str, Any]) -> list[str]:
     gap = float(fit["gap"])
     gain = number(gap) if gap else "0"
     notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event"]
+    some = fit.get("partly_known", 0)
+    if some:
+        notes.append(
+            f"{some:,} held-out events ({percent(some / fit['events'])}) are words that only some of the models know: the "
+            "others give them probability zero, and their <unk> is for words that no model knows"
+        )
     if fit["skipped"]:
         without = number(float(fit["perplexities"][-1]), 3)
         notes.append(f"{fit['skipped']:,} held-out events are impossible to this mixture; perplexity without them {without}")
