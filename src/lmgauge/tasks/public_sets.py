@@ -60,6 +60,12 @@ def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:
         UsageError: there is no such set, or not in these languages.
         InputError: it cannot be fetched: says where its files go.
         MissingExtraError: sacreBLEU is not installed.
+
+    Example:
+        >>> import lmgauge
+        >>> lmgauge.tasks.find_public_set("wmt22", "de-fi")
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: test set wmt22 is not in de-fi; it has cs-en, cs-uk, de-en, de-fr, ...
     """
     if name is None or language_pair is None:
         missing, present = ("a language pair", "test set") if language_pair is None else ("a test set", "language pair")
