@@ -85,6 +85,7 @@ inline ModelView model_view(const Array<float>& unigrams, const std::vector<Tabl
     return model;
 }
 
+void bind_reader(nb::module_& m);
 void bind_distributions(nb::module_& m);
 void bind_resampling(nb::module_& m);
 void bind_overlap(nb::module_& m);
