@@ -40,6 +40,11 @@ class Turn {
     Cell *before_, *behind_;
 };
 
+nb::handle state_type() {
+    static const nb::handle type = nb::type<State>();
+    return type;
+}
+
 // A text as the encoder takes it: one segment, not cut yet.
 struct OneSegment {
     std::int64_t start = 0, end;
@@ -135,9 +140,15 @@ State BoundReader::begin(bool bos) const {
 nb::tuple BoundReader::step(const State& state, nb::handle word) const {
     check(state);
     const std::uint32_t id = word_id(word);
-    State next(owner_, reader_->order());
-    const Step step = reader_->step(state.cells(), id, next.cells());
-    return nb::make_tuple(checked(step.logprob, id, word), std::move(next));
+    // The state is made in the place where Python holds it.
+    nb::object next = nb::inst_alloc(state_type());
+    State* const behind = new (nb::inst_ptr<State>(next)) State(owner_, reader_->order());
+    nb::inst_mark_ready(next);
+    const double logprob = checked(reader_->logprob(reader_->step(state.cells(), id, behind->cells())), id, word);
+    nb::object pair = nb::steal(PyTuple_New(2));
+    PyTuple_SET_ITEM(pair.ptr(), 0, PyFloat_FromDouble(logprob));
+    PyTuple_SET_ITEM(pair.ptr(), 1, next.release().ptr());
+    return nb::borrow<nb::tuple>(pair);
 }
 
 void BoundReader::step_all(View<Cell> from, View<std::uint32_t> words, MutableView<Cell> to, MutableView<double> logprob) const {
@@ -149,7 +160,7 @@ void BoundReader::step_all(View<Cell> from, View<std::uint32_t> words, MutableVi
     }
     for (std::size_t i = 0; i < n; ++i) {
         if (i + kAhead < n) reader_->prefetch_step(&from[(i + kAhead) * order], words[i + kAhead]);
-        const double p = reader_->step(&from[i * order], words[i], &to[i * order]).logprob;
+        const double p = reader_->logprob(reader_->step(&from[i * order], words[i], &to[i * order]));
         logprob[i] = words[i] == kEos && !options_.eos ? -INFINITY : p;
     }
 }
@@ -162,23 +173,21 @@ nb::object BoundReader::score_line(nb::str text) const {
     if (data == nullptr || options_.mode < 0 || length > kShort || reader_->order() > kOrders) return nb::none();
     if (std::memchr(data, 0, length) != nullptr || std::memchr(data, '\r', length) != nullptr) return nb::none();
     std::array<std::uint32_t, kShort + 1> ids;
-    std::array<std::int64_t, kShort + 1> ends;
     const OneSegment segment({data, length});
     EncodeState encoding;
     const EncodeOptions options{static_cast<TokenMode>(options_.mode), options_.reserved, false, false, options_.eos};
-    if (encode(segment.view(), words_, options, encoding, ids, ends, {}) != EncodeStatus::done) return nb::none();
+    if (encode(segment.view(), words_, options, encoding, ids, {}, {}) != EncodeStatus::done) return nb::none();
     const auto n = static_cast<std::size_t>(encoding.written);
-    if (!options_.eos && n > 0) ends[n - 1] = size;
-    ScoredLine line{{ids.begin(), ids.begin() + n}, std::vector<double>(n), {ends.begin(), ends.begin() + n}};
     Turn turn(reader_->order());
     reader_->begin(true, turn.before());
+    nb::object logprobs = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(n)));
     for (std::size_t i = 0; i < n; ++i) {
         if (ids[i] == kBos || (ids[i] == kEos && (!options_.eos || i + 1 < n))) return nb::none();
-        const double logprob = turn.step(*reader_, ids[i]).logprob;
+        const double logprob = reader_->logprob(turn.step(*reader_, ids[i]));
         if (logprob > kRounding) return nb::none();
-        line.logprob[i] = std::min(logprob, 0.0);
+        PyTuple_SET_ITEM(logprobs.ptr(), static_cast<Py_ssize_t>(i), PyFloat_FromDouble(std::min(logprob, 0.0)));
     }
-    return nb::cast(std::move(line));
+    return logprobs;
 }
 
 // ---- KenLM's calls
@@ -223,15 +232,28 @@ void BoundReader::walk_words(nb::handle sentence, bool bos, bool eos, F&& visit)
 }
 
 float BoundReader::score_words(nb::handle sentence, bool bos, bool eos) const {
-    float total = 0;
-    walk_words(sentence, bos, eos, [&](const Step& step, std::uint32_t) { total += as_log10(step.logprob); });
-    return total;
+    // A logarithm costs as much as a lookup: probabilities are multiplied as long as the product is far from the smallest number.
+    const bool linear = reader_->linear();
+    float sum = 0;
+    double total = 0, product = 1;
+    walk_words(sentence, bos, eos, [&](const Step& step, std::uint32_t) {
+        if (!linear) {
+            sum += as_log10(step.value);    // as KenLM adds them
+            return;
+        }
+        if (product < 1e-150) {
+            total += std::log(product);
+            product = 1;
+        }
+        product *= step.value;
+    });
+    return linear ? as_log10(total + std::log(product)) : sum;
 }
 
 nb::list BoundReader::full_scores(nb::handle sentence, bool bos, bool eos) const {
     nb::list scores;
     walk_words(sentence, bos, eos, [&](const Step& step, std::uint32_t id) {
-        scores.append(nb::make_tuple(as_log10(step.logprob), static_cast<int>(step.matched), id == kUnk));
+        scores.append(nb::make_tuple(as_log10(reader_->logprob(step)), static_cast<int>(step.matched), id == kUnk));
     });
     return scores;
 }
@@ -243,14 +265,13 @@ using MutableCells = nb::ndarray<std::uint64_t, nb::ndim<2>, nb::c_contig, nb::d
 
 const Cell* cells_of(const Cells& c) { return reinterpret_cast<const Cell*>(c.data()); }
 
-template <class T>
-nb::tuple as_tuple(const std::vector<T>& values) {
-    nb::object items = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        PyTuple_SET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i), nb::cast(values[i]).release().ptr());
-    }
-    return nb::borrow<nb::tuple>(items);
-}
+bool is_true(nb::handle value) { return PyObject_IsTrue(value.ptr()) == 1; }
+
+struct KenlmCalls {
+    nb::object owner;    // the reader lives in it
+    const BoundReader& reader;
+    explicit KenlmCalls(nb::object object) : owner(std::move(object)), reader(nb::cast<const BoundReader&>(owner)) {}
+};
 
 void bind_states(nb::module_& m) {
     nb::class_<State>(m, "State")
@@ -272,10 +293,6 @@ void bind_states(nb::module_& m) {
         .def("__copy__", [](const WrittenState& a) { return a; })
         .def("__deepcopy__", [](const WrittenState& a, nb::handle) { return a; }, nb::arg("memo") = nb::none())
         .def("__len__", &WrittenState::length);
-    nb::class_<ScoredLine>(m, "ScoredLine")
-        .def("logprobs", [](const ScoredLine& line) { return as_tuple(line.logprob); })
-        .def("ids", [](const ScoredLine& line) { return as_tuple(line.ids); })
-        .def("ends", [](const ScoredLine& line) { return as_tuple(line.ends); });
 }
 
 }  // namespace
@@ -318,19 +335,26 @@ void bind_reader(nb::module_& m) {
             nb::gil_scoped_release release;
             r.step_all({cells_of(from), n * order}, view(words), {reinterpret_cast<Cell*>(to.data()), n * order}, view(logprob));
         })
-        .def("score_line", &BoundReader::score_line)
-        .def("has_word", &BoundReader::has_word)
-        .def("begin_written", &BoundReader::begin_written)
-        .def("score_words", &BoundReader::score_words)
-        .def("full_scores", &BoundReader::full_scores)
-        .def("step_written", [](const BoundReader& r, const WrittenState& from, nb::handle word, WrittenState& to) {
+        .def("score_line", &BoundReader::score_line);
+    // KenLM's calls on a reader: `lmgauge.compat.kenlm` derives from it, so that a call does not cost a second one.
+    nb::class_<KenlmCalls>(m, "KenlmCalls")
+        .def(nb::init<nb::object>())
+        .def_prop_ro("order", [](const KenlmCalls& c) { return c.reader.reader().order(); })
+        .def("__contains__", [](const KenlmCalls& c, nb::handle word) { return c.reader.has_word(word); })
+        .def("BeginSentenceWrite", [](const KenlmCalls& c, WrittenState& state) { c.reader.begin_written(true, state); }, nb::arg("state"))
+        .def("NullContextWrite", [](const KenlmCalls& c, WrittenState& state) { c.reader.begin_written(false, state); }, nb::arg("state"))
+        .def("score", [](const KenlmCalls& c, nb::handle sentence, nb::handle bos, nb::handle eos) {
+            return c.reader.score_words(sentence, is_true(bos), is_true(eos));
+        }, nb::arg("sentence"), nb::arg("bos") = true, nb::arg("eos") = true)
+        .def("BaseScore", [](const KenlmCalls& c, const WrittenState& from, nb::handle word, WrittenState& to) {
             bool oov = false;
-            return as_log10(r.step_written(from, word, to, oov).logprob);
-        })
-        .def("full_step_written", [](const BoundReader& r, const WrittenState& from, nb::handle word, WrittenState& to) {
+            return as_log10(c.reader.reader().logprob(c.reader.step_written(from, word, to, oov)));
+        }, nb::arg("in_state"), nb::arg("word"), nb::arg("out_state"))
+        .def("_full_scores", [](const KenlmCalls& c, nb::handle sentence, bool bos, bool eos) { return c.reader.full_scores(sentence, bos, eos); })
+        .def("_full_step", [](const KenlmCalls& c, const WrittenState& from, nb::handle word, WrittenState& to) {
             bool oov = false;
-            const Step step = r.step_written(from, word, to, oov);
-            return std::make_tuple(as_log10(step.logprob), static_cast<int>(step.matched), oov);
+            const Step step = c.reader.step_written(from, word, to, oov);
+            return std::make_tuple(as_log10(c.reader.reader().logprob(step)), static_cast<int>(step.matched), oov);
         });
     m.def("read_tables", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
                             std::tuple<bool, float> mode, ReadVocabulary vocabulary, std::tuple<int, int, bool, nb::object> options) {

@@ -47,24 +47,17 @@ class State {
 
   private:
     void resize(std::size_t order) {
-        many_.reset(order > few_.size() ? new Cell[order]{} : nullptr);
+        many_.reset(order > few_.size() ? new Cell[order] : nullptr);
         order_ = order;
     }
     std::uint64_t owner_ = 0;
     std::size_t order_ = 0;
-    std::array<Cell, 7> few_{};
+    std::array<Cell, 7> few_;    // written by whoever makes the state one of a model
     std::unique_ptr<Cell[]> many_;
 };
 
 // As `State`, for those who write into their states.
 class WrittenState : public State {};
-
-// A short text, scored.
-struct ScoredLine {
-    std::vector<std::uint32_t> ids;
-    std::vector<double> logprob;
-    std::vector<std::int64_t> ends;
-};
 
 // What the reader of a model does with text: how it is cut (-1: elsewhere), what a reserved word means, whether `</s>` is an
 // event; and what to call with a reason and a word when a call must be refused: it raises.
@@ -88,7 +81,7 @@ class BoundReader {
     State begin(bool bos) const;
     nb::tuple step(const State& state, nb::handle word) const;
     void step_all(View<Cell> from, View<std::uint32_t> words, MutableView<Cell> to, MutableView<double> logprob) const;
-    // None where the text has to go the long way.
+    // The natural logarithms of the events of a sentence, a tuple; None where the text has to go the long way.
     nb::object score_line(nb::str text) const;
 
     // KenLM's calls: words as they are, log10 in single precision.

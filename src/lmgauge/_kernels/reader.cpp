@@ -1,5 +1,5 @@
 // Steps over own tables: all n-grams that could end with the next word are children of those that end the state, so their
-// probes do not wait for one another.
+// probes do not wait for one another, and the processor begins them together.
 #include "reader.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 template <bool kFull>
 class TableReader final : public NgramReader {
   public:
-    explicit TableReader(const ModelView& model) : NgramReader(model.tables.size() + 1, model.words()), model_(model) {}
+    explicit TableReader(const ModelView& model) : NgramReader(model.tables.size() + 1, model.words(), true), model_(model) {}
 
     void begin(bool bos, Cell* state) const override {
         std::fill_n(state, order(), Cell{0, 0.0f});
@@ -27,7 +27,6 @@ class TableReader final : public NgramReader {
     Step step(const Cell* from, std::uint32_t word, Cell* to) const override {
         const std::size_t seen = from[0].id, most = order() - 1;
         const std::size_t context = kFull ? static_cast<std::size_t>(from[0].weight) : 0;
-        prefetch_step(from, word);
         double p = kFull && context > 0 ? static_cast<double>(model_.unseen) : static_cast<double>(model_.probability(word));
         std::uint8_t matched = 1;
         std::size_t length = most > 0 ? 1 : 0;    // suffixes of the next state
@@ -62,7 +61,7 @@ class TableReader final : public NgramReader {
         std::fill(to + length + 1, to + order(), Cell{0, 0.0f});
         // Where <unk> is no event as a unigram, it is none after any context.
         const bool impossible = kFull && word == kUnk && model_.probability(kUnk) == 0;
-        return {impossible ? -INFINITY : std::log(p), matched};
+        return {impossible ? 0.0 : p, matched};
     }
 
     bool sound(const Cell* state) const override {

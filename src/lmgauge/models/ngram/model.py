@@ -21,6 +21,7 @@ from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.distributions import NgramBlock
 from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
+from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
@@ -36,7 +37,7 @@ from lmgauge.threads import map_in_order, thread_count
 _CONTEXTS = "contexts"
 
 
-class NgramModel(ScoresStrings):
+class NgramModel(ScoresStrings, StepsWords):
     """A trained n-gram model.
 
     Attributes:
