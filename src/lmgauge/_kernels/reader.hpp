@@ -31,7 +31,7 @@ struct Step {
 
 class NgramReader {
   public:
-    NgramReader(std::size_t order, std::uint32_t words, bool linear) : order_(order), words_(words), linear_(linear) {}
+    NgramReader(std::size_t order, std::uint32_t words, bool linear = false) : order_(order), words_(words), linear_(linear) {}
     virtual ~NgramReader() = default;
     NgramReader(const NgramReader&) = delete;
     NgramReader& operator=(const NgramReader&) = delete;
