@@ -27,8 +27,11 @@ from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap
 from lmgauge.api.protocols import evaluate_protocols as evaluate_protocols
+from lmgauge.api.prune import PrunedModel as PrunedModel
+from lmgauge.api.prune import prune as prune
 from lmgauge.api.report import Report as Report
 from lmgauge.api.report import report as report
+from lmgauge.api.rescore import rescore as rescore
 from lmgauge.api.rows import RunRows as RunRows
 from lmgauge.api.rows import read_run as read_run
 from lmgauge.api.sample import sample as sample
@@ -76,6 +79,9 @@ from lmgauge.models.scored_text import ScoredText as ScoredText
 from lmgauge.models.scored_text import ScoredTexts as ScoredTexts
 from lmgauge.scores import ScoreBatch as ScoreBatch
 from lmgauge.scores import read_scores as read_scores
+from lmgauge.tasks.nbest.results import Rescored as Rescored
+from lmgauge.tasks.settings import NbestReading as NbestReading
+from lmgauge.tasks.settings import RescoreSettings as RescoreSettings
 from lmgauge.text.documents import Corpus as Corpus
 from lmgauge.text.overlap.results import Overlap as Overlap
 from lmgauge.text.reading_options import ReadingOptions as ReadingOptions

@@ -78,6 +78,9 @@ ALL_PROTOCOLS = "all"
 
 ARPA_ENDINGS = (".arpa", ".arpa.gz", ".lm", ".lm.gz")
 """A model written under such a name is an ARPA file."""
+KENLM_ENDINGS = (".binary", ".bin", ".klm")
+"""A model written under such a name is a binary file of KenLM; read, these are known by how they begin."""
+KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 
 Program = Literal[
     "lm-evaluation-harness", "inspect", "vllm", "openai", "llama.cpp", "srilm", "kenlm", "minicons", "score-table"
@@ -105,6 +108,10 @@ TaskErrorPolicy = Literal["fail", "replace"]
 TASK_ERROR_POLICIES: tuple[TaskErrorPolicy, ...] = get_args(TaskErrorPolicy)
 SignificanceTest = Literal["randomization", "bootstrap"]
 SIGNIFICANCE_TESTS: tuple[SignificanceTest, ...] = get_args(SignificanceTest)
+NbestFormat = Literal["jsonl", "kaldi", "srilm", "espnet"]
+NBEST_FORMATS: tuple[NbestFormat, ...] = get_args(NbestFormat)
+ErrorRateName = Literal["wer", "cer"]
+ERROR_RATE_NAMES: tuple[ErrorRateName, ...] = get_args(ErrorRateName)
 Average = Literal["macro", "micro", "weighted"]
 AVERAGES: tuple[Average, ...] = get_args(Average)
 UnicodeForm = Literal["NFC", "NFKC"]

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -117,6 +118,24 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 yield file
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, target)
+
+
+@contextmanager
+def writing_or_printing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a binary file as `writing` does, or standard output under the name `-`.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    if os.fspath(path) == STANDARD_STREAM:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with writing(path) as file:
+            yield file
 
 
 @contextmanager

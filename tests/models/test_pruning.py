@@ -137,3 +137,61 @@ def test_pruned_models_say_so_and_prune_again(lines: list[str], tmp_path: Path) 
     again = prune_model(loaded, 1e-2)
     assert all(a <= b for a, b in zip(again.types, model.types, strict=True))
     assert worst_sum(again, lines[:10]) < 1e-6
+
+
+# -- to a size ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_a_size_is_met_exactly_by_the_largest_losses(lines: list[str], tmp_path: Path, kind: Any) -> None:
+    model = lmgauge.train(kind, Corpus.from_strings(lines[:12]), order=3)
+    _, losses = reference(model, tmp_path).pruned(math.inf)
+    largest = dict(losses)  # of the n-grams that begin with it, itself included
+    for gram in losses:
+        largest[gram[:2]] = max(largest[gram[:2]], losses[gram])
+    for size in (model.types[0], model.types[0] + 1, sum(model.types) - 40, sum(model.types) - 1):
+        pruned = prune_model(model, size=size)
+        assert sum(pruned.types) == size
+        stays = reference(pruned, tmp_path).probability.keys()
+        assert all(gram[:-1] in stays for gram in stays if len(gram) > 1)
+        threshold = pruned.settings.prune
+        assert threshold is not None
+        for gram, loss in largest.items():
+            if gram in stays:
+                assert loss >= threshold * (1 - 1e-3) - 1e-12
+            else:
+                assert loss <= threshold * (1 + 1e-3) + 1e-12
+
+
+def test_the_model_of_a_size_is_that_of_its_threshold_but_for_ties(lines: list[str]) -> None:
+    model = lmgauge.train("modified-kneser-ney", Corpus.from_strings(lines), order=3)
+    by_size = prune_model(model, size=700)
+    by_threshold = prune_model(model, by_size.settings.prune)
+    assert sum(by_size.types) == 700 <= sum(by_threshold.types)
+    above = prune_model(model, float(np.nextafter(by_size.settings.prune, 1)))  # type: ignore[arg-type]
+    assert sum(above.types) <= 700
+
+
+def test_a_size_that_is_not_exceeded_drops_nothing(lines: list[str]) -> None:
+    model = lmgauge.train("witten-bell", Corpus.from_strings(lines), order=3)
+    assert prune_model(model, size=10**9).types == model.types
+
+
+def test_sizes_and_models_that_cannot_be(lines: list[str]) -> None:
+    model = lmgauge.train("witten-bell", Corpus.from_strings(lines), order=2)
+    with pytest.raises(lmgauge.UsageError, match="unigrams stay"):
+        prune_model(model, size=10)
+    with pytest.raises(lmgauge.UsageError, match="does not back off"):
+        prune_model(lmgauge.train("laplace", Corpus.from_strings(lines), order=2), 1e-3)
+
+
+def test_an_arpa_file_that_leaves_out_beginnings_is_pruned(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.arpa"
+    path.write_text(
+        "\\data\\\nngram 1=5\nngram 2=1\nngram 3=2\n\n\\1-grams:\n-0.7\t<unk>\t0\n-99\t<s>\t-0.1\n-0.5\t</s>\n"
+        "-0.6\ta\t-0.2\n-0.8\tb\t-0.3\n\n"
+        "\\2-grams:\n-0.4\t<s> b\t-0.1\n\n\\3-grams:\n-0.3\t<s> a b\n-0.2\ta b b\n\n\\end\\\n",
+        encoding="utf-8",
+    )
+    model = lmgauge.read_arpa(path)
+    assert sum(prune_model(model, size=sum(model.types) - 1).types) == sum(model.types) - 1
+    for context in ([1], [1, 3], [3], [3, 4], [4]):
+        assert np.exp(prune_model(model, 1e-9).log_distribution(context)).sum() == pytest.approx(1.0, abs=2e-2)

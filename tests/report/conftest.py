@@ -14,6 +14,7 @@ from tests.tasks.share import Share, compared, grouped
 
 import lmgauge
 from lmgauge.api.info import Info
+from lmgauge.api.prune import PrunedModel
 from lmgauge.api.split import SplitText
 from lmgauge.evaluation.clean_subset import SplitEvaluation
 from lmgauge.evaluation.context_curve.results import ContextCurve, ContextPoint, ContextStep
@@ -39,6 +40,7 @@ from lmgauge.report import (
     mixture,
     overlap,
     protocols,
+    pruning,
     recipes,
     scored_text,
     split,
@@ -111,6 +113,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),
+        "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
         "split": split_text(),
         "context_curve": curve(),
@@ -212,6 +215,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
     "training": lambda it: training_report.blocks(it["training"]),
     "split": lambda it: split.blocks(it["split"]),
+    "pruning": lambda it: (*pruning.blocks(it["pruned"], name=HOSTILE), *pruning.blocks(it["pruned"], name=LONG)),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
     "words": lambda it: words.blocks(it["words"]),
     "info": lambda _: info.blocks(
@@ -258,6 +262,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(it["correlation"], lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), it["split"], it["mixture"], it["training"]),
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
         it["words"],
+        it["pruned"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
     ]
     return {type(one).__name__: one for one in shown}

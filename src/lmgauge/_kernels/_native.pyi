@@ -83,6 +83,10 @@ def read_tables(
     options: tuple[int, int, bool, Callable[[str, object], NoReturn]],
 ) -> Reader: ...
 
+def read_kenlm(
+    data: _U8, vocabulary: _Vocabulary, options: tuple[int, int, bool, Callable[[str, object], NoReturn]]
+) -> Reader: ...
+
 # Text
 def intern_segments(
     text: _Text,

@@ -93,3 +93,4 @@ void bind_bleu(nb::module_& m);
 void bind_chrf(nb::module_& m);
 void bind_edit_distance(nb::module_& m);
 void bind_ter(nb::module_& m);
+void bind_kenlm(nb::module_& m);

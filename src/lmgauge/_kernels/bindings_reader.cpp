@@ -1,6 +1,7 @@
 // Python's face of the readers: states, steps, and short texts in one call. A step costs less than letting go of the GIL and
 // taking it again, so only what may take long does that.
 #include "bindings_reader.hpp"
+#include "kenlm.hpp"
 
 #include <atomic>
 
@@ -356,12 +357,18 @@ void bind_reader(nb::module_& m) {
             const Step step = c.reader.step_written(from, word, to, oov);
             return std::make_tuple(as_log10(c.reader.reader().logprob(step)), static_cast<int>(step.matched), oov);
         });
-    m.def("read_tables", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                            std::tuple<bool, float> mode, ReadVocabulary vocabulary, std::tuple<int, int, bool, nb::object> options) {
+    using Options = std::tuple<int, int, bool, nb::object>;
+    const auto options_of = [](const Options& o) {
+        return ReaderOptions{std::get<0>(o), static_cast<ReservedPolicy>(std::get<1>(o)), std::get<2>(o), std::get<3>(o)};
+    };
+    m.def("read_tables", [=](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
+                             std::tuple<bool, float> mode, ReadVocabulary vocabulary, const Options& options) {
         const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
-        const auto& [cut, reserved, eos, refuse] = options;
         auto arrays = std::make_shared<const std::pair<Array<float>, std::vector<Table>>>(unigrams, tables);
-        return BoundReader(read_tables(model), std::move(arrays), std::move(vocabulary),
-                           {cut, static_cast<ReservedPolicy>(reserved), eos, refuse});
+        return BoundReader(read_tables(model), std::move(arrays), std::move(vocabulary), options_of(options));
+    });
+    m.def("read_kenlm", [=](Array<std::uint8_t> data, ReadVocabulary vocabulary, const Options& options) {
+        return BoundReader(read_kenlm(open_kenlm(view(data))), std::make_shared<const Array<std::uint8_t>>(data),
+                           std::move(vocabulary), options_of(options));
     });
 }

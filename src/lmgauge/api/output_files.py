@@ -7,12 +7,10 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lmgauge.api.outputs import Outputs
-from lmgauge.api.words import WordFile, with_word_columns, word_rows, word_settings
 from lmgauge.context_policy import policy_of
-from lmgauge.distributions.columns import WithColumns
 from lmgauge.evaluation.results import Evaluations
 from lmgauge.evaluation.row_files import ID_COLUMN, SEGMENT_COLUMNS, TOKEN_COLUMNS, RowWriter, segment_rows, token_rows
 from lmgauge.evaluation.run_folder import RunFolders, run_settings
@@ -22,6 +20,9 @@ from lmgauge.models.protocol import LanguageModel
 from lmgauge.scores import ScoreBatch
 from lmgauge.text.documents import Corpus
 from lmgauge.text.segments import Segments
+
+if TYPE_CHECKING:
+    from lmgauge.api.words import WordFile
 
 _LOG = logging.getLogger(__name__)
 
@@ -119,11 +120,21 @@ def _filling(
 ) -> tuple[list[LanguageModel], WordFile | None]:
     """Return the models that fill the columns of the outputs, and the file of words if there is one."""
     if outputs.per_word is None:
-        return [WithColumns(model, outputs.columns) if outputs.columns else model for model in models], None
+        return [_with_columns(model, outputs.columns) for model in models], None
+    from lmgauge.api.words import WordFile, with_word_columns, word_rows, word_settings
+
     settings = word_settings(outputs.words, outputs.regions, outputs.train or None)
     filling = [with_word_columns(model, outputs.columns) for model in models]
     rows = [word_rows(model, name, settings, why) for (model, why), name in zip(filling, names, strict=True)]
     return [model for model, _ in filling], WordFile(outputs.per_word, settings, rows)
+
+
+def _with_columns(model: LanguageModel, columns: Sequence[str]) -> LanguageModel:
+    if not columns:
+        return model
+    from lmgauge.distributions.columns import WithColumns
+
+    return WithColumns(model, columns)
 
 
 def _column_names(asked: Sequence[str]) -> list[str]:

@@ -32,6 +32,7 @@ from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.evaluation.results import Evaluations
+    from lmgauge.report.blocks import Document
     from lmgauge.text.documents import Corpus
 
 
@@ -170,8 +171,6 @@ def evaluate(
     lmgauge eval -m kn5/ -m laplace2/ test.txt
     lmgauge eval -m kn5/ test.txt --json | jq '.[0].perplexity'
     """
-    from lmgauge.report import evaluations
-
     to_stdout = (outputs.per_segment, outputs.per_token, outputs.per_word).count("-")
     if to_stdout + shown.as_json > 1:
         raise click.UsageError("standard output takes one of --json, --per-segment -, --per-token - and --per-word -")
@@ -198,15 +197,20 @@ def evaluate(
                 models, corpus, by_group=choices.by == "group", threads=choices.threads, output=outputs, scoring=scoring
             )
     if shown.as_json or not to_stdout:
-        answer(results, lambda: evaluations.blocks(results), as_json=shown.as_json)
+        answer(results, lambda: _document(results), as_json=shown.as_json)
     else:  # rows say nothing of what was changed or left out
         for note in dict.fromkeys(note for result in results for note in result.notes):
             say(f"note: {note}", err=True)
 
 
+def _document(result: object) -> Document:
+    from lmgauge.report.documents import document_of  # --json does without
+
+    return document_of(result)
+
+
 def _curve(models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, shown: _Shown) -> None:
     from lmgauge.api.context_curve import context_curve
-    from lmgauge.report.documents import document_of
 
     refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --contexts; --per-context writes rows")
     if len(models) != 1:
@@ -224,7 +228,7 @@ def _curve(models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: 
             scoring=replace(scoring, stride=None),
         )
     if choices.per_context != "-":
-        answer(curve, lambda: document_of(curve), as_json=shown.as_json, html=shown.html)
+        answer(curve, lambda: _document(curve), as_json=shown.as_json, html=shown.html)
 
 
 def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions) -> Evaluations:
@@ -243,11 +247,10 @@ def _evaluate_table(scores: str, texts: tuple[str, ...], reading: ReadingOptions
 
 def _protocols(models: tuple[str, ...], corpus: Corpus, choices: _Choices, scoring: ScoringOptions, shown: _Shown) -> None:
     from lmgauge.api.protocols import evaluate_protocols
-    from lmgauge.report.documents import document_of
 
     refuse_given(("by", "scores", *names_of(Outputs)), "does not go with --protocol all; name one protocol")
     if len(models) != 1:
         raise click.UsageError("--protocol all takes one model at a time")
     with showing_progress():
         table = evaluate_protocols(models[0], corpus, threads=choices.threads, scoring=scoring)
-    answer(table, lambda: document_of(table), as_json=shown.as_json, html=shown.html)
+    answer(table, lambda: _document(table), as_json=shown.as_json, html=shown.html)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
 import io
 import os
 import signal
@@ -22,6 +23,7 @@ SECTIONS = {
     "Train": {
         "train": ("lmgauge.cli.train:train", "Train a language model on text."),
         "mix": ("lmgauge.cli.mix:mix", "Mix models, with weights estimated on held-out text."),
+        "prune": ("lmgauge.cli.prune:prune", "Drop the n-grams that a model needs least."),
         "cache": ("lmgauge.cli.cache:cache", "Make a model adapt to the text it scores."),
         "sample": ("lmgauge.cli.sample:sample", "Draw text from a model."),
     },
@@ -60,6 +62,10 @@ SECTIONS = {
         "ter": ("lmgauge.cli.translation:ter", "Measure the translation edit rate, as sacreBLEU does."),
         "wer": ("lmgauge.cli.wer:wer", "Measure the word error rate of transcripts, as jiwer does."),
         "cer": ("lmgauge.cli.wer:cer", "Measure the character error rate of transcripts, as jiwer does."),
+        "rescore": (
+            "lmgauge.cli.rescore:rescore",
+            "Choose the best of n-best lists by a recognizer's scores and language models.",
+        ),
         "f1": ("lmgauge.cli.f1:f1", "Measure precision, recall and F1 of labeled outputs."),
     },
     "Tools": {
@@ -82,6 +88,7 @@ GUESSES = {
     "train": ("build", "count", "estimate", "fit", "learn", "lm", "lmplz", "ngram", "ngram-count"),
     "mix": ("ensemble", "interpolate", "merge"),
     "cache": ("adapt", "dynamic"),
+    "prune": ("compress", "shrink", "trim"),
     "sample": ("gen", "generate", "generation"),
     "eval": ("bpb", "evaluate", "evaluation", "measure", "perplexity", "ppl", "query", "score", "test"),
     "diagnose": ("analyze", "errors"),
@@ -97,6 +104,7 @@ GUESSES = {
     "correlate": ("correlation", "pearson", "spearman"),
     "bleu": ("sacrebleu",),
     "wer": ("jiwer",),
+    "rescore": ("mert", "n-best", "nbest", "rerank", "rescoring"),
     "f1": ("accuracy", "classification", "precision", "recall"),
     "info": ("describe", "inspect", "show"),
     "convert": ("arpa", "export"),
@@ -104,6 +112,7 @@ GUESSES = {
 }
 """Command -> words of the field that people try in its place."""
 INTERRUPTED = 130
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
 _EPILOG = """\b
@@ -212,6 +221,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
+    _prepare_process()
     _prepare_streams()
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="lmgauge", standalone_mode=False)
@@ -234,6 +244,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         code = 0 if error.code == 1 else error.code
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare_process() -> None:
+    """Leave out work that a command pays for while it starts, and that does nothing for it.
+
+    Imports make tens of thousands of objects and no garbage, so the collector need not look at them every 700. The threads
+    that NumPy's BLAS starts wait for work in a loop of some 50 ms; with the shortest time (2^4 cycles) they sleep at once.
+    """
+    gc.set_threshold(max(_OBJECTS_BETWEEN_COLLECTIONS, gc.get_threshold()[0]))
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 class _LosingFile(io.FileIO):

@@ -126,7 +126,7 @@ _READING = (
     ),
 )
 
-_COMPARISON = (
+COMPARISON_OPTIONS = (
     click.option(
         "--significance",
         "test",
@@ -181,7 +181,7 @@ def task_options(command: Function) -> Function:
     declared: Function = gathered
     for decorate in (
         settings("printing", Printing, "Output", *_PRINTING),
-        settings("comparison", ComparisonSettings, "Statistics", *_COMPARISON),
+        settings("comparison", ComparisonSettings, "Statistics", *COMPARISON_OPTIONS),
         settings("reading", Reading, "Text", *_READING),
         settings("files", Files, "Text", *_FILES),
     ):

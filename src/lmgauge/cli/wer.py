@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lmgauge.tasks.alignment import AlignedSegment
     from lmgauge.tasks.metrics.error_rates import EditRate
 
-_NORMALIZATION = (
+NORMALIZATION_OPTIONS = (
     click.option("--lowercase", is_flag=True, help="Ignore case."),
     click.option("--remove-punctuation", is_flag=True, help="Leave out punctuation (Unicode categories P)."),
     click.option("--expand-contractions", is_flag=True, help="Spell out common English contractions: won't, they're."),
@@ -35,7 +35,7 @@ _top_option = click.option(
 
 
 @click.command(name="wer", cls=Command)
-@settings("options", NormalizationOptions, "Options", *_NORMALIZATION)
+@settings("options", NormalizationOptions, "Options", *NORMALIZATION_OPTIONS)
 @_align_option
 @_top_option
 @task_options
@@ -58,7 +58,7 @@ def wer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
 
 
 @click.command(name="cer", cls=Command)
-@settings("options", NormalizationOptions, "Options", *_NORMALIZATION, _spaces_option)
+@settings("options", NormalizationOptions, "Options", *NORMALIZATION_OPTIONS, _spaces_option)
 @_align_option
 @_top_option
 @task_options

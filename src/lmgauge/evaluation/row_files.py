@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.tally import SegmentSums
-from lmgauge.files import writing
+from lmgauge.files import writing_or_printing
 from lmgauge.json_text import plain
 from lmgauge.readable import for_output
 from lmgauge.scores import EOS_KIND, KINDS, OOV, ScoreBatch
@@ -28,16 +27,6 @@ ROW_FILES = (".parquet", ".csv", ".tsv", ".jsonl")
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r", "\\": "\\\\"})
 
 
-@contextmanager
-def _target(path: str) -> Iterator[IO[bytes]]:
-    if path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    else:
-        with writing(path) as file:
-            yield file
-
-
 class RowWriter:
     """Writes rows with fixed columns to a TSV or JSON lines file; `-` is standard output, as TSV."""
 
@@ -51,7 +40,7 @@ class RowWriter:
         self._stack = ExitStack()
 
     def __enter__(self) -> RowWriter:
-        self._file = self._stack.enter_context(_target(self._path))
+        self._file = self._stack.enter_context(writing_or_printing(self._path))
         if not self._json:
             self._file.write(("\t".join(self._columns) + "\n").encode())
         return self
@@ -117,7 +106,7 @@ class TableWriter:
     def __enter__(self) -> Self:
         self._file: IO[bytes] | None = None
         if self._path.endswith((".parquet", ".csv")):
-            self._file = self._stack.enter_context(_target(self._path))
+            self._file = self._stack.enter_context(writing_or_printing(self._path))
         else:
             self._rows = self._stack.enter_context(RowWriter(self._path, self._columns))
         return self

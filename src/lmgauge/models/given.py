@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from lmgauge.distributions.blocks import rows_of
 from lmgauge.errors import InputError, UsageError
 from lmgauge.scores import GivenTokens, ScoreBatch
 from lmgauge.text.encoding import Encoded
@@ -36,6 +35,8 @@ def targets_only(batch: ScoreBatch, encoded: Encoded, block: Segments) -> ScoreB
     """
     if block.given_starts is None:
         return batch
+    from lmgauge.distributions.blocks import rows_of  # a large package, which texts without given text do without
+
     events = encoded.ids != BOS
     if np.count_nonzero(events) > len(batch):
         events &= encoded.ids != EOS

@@ -17,11 +17,10 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from lmgauge.choices import FirstToken, Precision, ProtocolName, ReservedPolicy, SegmentEnd
+from lmgauge.choices import KENLM_ENDINGS, KENLM_MAGIC, FirstToken, Precision, ProtocolName, ReservedPolicy, SegmentEnd
 from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
@@ -35,14 +34,13 @@ from lmgauge.models.protocol import (
 
 ENTRY_POINT_GROUP = "lmgauge.models"
 _ADDRESSES = ("http://", "https://")
-_FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", ".bin", "/")
+_FILE_ENDS = (".gguf", ".arpa", ".gz", ".txt", ".safetensors", *KENLM_ENDINGS, "/")
 _GGUF_MAGIC = b"GGUF"
-_KENLM_MAGIC = b"mmap lm http://kheafield.com/code"
 _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
 _OF_PROCESSES = ("devices", "processes")
-_KINDS = "a folder with config.json, an ARPA or GGUF file, the http(s) address of a completions server, or a name on a hub"
+_KINDS = "a folder with config.json, an ARPA, KenLM or GGUF file, the http(s) address of a completions server, or a name on a hub"
 
 
 class ScoringKeywords(TypedDict, total=False):
@@ -213,6 +211,8 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
         from lmgauge.models.cache.model import load_cache
 
         return load_cache(path)
+    from importlib.metadata import entry_points  # slow to import, and for plugins only
+
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     if str(model_type) in loaders:
         load: Callable[[Path, ScoringOptions], LanguageModel] = loaders[str(model_type)].load()
@@ -231,20 +231,24 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
 def _load_file(path: Path, options: ScoringOptions) -> LanguageModel:
     try:
         with path.open("rb") as file:
-            magic = file.read(len(_KENLM_MAGIC))
+            magic = file.read(len(KENLM_MAGIC))
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
     if magic.startswith(_GGUF_MAGIC):
         from lmgauge.models.network.gguf.model import load_gguf
 
         return load_gguf(path, options)
+    if magic == KENLM_MAGIC:
+        from lmgauge.models.ngram.kenlm_reader import read_kenlm
+
+        return read_kenlm(path)
     from lmgauge.models.ngram.arpa_reader import is_arpa, read_arpa
 
     if is_arpa(path):
         return read_arpa(path)
-    if magic == _KENLM_MAGIC:
-        raise ModelFileError(f"{path}: a binary file of KenLM, which only KenLM reads; give the ARPA file it was built from")
-    raise ModelFileError(f"{path}: not an ARPA or GGUF file; a model is such a file, or a folder with config.json")
+    raise ModelFileError(
+        f"{path}: not an ARPA or GGUF file, nor a binary of KenLM; a model is such a file, or a folder with config.json"
+    )
 
 
 def _load_network(source: str, options: ScoringOptions) -> LanguageModel:

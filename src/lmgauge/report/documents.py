@@ -55,6 +55,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "Alignment": _by("alignments", "blocks_of_one"),
     "AlignedSegment": _by("alignments", alone=True),
     "ErrorCounts": _by("alignments", "error_blocks_of_one"),
+    "Rescored": _by("rescore"),
     "Correlation": _by("correlation"),
     "CalcResult": _by("calc"),
     "Info": _by("info"),
@@ -64,6 +65,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "WordSurprisals": _by("words"),
     "MixtureModel": _by("mixture"),
     "MixtureFit": _by("mixture", "fit_blocks"),
+    "PrunedModel": _by("pruning"),
     "NeuralTraining": _by("training"),
 }
 """The builder of each kind of result, by the name of its class, so that no result is loaded to show another."""

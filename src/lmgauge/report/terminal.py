@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import threading
 import time
@@ -48,14 +49,20 @@ def show(document: Iterable[doc.Block]) -> None:
     Args:
         document: blocks, in the order of reading.
     """
+    out = _terminal()
+    parts = _Renderer(out).rendered(document) if out is not None else [as_rows(document)]
+    for text in parts:
+        sys.stdout.write(text)
+
+
+def _terminal() -> Console | None:
+    """Return standard output as a terminal; None where it is a pipe or a file, mostly known without the cost of rich."""
+    if not (sys.stdout.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
+        return None
     from rich.console import Console
 
     out = Console()
-    if not out.is_terminal:
-        sys.stdout.write(as_rows(document))
-        return
-    for text in _Renderer(out).rendered(document):
-        sys.stdout.write(text)
+    return out if out.is_terminal else None
 
 
 def as_text(document: Iterable[doc.Block], width: int = 100) -> str:

@@ -6,12 +6,26 @@ Nothing heavy is imported, so that the help page of a command needs no more than
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypedDict
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
 
-from lmgauge.choices import DEFAULT_SEED, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES, SignificanceTest, UnicodeForm
+from lmgauge.choices import (
+    DEFAULT_SEED,
+    SIGNIFICANCE_TESTS,
+    TASK_ERROR_POLICIES,
+    NbestFormat,
+    SignificanceTest,
+    UnicodeForm,
+)
 from lmgauge.errors import UsageError
 from lmgauge.text.reading_options import ReadingOptions
+
+if TYPE_CHECKING:
+    from lmgauge.tasks.metrics.error_rates import EditRate
+
+MOST_STARTS = 10_000
 
 
 class BleuOptions(TypedDict, total=False):
@@ -161,3 +175,64 @@ class CorrelationSettings:
     system: str = "system"
     log_x: bool | None = None
     seed: int = DEFAULT_SEED
+
+
+@dataclass(frozen=True, kw_only=True)
+class NbestReading:
+    """How n-best lists are read; the fields are those of JSONL, of lists and of references alike.
+
+    Attributes:
+        format: one of `lmgauge.choices.NBEST_FORMATS` for all of them; None: by what is in them.
+        id: field of the utterance's id.
+        field: field of the text.
+        hypotheses: field of the list of an utterance's hypotheses; None: `nbest`, `hypotheses` or `hyps` where a record has
+            it, else each record is a hypothesis.
+        scores: which of the recognizer's scores are used; empty: all there are (JSONL: `score` or `scores`).
+
+    Example:
+        >>> NbestReading(field="words", scores=("am", "lm")).id
+        'id'
+    """
+
+    format: NbestFormat | None = None
+    id: str = "id"
+    field: str = "text"
+    hypotheses: str | None = None
+    scores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RescoreSettings:
+    """How n-best lists are rescored, beside models and weights.
+
+    Attributes:
+        reading: how lists and references are read.
+        metric: unit of errors and normalization of hypotheses and references before they are compared; None:
+            `lmgauge.tasks.WER()`. What models score is not normalized.
+        lowercase: models score the hypotheses in lower case.
+        document: what is independent in the test: a file with an utterance and its speaker (or call) on each line, as
+            Kaldi's utt2spk, or a mapping; None: each utterance.
+        comparison: how first and rescored hypotheses are compared, and threads; its seed is that of the tuning as well.
+        starts: random places at which tuning begins, besides two fixed ones.
+
+    Example:
+        >>> import lmgauge
+        >>> RescoreSettings(metric=lmgauge.tasks.WER(lowercase=True), lowercase=True).starts
+        8
+    """
+
+    reading: NbestReading = field(default_factory=NbestReading)
+    metric: EditRate | None = None
+    lowercase: bool = False
+    document: str | os.PathLike[str] | Mapping[str, str] | None = None
+    comparison: ComparisonSettings = field(default_factory=ComparisonSettings)
+    starts: int = 8
+
+    def __post_init__(self) -> None:
+        """Check the number of starts.
+
+        Raises:
+            UsageError: it is below 0.
+        """
+        if not 0 <= self.starts <= MOST_STARTS:
+            raise UsageError(f"starts must be a whole number from 0 to {MOST_STARTS:,}; got {self.starts}")

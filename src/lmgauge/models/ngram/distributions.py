@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +17,37 @@ from lmgauge.models.ngram.whole import Contexts, WholeDistributions
 from lmgauge.scores import ScoreBatch
 
 
-class NgramBlock(BlockDistributions):
-    """The distributions at some events of a block of text.
+class Rows(Protocol):
+    """What fills rows over the vocabulary after contexts, in whatever form its tables name these."""
+
+    @property
+    def words(self) -> int:
+        """The size of the vocabulary."""
+        ...
+
+    def rows(self, contexts: Contexts, *, logarithms: bool) -> NDArray[np.float64]:
+        """Return probabilities, or natural logarithms, `LOWEST` for what cannot come, float64 [n, vocabulary].
+
+        Args:
+            contexts: uint32 [n, order - 1].
+            logarithms: which of the two.
+        """
+        ...
+
+
+class RowBlock(BlockDistributions):
+    """The distributions at some events of a block of text, each a row over the vocabulary.
 
     Args:
-        whole: what knows the distributions.
+        whole: what fills the rows.
         batch: the rows of these events.
         contexts: uint32 [n, order - 1], their contexts.
     """
 
     parallel = True
 
-    def __init__(self, whole: WholeDistributions, batch: ScoreBatch, contexts: Contexts) -> None:
-        self._whole, self._batch, self._contexts = whole, batch, contexts
+    def __init__(self, whole: Rows, batch: ScoreBatch, contexts: Contexts) -> None:
+        self._rows, self._batch, self._contexts = whole, batch, contexts
         self.vocabulary_size = whole.words
 
     def __len__(self) -> int:
@@ -40,7 +59,25 @@ class NgramBlock(BlockDistributions):
         at_a_time = max(1, TILE_ENTRIES // self.vocabulary_size)
         for begin in range(0, len(self), at_a_time):
             end = begin + at_a_time
-            yield _Rows(self._whole, self._contexts[begin:end], targets[begin:end])
+            yield _RowTile(self._rows, self._contexts[begin:end], targets[begin:end])
+
+    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
+        """Return the rows; their log-probabilities are those of plain scoring."""
+        return self._batch
+
+
+class NgramBlock(RowBlock):
+    """The same, where sums over a distribution follow from the words seen after its context.
+
+    Args:
+        whole: what knows the distributions.
+        batch: the rows of these events.
+        contexts: uint32 [n, order - 1], their contexts.
+    """
+
+    def __init__(self, whole: WholeDistributions, batch: ScoreBatch, contexts: Contexts) -> None:
+        super().__init__(whole, batch, contexts)
+        self._whole = whole
 
     def closed_form(self, reduction: Reduction | PairReduction, other: BlockDistributions | None = None) -> Columns | None:
         """Return the columns of a reduction that follows from the words seen after each context; else None."""
@@ -66,15 +103,11 @@ class NgramBlock(BlockDistributions):
     def _sums(self) -> NDArray[np.float64]:
         return self._whole.sums(self._contexts)
 
-    def finish(self, logprob: NDArray[np.float64] | None) -> ScoreBatch:
-        """Return the rows; their log-probabilities are those of plain scoring."""
-        return self._batch
 
-
-class _Rows(Tile):
+class _RowTile(Tile):
     """A tile whose probabilities are no exponentials: the model has them."""
 
-    def __init__(self, whole: WholeDistributions, contexts: Contexts, targets: NDArray[np.int64]) -> None:
+    def __init__(self, whole: Rows, contexts: Contexts, targets: NDArray[np.int64]) -> None:
         super().__init__(lambda: whole.rows(contexts, logarithms=True), targets)
         self._whole, self._contexts = whole, contexts
 

@@ -8,17 +8,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
-from lmgauge.distributions.blocks import rows_among, rows_of
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
-from lmgauge.models.ngram.distributions import NgramBlock
 from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords
@@ -33,6 +31,9 @@ from lmgauge.text.tokenizers import load_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, UNK, Vocabulary
 from lmgauge.threads import map_in_order, thread_count
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.distributions import RowBlock
 
 _CONTEXTS = "contexts"
 
@@ -76,7 +77,7 @@ class NgramModel(ScoresStrings, StepsWords):
     def label(self) -> str:
         """Short name for signatures, e.g. `mkn5`."""
         kind = self.settings.kind
-        return f"{kind if kind == 'arpa' else SMOOTHINGS[kind][0]}{self.order}"
+        return f"{SMOOTHINGS[kind][0] if kind in SMOOTHINGS else kind}{self.order}"
 
     @property
     def context_policy(self) -> ContextPolicy:
@@ -138,7 +139,7 @@ class NgramModel(ScoresStrings, StepsWords):
         events: NDArray[np.int64] | None = None,
         spans: bool = True,
         threads: int | None = None,
-    ) -> Iterator[NgramBlock]:
+    ) -> Iterator[RowBlock]:
         """Yield the distributions at the events of each block, for the engine in `lmgauge.distributions`.
 
         Args:
@@ -158,11 +159,15 @@ class NgramModel(ScoresStrings, StepsWords):
             >>> [tile.p[0].round(3).tolist() for block in model.distributions(corpus) for tile in block.tiles()]
             [[0.111, 0.0, 0.333, 0.333, 0.222]]
         """
+        from lmgauge.distributions.blocks import rows_among, rows_of  # only for those who ask: this package is large
+        from lmgauge.models.ngram.distributions import NgramBlock, RowBlock
+
         whole, seen = self.tables.whole(eos=self.settings.eos), 0
+        block = NgramBlock if self.tables.closed_forms else RowBlock
         for batch, contexts in self._score_blocks(segments, spans=spans, threads=threads, contexts=True):
             rows = rows_among(events, seen, len(batch))
             seen += len(batch)
-            yield NgramBlock(whole, rows_of(batch, rows), contexts[rows])
+            yield block(whole, rows_of(batch, rows), contexts[rows])
 
     def _score_blocks(
         self, segments: Iterable[Segments], *, spans: bool, threads: int | None, contexts: bool = False
@@ -325,7 +330,7 @@ class NgramModel(ScoresStrings, StepsWords):
         return self._changed(tokenizer, self.settings)
 
     def _changed(self, tokenizer: Tokenizer, settings: NgramSettings) -> NgramModel:
-        model = NgramModel(self.tables, self.vocabulary, tokenizer, settings, self.record)
+        model = type(self)(self.tables, self.vocabulary, tokenizer, settings, self.record)
         if "checksums" in self.__dict__:
             model.__dict__["checksums"] = self.checksums  # these took a pass over tables that may be large
         return model

@@ -6,159 +6,62 @@ probability the model gives the history, the relative entropy between the two mo
 
     D = -p(h) { p(w|h) [log p'(w|h) - log p(w|h)] + (1 - sum of p over what is listed after h) [log a'(h) - log a(h)] }
 
-(eq. 11), where a, a' are the back-off weights with and without it. N-grams with exp(D) - 1 below the threshold go, unless
-longer ones begin with them.
+(eq. 11), where a, a' are the back-off weights with and without it. The loss of an n-gram is exp(D) - 1, the relative rise of
+the perplexity. An n-gram stays as long as a longer one that begins with it, so what counts for it is the largest loss among
+its own and theirs. A threshold keeps what has at least that loss, so a lower threshold never drops more, and a size is met
+exactly: the n-grams with the largest losses stay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
-from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table, parents_and_words
+from lmgauge.errors import UsageError
+from lmgauge.models.ngram.levels import Floats, Level, chosen, levels_of, reweighted, tables_of
 from lmgauge.models.ngram.model import NgramModel
-from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS
 
-_NONE = np.uint32(0xFFFFFFFF)
+_SMALLEST_SHARE = 1e-9
 
 
-class _Level:
-    """The occupied slots of one order as columns [n]; parent and suffix are slots of the order below."""
-
-    def __init__(self, table: Table, lower: Table | None, lower_longest: int, lower_suffixes: NDArray[np.uint32]) -> None:
-        self.slots = len(table)
-        self.suffix_of_slot = np.empty(self.slots, np.uint32)
-        _native.link_suffixes(table, [] if lower is None else [lower], lower_longest, lower_suffixes, self.suffix_of_slot)
-        keys, probability, backoff = columns(table)
-        self.used = np.flatnonzero(keys)
-        self.parent, self.word = parents_and_words(keys[self.used])
-        self.suffix = self.suffix_of_slot[self.used]
-        signed = probability[self.used].astype(np.float64)
-        self.blank = np.signbit(signed)
-        self.probability = np.abs(signed)
-        self.backoff = backoff[self.used].astype(np.float64)
-        self.index = np.full(self.slots, -1, np.int64)
-        self.index[self.used] = np.arange(len(self.used))
-
-
-def prune_model(model: NgramModel, threshold: float) -> NgramModel:
-    """Return the model without the n-grams whose loss raises its perplexity by less than `threshold` (relative).
+def prune_model(model: NgramModel, threshold: float | None = None, *, size: int | None = None) -> NgramModel:
+    """Return the model without the n-grams whose loss raises its perplexity least (relative).
 
     Unigrams stay. A dropped n-gram that begins or ends a longer one that stays becomes a blank: it is held, but it is not an
     n-gram of the model any more, and has the probability that backing off gives it.
 
     Args:
         model: a model that backs off or interpolates.
-        threshold: ratio of perplexities less one, such as 1e-8.
+        threshold: ratio of perplexities less one, such as 1e-8; n-grams with a smaller loss go.
+        size: how many n-grams stay, unigrams included, instead: exactly this many, or all if there are no more. Of those
+            with the same loss, shorter ones stay, then those whose words come first in the vocabulary.
+
+    Raises:
+        UsageError: the model does not back off, or cannot be as small as `size`.
 
     Example:
         >>> import lmgauge
         >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b c", "a b", "b a c"]), order=2)
-        >>> model.types, prune_model(model, 0.05).types
-        ([5, 8], [5, 4])
+        >>> model.types, prune_model(model, 0.05).types, prune_model(model, size=10).types
+        ([5, 8], [5, 4], [5, 5])
     """
-    tables = model.tables
-    unigrams = tables.unigrams.astype(np.float64)
-    levels: list[_Level] = []
-    for i, table in enumerate(tables.tables):
-        below = tables.tables[i - 1] if i else None
-        suffixes = levels[-1].suffix_of_slot if levels else np.zeros(0, np.uint32)
-        levels.append(_Level(table, below, tables.longest[i - 1] if i else 0, suffixes))
-    histories = _history_probabilities(unigrams, levels)
-    needed: NDArray[np.bool_] | None = None  # entries that are the beginning of a longer one that stays
-    keeps: list[NDArray[np.bool_]] = []
-    for i in range(len(levels) - 1, -1, -1):
-        suffix = levels[i].suffix
-        lower = levels[i - 1].probability[levels[i - 1].index[suffix]] if i else unigrams[suffix, 0]
-        keep = _prune_level(levels[i], lower, histories[i], threshold, needed)
-        keeps.insert(0, keep)
-        if i:
-            needed = np.zeros(len(levels[i - 1].used), bool)
-            needed[levels[i - 1].index[levels[i].parent[keep]]] = True
-    return _rebuild(model, levels, keeps, threshold)
-
-
-def _history_probabilities(unigrams: NDArray[np.float64], levels: list[_Level]) -> list[NDArray[np.float64]]:
-    """Return p(h) for each context slot, by the chain rule over its own words; `<s>` is certain."""
-    chain = unigrams[:, 0].copy()
-    chain[BOS] = 1.0
-    histories = [chain]
-    for level in levels[:-1]:
-        by_slot = np.zeros(level.slots)
-        by_slot[level.used] = histories[-1][level.parent] * level.probability
-        histories.append(by_slot)
-    return histories
-
-
-def _prune_level(
-    level: _Level,
-    lower: NDArray[np.float64],
-    history: NDArray[np.float64],
-    threshold: float,
-    needed: NDArray[np.bool_] | None,
-) -> NDArray[np.bool_]:
-    """Return bool [n]: the entries of a level that stay n-grams of the model; `lower` is p(w|h') of each, float64 [n]."""
-    contexts = len(history)
-    listed = ~level.blank
-    left = 1 - np.bincount(level.parent[listed], level.probability[listed], contexts)
-    lower_left = 1 - np.bincount(level.parent[listed], lower[listed], contexts)
-    # Where every word is listed there is no mass to share, and rounding decides: such contexts stay as they are.
-    p, q, a, b = level.probability, lower, left[level.parent], lower_left[level.parent]
-    open_ended = listed & (a > 1e-9) & (b > 1e-9)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        old_log_weight = np.log(a) - np.log(b)
-        new_log_weight = np.log(a + p) - np.log(b + q)
-        change = history[level.parent] * (
-            p * (np.log(q) + new_log_weight - np.log(p)) + a * (new_log_weight - old_log_weight)
-        )
-        loss = np.expm1(-change)
-    drop = open_ended & (q > 0) & (loss < threshold)
-    if needed is not None:
-        drop &= ~needed
-    keep: NDArray[np.bool_] = listed & ~drop
-    return keep
-
-
-def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.bool_]], threshold: float) -> NgramModel:
-    """Return a model of what stays and the blanks it needs; its back-off weights are those of the pruned lower orders."""
-    held = [keep.copy() for keep in keeps]
-    for i in range(len(levels) - 1, 0, -1):
-        for links in (levels[i].parent, levels[i].suffix):
-            held[i - 1][levels[i - 1].index[links[held[i]]]] = True
-    unigrams = model.tables.unigrams.copy()
-    tables: list[Table] = []
-    longest: list[int] = []
-    resolved = unigrams[:, 0].astype(np.float64)  # by old slot of the order below: what scoring gives the entry
-    backoff = unigrams[:, 1].astype(np.float64)
-    new_slot = np.arange(len(unigrams), dtype=np.uint32)
-    for level, keep, stays in zip(levels, keeps, held, strict=True):
-        lower = resolved[level.suffix]
-        backoff = _renewed(
-            backoff, level, keep, lower, float(np.sum(unigrams[:, 0], dtype=np.float64)) if not tables else 1.0
-        )
-        value = np.where(keep, level.probability, backoff[level.parent] * lower)
-        signed = np.where(keep, value, -value).astype(np.float32)
-        keys = make_keys(new_slot[level.parent[stays]], level.word[stays])
-        table = new_table(int(np.count_nonzero(stays)))
-        slots = np.empty(len(keys), np.uint32)
-        _, far, _ = _native.insert_entries(table, keys, signed[stays], level.backoff[stays].astype(np.float32), slots)
-        tables.append(table)
-        longest.append(far)
-        held_contexts = new_slot != _NONE
-        weights = columns(tables[-2])[2] if len(tables) > 1 else unigrams[:, 1]
-        weights[new_slot[held_contexts]] = backoff[held_contexts]
-        resolved, backoff = np.zeros(level.slots), np.ones(level.slots)
-        resolved[level.used], backoff[level.used] = np.abs(signed), level.backoff
-        new_slot = np.full(level.slots, _NONE, np.uint32)
-        new_slot[level.used[stays]] = slots
-    dropped = sum(int(np.count_nonzero(~level.blank & ~keep)) for level, keep in zip(levels, keeps, strict=True))
+    if model.tables.full_context:
+        raise UsageError(f"{model.label} does not back off to shorter n-grams, so that none can be dropped")
+    levels = levels_of(model.tables)
+    losses = _losses(model.tables.unigrams.astype(np.float64), levels)
+    if threshold is None:
+        listed, threshold = _largest(levels, losses, (size or 0) - model.types[0], model)
+    else:
+        listed = [level.listed & (loss >= threshold) for level, loss in zip(levels, losses, strict=True)]
+    dropped = sum(int(np.count_nonzero(level.listed & ~stays)) for level, stays in zip(levels, listed, strict=True))
+    unigrams, fresh = reweighted(model.tables.unigrams, chosen(levels, listed))
     note = f"entropy pruning at {threshold:g} dropped {dropped:,} n-grams"
     return NgramModel(
-        NgramTables(unigrams, tables, longest),
+        tables_of(unigrams, fresh),
         model.vocabulary,
         model.tokenizer,
         replace(model.settings, prune=threshold),
@@ -166,20 +69,68 @@ def _rebuild(model: NgramModel, levels: list[_Level], keeps: list[NDArray[np.boo
     )
 
 
-def _renewed(
-    backoff: NDArray[np.float64],
-    level: _Level,
-    keep: NDArray[np.bool_],
-    lower: NDArray[np.float64],
-    lower_total: float,
-) -> NDArray[np.float64]:
-    """Return back-off weights, by slot, of the contexts of a level, from what stays after them and pruned lower orders."""
-    contexts = len(backoff)
-    parent = level.parent[keep]
-    left = 1 - np.bincount(parent, level.probability[keep], contexts)
-    lower_left = lower_total - np.bincount(parent, lower[keep], contexts)
-    used = np.zeros(contexts, bool)
-    used[level.parent] = True
-    # Where all that can follow is listed, rounding alone decides: the old weight, which nothing uses, stays.
-    open_ended = used & (left > 1e-9) & (lower_left > 1e-9)
-    return np.where(open_ended, left / np.where(open_ended, lower_left, 1.0), backoff)
+def _largest(
+    levels: Sequence[Level], losses: Sequence[Floats], room: int, model: NgramModel
+) -> tuple[list[NDArray[np.bool_]], float]:
+    """Return which n-grams are the `room` with the largest losses, bool [n] a level, and the smallest loss of them."""
+    every = np.concatenate([np.zeros(0), *(loss[level.listed] for level, loss in zip(levels, losses, strict=True))])
+    fixed = int(np.count_nonzero(every == np.inf))
+    if room < fixed:
+        raise UsageError(
+            f"{model.label} cannot be pruned to {room + model.types[0]:,} n-grams: its {model.types[0]:,} unigrams stay"
+            + (f", and {fixed:,} longer ones that no mass is left to back off from" if fixed else "")
+        )
+    if room >= len(every):
+        return [level.listed for level in levels], 0.0
+    if not room:
+        return [np.zeros(len(level), bool) for level in levels], float(every.max(initial=0.0))
+    smallest = float(np.partition(every, len(every) - room)[len(every) - room])
+    ties = np.flatnonzero(every == smallest)
+    stays = every > smallest
+    stays[ties[: room - int(np.count_nonzero(stays))]] = True  # shorter ones come first, so that beginnings are there
+    masks, start = [], 0
+    for level in levels:
+        mask = level.listed.copy()
+        count = int(np.count_nonzero(mask))
+        mask[mask] = stays[start : start + count]
+        masks.append(mask)
+        start += count
+    return masks, max(0.0, smallest)
+
+
+def _losses(unigrams: Floats, levels: Sequence[Level]) -> list[Floats]:
+    """Return for each n-gram the largest loss of those that begin with it, itself included; inf for what must stay."""
+    losses: list[Floats] = []
+    history = unigrams[:, 0].copy()  # p(h) by the chain rule over its own words
+    history[BOS] = 1.0  # `<s>` is certain
+    lower = unigrams[:, 0]
+    for level in levels:
+        losses.append(_own_losses(level, lower[level.suffixes], history))
+        history, lower = history[level.parents] * level.probabilities, level.probabilities
+    for i in range(len(levels) - 1, 0, -1):
+        # N-grams with one beginning stand one after another.
+        parents = levels[i].parents
+        if len(parents):
+            firsts = np.flatnonzero(np.diff(parents, prepend=parents[0] + 1))
+            largest = np.maximum.reduceat(losses[i], firsts)
+            losses[i - 1][parents[firsts]] = np.maximum(losses[i - 1][parents[firsts]], largest)
+    return losses
+
+
+def _own_losses(level: Level, lower: Floats, history: Floats) -> Floats:
+    """Return exp(D) - 1 of each n-gram, float64 [n]: inf where it must stay, -inf for blanks; `lower` is p(w|h') of each."""
+    contexts = len(history)
+    listed = level.listed
+    left = 1 - np.bincount(level.parents[listed], level.probabilities[listed], contexts)
+    lower_left = 1 - np.bincount(level.parents[listed], lower[listed], contexts)
+    # Where every word is listed there is no mass to share, and rounding decides: such contexts stay as they are.
+    p, q, a, b = level.probabilities, lower, left[level.parents], lower_left[level.parents]
+    open_ended = listed & (a > _SMALLEST_SHARE) & (b > _SMALLEST_SHARE) & (q > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        old_log_weight = np.log(a) - np.log(b)
+        new_log_weight = np.log(a + p) - np.log(b + q)
+        change = history[level.parents] * (
+            p * (np.log(q) + new_log_weight - np.log(p)) + a * (new_log_weight - old_log_weight)
+        )
+        loss = np.where(p > 0, np.expm1(-change), 0.0)
+    return np.where(open_ended, loss, np.where(listed, np.inf, -np.inf))

@@ -31,7 +31,7 @@ class NgramSettings:
     """How an n-gram model was made, as its config.json records it.
 
     Attributes:
-        kind: the smoothing, or `arpa` for a model read from such a file.
+        kind: the smoothing, or `arpa` or `kenlm` for a model read from such a file.
         interpolate: True mixes lower orders in everywhere; False only backs off to them.
         discount: absolute discounting: the discount, for all orders or for each; None: estimated.
         k: Lidstone: the amount added to each count.
@@ -44,7 +44,7 @@ class NgramSettings:
         eos: False leaves `</s>` out: the end of a line is neither counted nor scored.
     """
 
-    kind: SmoothingKind | Literal["arpa"]
+    kind: SmoothingKind | Literal["arpa", "kenlm"]
     interpolate: bool = True
     discount: float | tuple[float, ...] | None = None
     k: float | None = None

@@ -7,10 +7,11 @@ table of order 3 has it; otherwise the back-off weight of `the cat` times the pr
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +50,62 @@ class Events:
     contexts: NDArray[np.uint32]
 
 
+class LoadedTables:
+    """What the tables of all n-gram models share, wherever they lie.
+
+    Attributes:
+        source: the file or folder they were read from, for messages; empty if none.
+        mapped: the file behind the arrays, where they are mapped into memory.
+        closed_forms: whether sums over whole distributions follow from the words seen after a context.
+    """
+
+    source: str
+    mapped: mmap.mmap | None
+    closed_forms: ClassVar[bool] = True
+
+    def check_file(self) -> None:
+        """Refuse a mapped file that became shorter: reading behind its end would end the process.
+
+        Cheap enough for every block of text; a change between the check and the use is not noticed.
+
+        Raises:
+            ModelFileError: the file became shorter.
+        """
+        if self.mapped is not None and self.mapped.size() < len(self.mapped):
+            inner = "" if os.path.isfile(self.source) else "model.safetensors "
+            raise ModelFileError(
+                f"{self.source}: {inner}became shorter while it was in use; never copy over a model in place: "
+                "write the new one beside it, and load again"
+            )
+
+    def check_logprob(self, logprob: NDArray[np.float64]) -> None:
+        """Refuse probabilities above one by more than rounding, and what is no number; make one of those just above.
+
+        Args:
+            logprob: float64, nats, corrected in place.
+
+        Raises:
+            ModelFileError: there is one.
+        """
+        most = float(logprob.max(initial=-np.inf))
+        if not most <= 0:
+            self.check_most(float(np.exp(most)))
+            np.minimum(logprob, 0, out=logprob)
+
+    def check_most(self, most: float) -> None:
+        """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
+
+        Back-off weights above one are common and correct, so only the products can be checked.
+        """
+        if not most <= 1 + _ROUNDING:
+            raise ProbabilityError(
+                f"{self.source or 'the model'}: gives an event the probability {most:.4g}: its back-off weights do not "
+                "belong to its probabilities; convert or train the model again"
+            )
+
+
 @dataclass(frozen=True)
-class NgramTables:
+class NgramTables(LoadedTables):
     """Probabilities and back-off weights, ready for lookup.
 
     Attributes:
@@ -75,20 +130,6 @@ class NgramTables:
     def order(self) -> int:
         """The length of the longest n-grams."""
         return len(self.tables) + 1
-
-    def check_file(self) -> None:
-        """Refuse a mapped file that became shorter: reading behind its end would end the process.
-
-        Cheap enough for every block of text; a change between the check and the use is not noticed.
-
-        Raises:
-            ModelFileError: the file became shorter.
-        """
-        if self.mapped is not None and self.mapped.size() < len(self.mapped):
-            raise ModelFileError(
-                f"{self.source}: model.safetensors became shorter while it was in use; never copy over a model in place: "
-                "write the new one beside it, and load again"
-            )
 
     def arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
         """Return the model as the kernels take it."""
@@ -115,9 +156,7 @@ class NgramTables:
         rows = logprob, matched, events, kind, slots.reshape(-1)
         written = _native.score_ids(*self.arguments(), ids, skip, rows)
         logprob = logprob[:written]
-        if logprob.max(initial=-np.inf) > 0:
-            self.check_most(float(np.exp(logprob.max())))
-            np.minimum(logprob, 0, out=logprob)
+        self.check_logprob(logprob)
         return Events(logprob, matched[:written], events[:written], kind[:written], slots[:written])
 
     def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
@@ -148,17 +187,6 @@ class NgramTables:
         probability of each, packed, uint64 [n-grams]: 12 to 15 bytes an n-gram in all."""
         sizes = [len(self.unigrams), *(len(table) for table in self.tables)]
         return [index_children(table, size) for table, size in zip(self.tables, sizes, strict=False)]
-
-    def check_most(self, most: float) -> None:
-        """Refuse a probability above one by more than rounding; an ARPA file or an edited folder may give it.
-
-        Back-off weights above one are common and correct, so only the products can be checked.
-        """
-        if most > 1 + _ROUNDING:
-            raise ProbabilityError(
-                f"{self.source or 'the model'}: gives an event the probability {most:.4g}: its back-off weights do not "
-                "belong to its probabilities; convert or train the model again"
-            )
 
     def types(self) -> list[int]:
         """Return the number of n-grams of each order; blanks, held only because longer ones contain them, do not count."""

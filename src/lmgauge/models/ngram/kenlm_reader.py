@@ -1,0 +1,167 @@
+"""KenLM's binary files as models: probing tables and tries of all kinds, format version 5, known by how they begin."""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.choices import KENLM_MAGIC
+from lmgauge.errors import ModelFileError, UsageError
+from lmgauge.files import writing
+from lmgauge.models.ngram.arpa_reader import model_of_rows
+from lmgauge.models.ngram.kenlm_tables import KINDS, KenlmTables
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
+from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.text.tokenizers import make_tokenizer
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import UNK, Vocabulary
+
+
+class KenlmModel(NgramModel):
+    """The model of a KenLM binary file: it scores as KenLM does, to the last bit of its single-precision log10.
+
+    Attributes:
+        file: its tables, which are those of the file.
+    """
+
+    def __init__(
+        self,
+        tables: KenlmTables,
+        vocabulary: Vocabulary,
+        tokenizer: Tokenizer,
+        settings: NgramSettings,
+        record: TrainingRecord | None = None,
+    ) -> None:
+        # The questions that a model asks are answered by both; what only NgramTables has is overridden below.
+        super().__init__(cast("NgramTables", tables), vocabulary, tokenizer, settings, record)
+        self.file = tables
+
+    @cached_property
+    def checksums(self) -> list[int]:
+        """A 64-bit checksum of the file."""
+        self.file.check_file()
+        return [_native.checksum_bytes(self.file.data)]
+
+    def digest_tables(self) -> bytes:
+        """Return what of the tables determines the probabilities."""
+        return f"{self.checksums[0]:016x}".encode()
+
+    @property
+    def unk_probability(self) -> float:
+        """Probability of `<unk>` as a unigram."""
+        return float(self.file.whole(eos=True).after(np.zeros(0, np.uint32))[UNK])
+
+    def listed(self) -> NgramModel:
+        """Return the model with its n-grams in tables of our own, as if it had been read from its ARPA file.
+
+        N-grams that KenLM added because longer ones need them are n-grams like all others: a file does not tell them apart.
+
+        Raises:
+            ModelFileError: its n-grams contradict each other.
+            UsageError: a probing file, which holds hashes of n-grams, not their words.
+        """
+        if self.file.kind == "probing":
+            raise UsageError(
+                f"{self.file.source}: a probing file of KenLM can score, but not list its n-grams, of which it holds hashes "
+                "only; use a trie (build_binary trie), or the ARPA file it was built from"
+            )
+        self.file.check_file()
+        sections = [_list_order(self.file, k, count) for k, count in enumerate(self.file.counts, 1)]
+        return model_of_rows(self.file.source, self.vocabulary, sections, self.tokenizer, self.record.notes)
+
+    def save(self, path: str | Path, **form: Any) -> None:
+        """Write the model: an ARPA or KenLM file where the name or `form` says so, else a copy of the file.
+
+        Args:
+            path: the file.
+            form: as `NgramModel.save` takes it.
+
+        Raises:
+            OutputError: it cannot be written; nothing is left behind.
+            UsageError: a probing file, which can only be copied.
+        """
+        if form or Path(path).suffix in (".arpa", ".lm", ".gz"):
+            self.listed().save(path, **form)
+            return
+        self.file.check_file()
+        with Path(self.file.source).open("rb") as source, writing(path) as target:
+            shutil.copyfileobj(source, target, 1 << 24)
+
+
+def is_kenlm(path: Path) -> bool:
+    """Return True if a file begins as KenLM's binaries do."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(KENLM_MAGIC)) == KENLM_MAGIC
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def read_kenlm(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") -> KenlmModel:
+    """Open a KenLM binary file; it is mapped into memory, and looked at as it is used.
+
+    Args:
+        path: the file, uint8 [bytes] in memory.
+        tokenizer: how text was cut into the words of the model.
+
+    Raises:
+        ModelFileError: another version or machine, truncated, damaged, or without words.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/wb2.binary")
+        ...     read_kenlm(f"{folder}/wb2.binary").label
+        'kenlm2'
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as opened:
+            mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{path}: cannot be read: {error}") from error
+    data = np.frombuffer(mapped, np.uint8)
+    try:
+        kind, counts, has_words, (begin, end), *_ = _native.kenlm_layout(data)
+        if not has_words:
+            raise ValueError("it was built without its words (build_binary -v); build it with them, from its ARPA file")
+        if not end:
+            raise ValueError("it has no </s>, so the end of a sentence could not be scored")
+        vocabulary = _vocabulary(data)
+    except ValueError as error:
+        raise ModelFileError(f"{path}: this KenLM file cannot be used: {error}") from error
+    notes = () if begin else ("the file has no <s>: sentences begin as after an unknown word, as in KenLM",)
+    tables = KenlmTables(data, KINDS[kind], tuple(counts), len(vocabulary), source=str(path), mapped=mapped)
+    settings = NgramSettings("kenlm", interpolate=False, reserved="unk")
+    return KenlmModel(tables, vocabulary, make_tokenizer(tokenizer), settings, TrainingRecord(notes=notes))
+
+
+def _vocabulary(data: NDArray[np.uint8]) -> Vocabulary:
+    offsets, strings, wrong = _native.kenlm_words(data)
+    if wrong >= 0:
+        raise ValueError(f"word {wrong} at its end is not the one that its vocabulary has under this number: damaged")
+    try:
+        strings.tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"a word is not valid UTF-8 ({error.reason})") from error
+    return Vocabulary.from_strings(offsets, strings, closed=False)
+
+
+def _list_order(
+    tables: KenlmTables, order: int, count: int
+) -> tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]:
+    """Return the n-grams of one order: ids [n, order], log10 of probabilities and back-off weights, float32 [n]."""
+    if order == 1:
+        count = _native.kenlm_layout(tables.data)[7]
+    words, probability, backoff = np.empty((count, order), np.uint32), np.empty(count, np.float32), np.empty(count, np.float32)
+    _native.list_kenlm(tables.data, order, words.reshape(-1), probability, backoff)
+    return words, probability, backoff

@@ -1,0 +1,137 @@
+"""The tables of a KenLM binary file, used where they lie: the questions of `tables`, answered by kernels that know the file.
+
+Values are log10 in single precision, added as KenLM adds them; a natural logarithm is that sum times ln 10, in double
+precision. Whole distributions are looked up word by word, as a file cannot say which words were seen after a context.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.distributions.tile import LOWEST
+from lmgauge.models.ngram.tables import Events, LoadedTables, Refusal
+from lmgauge.text.vocabulary import BOS, Vocabulary
+
+KINDS = {0: "probing", 2: "trie", 3: "quantized trie", 4: "array trie", 5: "quantized array trie"}
+"""Of files, by the number in the header."""
+
+_NONE = np.uint32(0xFFFFFFFF)
+
+
+@dataclass(frozen=True)
+class KenlmTables(LoadedTables):
+    """A KenLM binary file, mapped into memory.
+
+    Attributes:
+        data: uint8, the whole file.
+        kind: a value of `KINDS`.
+        counts: n-grams of order 1, 2, ... by its header.
+        words: size of the vocabulary here.
+        source: the file, for messages.
+        mapped: the file behind `data`; None if it was not mapped.
+    """
+
+    closed_forms: ClassVar[bool] = False
+
+    data: NDArray[np.uint8]
+    kind: str
+    counts: tuple[int, ...]
+    words: int
+    source: str = ""
+    mapped: mmap.mmap | None = None
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self.counts)
+
+    def types(self) -> list[int]:
+        """Return the number of n-grams of each order, as the file has them: with those that stand for left-out ones."""
+        return [self.words, *self.counts[1:]]
+
+    def score(self, ids: NDArray[np.uint32], *, skip: int = 0, contexts: bool = False) -> Events:
+        """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`.
+
+        Args:
+            ids: uint32 [n].
+            skip: this many leading ids are context only.
+            contexts: whether to return the ids before each event, the last first, as `whole` takes them.
+
+        Raises:
+            ModelFileError: a probability is above one, or none at all.
+        """
+        size = len(ids)
+        logprob, matched = np.empty(size, np.float64), np.empty(size, np.uint8)
+        events, kind = np.empty(size, np.uint32), np.empty(size, np.uint8)
+        before = np.empty((size if contexts else 0, self.order - 1), np.uint32)
+        rows = logprob, matched, events, kind, before.reshape(-1)
+        written = _native.score_kenlm(self.data, ids, skip, rows)
+        logprob = logprob[:written]
+        self.check_logprob(logprob)
+        return Events(logprob, matched[:written], events[:written], kind[:written], before[:written])
+
+    def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
+        """Return what steps through the file word by word; see `NgramTables.reader`."""
+        return _native.read_kenlm(self.data, vocabulary.arrays, cut)
+
+    def whole(self, *, eos: bool) -> KenlmDistributions:
+        """Return what answers questions about whole distributions.
+
+        Args:
+            eos: always True: KenLM's models predict `</s>`.
+        """
+        return KenlmDistributions(self)
+
+
+class KenlmDistributions:
+    """Whole distributions of a KenLM file; the words before an event, the last first, stand for its context."""
+
+    def __init__(self, tables: KenlmTables) -> None:
+        self._tables = tables
+
+    @property
+    def words(self) -> int:
+        """The size of the vocabulary."""
+        return self._tables.words
+
+    def after(self, context: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return probabilities of all tokens after a context, float64 [vocabulary]; that of `<s>` is 0.
+
+        Args:
+            context: uint32 [n], ids before the event.
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        starts = np.flatnonzero(context == BOS)
+        seen = context[starts[-1] if len(starts) else 0 :][::-1][: self._tables.order - 1]
+        row = np.full((1, self._tables.order - 1), _NONE)
+        row[0, : len(seen)] = seen
+        return self.rows(row, logarithms=False)[0]
+
+    def rows(self, contexts: NDArray[np.uint32], *, logarithms: bool) -> NDArray[np.float64]:
+        """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
+
+        Args:
+            contexts: uint32 [n, order - 1], ids of the words before, the last first.
+            logarithms: which of the two.
+
+        Returns:
+            float64 [n, vocabulary].
+
+        Raises:
+            ModelFileError: a probability is above one.
+        """
+        tables = self._tables
+        tables.check_file()
+        rows = np.empty((len(contexts), self.words), np.float64)
+        _native.fill_kenlm(tables.data, np.ascontiguousarray(contexts).reshape(-1), LOWEST, rows.reshape(-1))
+        tables.check_logprob(rows)
+        np.maximum(rows, LOWEST, out=rows)
+        return rows if logarithms else np.exp(rows, out=rows)

@@ -1,0 +1,176 @@
+"""The n-grams of a model as plain arrays, order by order: what pruning and static mixtures compute with.
+
+A level holds the n-grams of one order from 2, sorted by the row of their beginning and then by their last word. The row is
+the n-gram's number: `the cat` has the row that `the cat sat` names as its parent, and `cat sat` the row that it names as its
+suffix. Rows of order 1 are the ids of the words. `levels_of` takes them from tables, `tables_of` makes tables of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table, parents_and_words
+from lmgauge.models.ngram.tables import NgramTables
+
+_SMALLEST_SHARE = 1e-9  # of a distribution: where less is left, rounding decides what it is
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Level:
+    """The n-grams of one order, from 2.
+
+    Attributes:
+        parents: uint32 [n], the row, in the order below, of the n-gram without its last word; for bigrams the first word.
+        words: uint32 [n], the last word.
+        suffixes: uint32 [n], the row of the n-gram without its first word; for bigrams the last word.
+        probabilities: float64 [n]; of a blank what backing off gives it.
+        weights: float64 [n], back-off weights.
+        listed: bool [n]; False for a blank, held only because longer n-grams begin or end with it.
+    """
+
+    parents: NDArray[np.uint32]
+    words: NDArray[np.uint32]
+    suffixes: NDArray[np.uint32]
+    probabilities: Floats
+    weights: Floats
+    listed: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    @property
+    def keys(self) -> NDArray[np.uint64]:
+        """Parent and word in one number, uint64 [n], rising."""
+        return make_keys(self.parents, self.words)
+
+
+def levels_of(tables: NgramTables) -> list[Level]:
+    """Return the n-grams of tables, a level for each order from 2.
+
+    Args:
+        tables: of a model.
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> (level,) = levels_of(model.tables)
+        >>> [(model.vocabulary.token(p), model.vocabulary.token(w)) for p, w in zip(level.parents, level.words)]
+        [('<s>', 'a'), ('a', '</s>'), ('a', 'b'), ('b', '</s>')]
+    """
+    levels: list[Level] = []
+    rows = np.arange(len(tables.unigrams), dtype=np.uint32)  # of each slot of the order below
+    slots = [rows]  # of each row, order by order
+    for i, table in enumerate(tables.tables):
+        keys, probabilities, weights = columns(table)
+        used = np.flatnonzero(keys)
+        parents, words = parents_and_words(keys[used])
+        parents = rows[parents]
+        order = np.argsort(make_keys(parents, words))
+        used, parents, words = used[order], parents[order], words[order]
+        suffixes = words
+        if i:
+            suffixes = np.empty(len(words), np.uint32)
+            shorter = slots[i - 1][levels[-1].suffixes[parents]]  # of the parent's own suffix
+            _native.find_entries(tables.tables[i - 1], tables.longest[i - 1], make_keys(shorter, words), suffixes)
+            suffixes = rows[suffixes]
+        signed = probabilities[used].astype(np.float64)
+        levels.append(Level(parents, words, suffixes, np.abs(signed), weights[used].astype(np.float64), ~np.signbit(signed)))
+        slots.append(used.astype(np.uint32))
+        rows = np.zeros(len(table), np.uint32)
+        rows[used] = np.arange(len(used), dtype=np.uint32)
+    return levels
+
+
+def tables_of(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> NgramTables:
+    """Return the tables of n-grams; all that an n-gram begins or ends with must be in the order below.
+
+    Args:
+        unigrams: float32 [vocabulary, 2], probabilities and back-off weights.
+        levels: of order 2, 3, ...
+
+    Example:
+        >>> import lmgauge
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
+        >>> tables_of(model.tables.unigrams, levels_of(model.tables)).types() == model.tables.types()
+        True
+    """
+    tables: list[Table] = []
+    longest: list[int] = []
+    slots = np.arange(len(unigrams), dtype=np.uint32)
+    for level in levels:
+        table = new_table(len(level))
+        keys = make_keys(slots[level.parents], level.words)
+        first = np.where(level.listed, level.probabilities, -level.probabilities).astype(np.float32)
+        slots = np.empty(len(level), np.uint32)
+        _, far, _ = _native.insert_entries(table, keys, first, level.weights.astype(np.float32), slots)
+        tables.append(table)
+        longest.append(far)
+    return NgramTables(unigrams, tables, longest)
+
+
+def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[NDArray[np.float32], list[Level]]:
+    """Return the same n-grams with the back-off weights that make every distribution sum to one:
+
+        weight(h) = (1 - sum of p(w|h) over the words listed after h) / (1 - sum of p(w|h') over the same words)
+
+    and with the probability of each blank that follows from them. Where hardly anything can follow but what is listed, or
+    hardly anything is left for it, rounding alone would decide: there the weight stays.
+
+    Args:
+        unigrams: float32 [vocabulary, 2]; their probabilities stay.
+        levels: of order 2, 3, ...; the probabilities of what is listed stay, rounded as tables hold them.
+    """
+    probabilities, weights = unigrams[:, 0].astype(np.float64), unigrams[:, 1].astype(np.float64)
+    total = float(np.sum(probabilities))
+    renewed: list[Level] = []
+    first_weights = weights
+    for level in levels:
+        own = level.probabilities.astype(np.float32).astype(np.float64)
+        lower = probabilities[level.suffixes]
+        weights = _weights(level, own, lower, weights, total)
+        probabilities = np.where(level.listed, own, (weights[level.parents] * lower).astype(np.float32))
+        if renewed:
+            renewed[-1] = replace(renewed[-1], weights=weights)
+        else:
+            first_weights = weights
+        renewed.append(replace(level, probabilities=probabilities))
+        weights, total = level.weights, 1.0
+    return np.stack((unigrams[:, 0], first_weights.astype(np.float32)), axis=1), renewed
+
+
+def _weights(level: Level, own: Floats, lower: Floats, weights: Floats, lower_total: float) -> Floats:
+    """Return the weights of the contexts of a level, by row of the order below; `lower` is p(w|h') of each n-gram."""
+    parents = level.parents[level.listed]
+    left = 1.0 - np.bincount(parents, own[level.listed], len(weights))
+    lower_left = lower_total - np.bincount(parents, lower[level.listed], len(weights))
+    open_ended = (left > _SMALLEST_SHARE) & (lower_left > _SMALLEST_SHARE)
+    return np.where(open_ended, left / np.where(open_ended, lower_left, 1.0), weights)
+
+
+def chosen(levels: Sequence[Level], listed: Sequence[NDArray[np.bool_]]) -> list[Level]:
+    """Return levels of some of the n-grams, and of the blanks they need: what they begin and end with.
+
+    Args:
+        levels: of order 2, 3, ...
+        listed: for each level bool [n], True for what stays an n-gram.
+    """
+    held = [keep.copy() for keep in listed]
+    for i in range(len(levels) - 1, 0, -1):
+        for links in (levels[i].parents, levels[i].suffixes):
+            held[i - 1][links[held[i]]] = True
+    fresh: list[Level] = []
+    rows: NDArray[np.uint32] | None = None  # new row of each old one of the order below
+    for level, keep, stays in zip(levels, listed, held, strict=True):
+        parents, suffixes = level.parents[stays], level.suffixes[stays]
+        if rows is not None:
+            parents, suffixes = rows[parents], rows[suffixes]
+        values = (level.probabilities[stays], level.weights[stays], keep[stays])
+        fresh.append(Level(parents, level.words[stays], suffixes, *values))
+        rows = (np.cumsum(stays) - 1).astype(np.uint32)
+    return fresh

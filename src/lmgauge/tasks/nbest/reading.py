@@ -1,0 +1,126 @@
+"""N-best lists from files: which format they have, and a reader for each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from lmgauge.choices import NBEST_FORMATS, NbestFormat
+from lmgauge.errors import InputError, UsageError
+from lmgauge.readable import first_few
+from lmgauge.tasks.nbest.jsonl import read_jsonl
+from lmgauge.tasks.nbest.lines import decoded_lines
+from lmgauge.tasks.nbest.lists import ListBuilder, NbestLists
+from lmgauge.tasks.nbest.srilm import DECIPHER, read_srilm
+from lmgauge.tasks.nbest.tables import KALDI_TEXTS, read_espnet, read_kaldi
+from lmgauge.tasks.parallel import paths_of
+from lmgauge.tasks.settings import NbestReading
+from lmgauge.text.streams import Source, find_sources
+
+_NBEST_FOLDER = re.compile(r"[1-9][0-9]*best_recog")
+
+
+def read_nbest(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], reading: NbestReading) -> NbestLists:
+    """Read n-best lists; each path is a file or a folder of a format of its own.
+
+    Args:
+        paths: files and folders; "-" is standard input, globs stand for what they match.
+        reading: format and fields.
+
+    Raises:
+        InputError: something is missing or is not an n-best list.
+        UsageError: no path, or an unknown format.
+    """
+    if reading.format is not None and reading.format not in NBEST_FORMATS:
+        raise UsageError(f"unknown format {reading.format!r} of n-best lists: choose one of {', '.join(NBEST_FORMATS)}")
+    builder = ListBuilder()
+    named = paths_of(paths)
+    if not named:
+        raise UsageError("there is no n-best list to read: name a file or a folder")
+    for path in _matches(named):
+        if os.path.isdir(path):
+            _read_folder(path, reading, builder)
+        else:
+            for source in find_sources(path, "text"):
+                _read_file(source, reading, builder)
+    return builder.lists(first_few(named, 1))
+
+
+def _matches(paths: list[str]) -> Iterator[str]:
+    """Yield paths, and in place of a pattern the folders that it matches; files of a pattern are found by their reader."""
+    for path in paths:
+        folders = sorted(match for match in _glob(path) if os.path.isdir(match))
+        yield from folders or [path]
+
+
+def _glob(path: str) -> list[str]:
+    import glob
+
+    return glob.glob(path) if glob.has_magic(path) and not os.path.lexists(path) else []
+
+
+def _read_folder(path: str, reading: NbestReading, builder: ListBuilder) -> None:
+    folder = Path(path)
+    try:
+        names = sorted(entry for entry in os.listdir(folder) if not entry.startswith("."))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    kind = reading.format or _folder_format(names)
+    if kind == "espnet":
+        read_espnet(folder, [name for name in names if _NBEST_FOLDER.fullmatch(name)], reading, builder)
+    elif kind == "kaldi":
+        read_kaldi(folder, names, reading, builder)
+    else:
+        files = [name for name in names if (folder / name).is_file()]
+        if not files:
+            raise InputError(
+                f"{path}: holds no n-best lists: neither files, nor a `text` with scores (Kaldi), nor 1best_recog (ESPnet)"
+            )
+        for name in files:
+            _read_file(find_sources(str(folder / name), "text")[0], reading, builder)
+
+
+def _folder_format(names: list[str]) -> NbestFormat | None:
+    """Return the format of a folder that is a list as a whole; None for a folder of files."""
+    if any(_NBEST_FOLDER.fullmatch(name) for name in names):
+        return "espnet"
+    return "kaldi" if any(name in names for name in KALDI_TEXTS) else None
+
+
+def _read_file(source: Source, reading: NbestReading, builder: ListBuilder) -> None:
+    lines = _Lines(source.name, list(decoded_lines(source)))
+    kind = reading.format or lines.format()
+    if kind in ("kaldi", "espnet"):
+        raise InputError(f"{source.name}: lists of {kind} are folders; name the folder that the file is in")
+    reader: Callable[..., None] = read_srilm if kind == "srilm" else read_jsonl
+    reader(lines.numbered(), source, reading, builder)
+
+
+class _Lines(NamedTuple):
+    name: str
+    lines: list[str]
+
+    def numbered(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines that are not blank, with their numbers."""
+        return ((number, line) for number, line in enumerate(self.lines, 1) if line and not line.isspace())
+
+    def format(self) -> NbestFormat:
+        """Return the format by the first line.
+
+        Raises:
+            InputError: it is none.
+        """
+        number, first = next(self.numbered(), (1, ""))
+        if first.lstrip().startswith("{"):
+            return "jsonl"
+        if first.startswith(DECIPHER) or re.match(r"\s*(\(-?\d|-?[\d.][\d.eE+-]*\s+-?[\d.][\d.eE+-]*\s+\d+(\s|$))", first):
+            return "srilm"
+        if not first:
+            raise InputError(f"{self.name}: the file is empty")
+        raise InputError(
+            f"{self.name}:{number}: is not a line of an n-best list: it is neither a JSON object, nor SRILM's (score) and "
+            "words, nor two scores, a number of words and words. Kaldi's and ESPnet's lists are folders: name the folder"
+        )

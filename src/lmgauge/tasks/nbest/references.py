@@ -1,0 +1,95 @@
+"""References of utterances by their ids, and who speaks them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+
+from lmgauge.errors import InputError
+from lmgauge.readable import first_few
+from lmgauge.tasks.nbest.jsonl import parsed
+from lmgauge.tasks.nbest.lines import by_id, decoded_lines, read_table
+from lmgauge.tasks.settings import NbestReading
+from lmgauge.text.streams import find_sources
+
+_TRN = re.compile(r"(.*)\(([^()\s]+)\)\s*")
+
+
+def references_of(
+    ids: Sequence[str], references: str | os.PathLike[str] | Mapping[str, str], reading: NbestReading
+) -> tuple[list[str], list[str]]:
+    """Return the reference of each utterance, and notes.
+
+    Args:
+        ids: of the utterances.
+        references: by their ids, or a file: Kaldi's `text` or a TSV file (id, then words), NIST's trn (words, then the id in
+            round brackets), or JSONL.
+        reading: fields of JSONL.
+
+    Raises:
+        InputError: the file cannot be read, an id occurs twice, or an utterance has no reference.
+
+    >>> references_of(["u1"], {"u1": "a dog barks", "u2": ""}, NbestReading())
+    (['a dog barks'], ['the references: 1 of 2 has no n-best list and is not counted'])
+    """
+    known = references if isinstance(references, Mapping) else _read(references, reading)
+    name = "the references" if isinstance(references, Mapping) else os.fspath(references)
+    absent = [utterance for utterance in ids if utterance not in known]
+    if absent:
+        present = f"its ids are such as {first_few(list(known), 2)}" if known else "it is empty"
+        raise InputError(
+            f"{name}: has no reference of {first_few(absent, 3)}; {present}: ids must be those of the n-best lists"
+        )
+    rest = len(known) - len(set(ids))
+    verb = "has no n-best list and is" if rest == 1 else "have no n-best list and are"
+    return [known[utterance] for utterance in ids], [
+        f"{name}: {rest:,} of {len(known):,} {verb} not counted"
+    ] if rest else []
+
+
+def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[str, str]) -> list[str]:
+    """Return who speaks each utterance.
+
+    Args:
+        ids: of the utterances.
+        speakers: by these ids, or a file with an id and a speaker (or call) on each line, as Kaldi's utt2spk.
+
+    Raises:
+        InputError: the file cannot be read, or an utterance is not in it.
+
+    >>> speakers_of(["u1", "u2"], {"u1": "anna", "u2": "ben"})
+    ['anna', 'ben']
+    """
+    if isinstance(speakers, Mapping):
+        known = dict(speakers)
+    else:
+        known = {key: name for key, (_, name) in read_table(speakers).items()}
+    absent = [utterance for utterance in ids if not known.get(utterance)]
+    if absent:
+        name = "speakers" if isinstance(speakers, Mapping) else os.fspath(speakers)
+        raise InputError(f"{name}: does not say who speaks {first_few(absent, 3)}; each line is an id and a speaker")
+    return [known[utterance] for utterance in ids]
+
+
+def _read(path: str | os.PathLike[str], reading: NbestReading) -> dict[str, str]:
+    """Return the references of a file by their ids."""
+    source = find_sources(path, "text")[0]
+    lines = [(number, line) for number, line in enumerate(decoded_lines(source), 1) if line.strip()]
+    matches = [(number, _TRN.fullmatch(line)) for number, line in lines]
+    if lines and lines[0][1].lstrip().startswith("{"):
+        table = by_id([_of_json(line, f"{source.name}:{number}", number, reading) for number, line in lines], source.name)
+    elif lines and all(match for _, match in matches):
+        table = by_id([(number, match[2], match[1].strip()) for number, match in matches if match], source.name)
+    else:
+        table = read_table(path)
+    return {key: text for key, (_, text) in table.items()}
+
+
+def _of_json(line: str, where: str, number: int, reading: NbestReading) -> tuple[int, str, str]:
+    """Return number, id and text of a record."""
+    record = parsed(line, where)
+    utterance, text = record.get(reading.id), record.get(reading.field)
+    if isinstance(utterance, bool) or not isinstance(utterance, (str, int)) or not isinstance(text, str):
+        raise InputError(f"{where}: a reference needs the fields {reading.id!r} (an id) and {reading.field!r} (a text)")
+    return number, str(utterance), text

@@ -1,0 +1,230 @@
+"""Lists with the scores of language models: what is weighted, how many errors a choice makes, and tuned weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from lmgauge.errors import UsageError
+from lmgauge.readable import first_few
+from lmgauge.tasks.metrics.error_rates import EditRate, ErrorRates
+from lmgauge.tasks.metrics.protocol import Floats, Statistics
+from lmgauge.tasks.nbest.line_search import Candidates, Search
+from lmgauge.tasks.nbest.lists import NbestLists
+from lmgauge.tasks.nbest.results import Tuning, WeightCurve
+from lmgauge.tasks.texts import Integers, References, Texts
+
+LENGTHS = {"word": "words", "character": "characters"}
+"""What the length of a hypothesis is counted in, by the unit of errors: the name of its weight."""
+
+_CURVE_POINTS = 121
+
+
+@dataclass(frozen=True)
+class ScoredLists:
+    """N-best lists and what models make of them.
+
+    Attributes:
+        lists: the hypotheses.
+        models: names of the models.
+        nats: float64 [models, hypotheses], natural logs of probabilities; -inf where a model rules a hypothesis out.
+        metric: says what lengths are counted in, and what an error is.
+    """
+
+    lists: NbestLists
+    models: tuple[str, ...]
+    nats: Floats
+    metric: EditRate
+
+    def __post_init__(self) -> None:
+        """Refuse two weights of one name, and lists without scores and models.
+
+        Raises:
+            UsageError: a model is called as a score is, or there is neither.
+        """
+        if len(self.names) == 1:
+            raise UsageError("there is nothing to weight but the length: name a model (-m), or lists with scores")
+        twice = [name for name in self.names if self.names.count(name) > 1]
+        if twice:
+            raise UsageError(
+                f"two weights would be called {twice[0]!r}: give the model another name than a score or the length has "
+                '(in Python {"name": model})'
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all that is weighted: the recognizer's scores, the models, the length."""
+        return (*self.lists.score_names, *self.models, LENGTHS[self.metric.unit])
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """float64 [hypotheses], words or characters of each, without white space."""
+        texts = self.lists.texts
+        sizes = [len(text.split()) if self.metric.unit == "word" else len("".join(text.split())) for text in texts]
+        return np.array(sizes, dtype=np.float64)
+
+    @cached_property
+    def possible(self) -> tuple[Floats, Integers]:
+        """The features float64 [names, n] and the indexes int64 [n] of the hypotheses that may be chosen.
+
+        A hypothesis that a model rules out is none of them, if its list has others; where a model rules out all of a list
+        it has no say in that list.
+        """
+        offsets, nats = self.lists.offsets, self.nats.copy()
+        owners = np.repeat(np.arange(len(self.lists)), np.diff(offsets))
+        open_ones = np.ones(len(owners), bool)
+        for row in nats:
+            usable = np.isfinite(row) & open_ones
+            open_ones &= usable | ~np.logical_or.reduceat(usable, offsets[:-1])[owners]
+        nats[~np.isfinite(nats)] = 0.0
+        features = np.concatenate((self.lists.scores, nats, self.lengths[None]))
+        return features[:, open_ones], np.flatnonzero(open_ones)
+
+    def candidates(self, errors: Integers | None = None) -> Candidates:
+        """Return the hypotheses that may be chosen.
+
+        Args:
+            errors: int64 [hypotheses] of all; None: they are not known.
+        """
+        features, indexes = self.possible
+        offsets = np.searchsorted(indexes, self.lists.offsets).astype(np.int64)
+        own = np.zeros(len(indexes), np.int64) if errors is None else errors[indexes]
+        return Candidates(features, offsets, own)
+
+    def choose(self, weights: Floats) -> Integers:
+        """Return the best hypothesis of each list by these weights, int64 [lists]; of equal ones the first.
+
+        Args:
+            weights: float64 [names].
+        """
+        return self.possible[1][self.candidates().choose(weights)]
+
+    def totals(self, weights: Floats) -> Floats:
+        """Return the weighted sum of each hypothesis, float64 [hypotheses]; -inf for those that may not be chosen.
+
+        Args:
+            weights: float64 [names].
+        """
+        totals = np.full(len(self.lists.texts), -math.inf)
+        totals[self.possible[1]] = self.candidates().totals(weights)
+        return totals
+
+    def impossible(self) -> int:
+        """Return how many hypotheses may not be chosen."""
+        return len(self.lists.texts) - len(self.possible[1])
+
+
+def count_errors(lists: NbestLists, references: Sequence[str], metric: EditRate, threads: int | None) -> Statistics:
+    """Return hits, substitutions, deletions and insertions of each hypothesis, int64 [hypotheses, 4].
+
+    Args:
+        lists: the hypotheses.
+        references: one for each list.
+        metric: unit and normalization.
+        threads: how many to use.
+
+    Raises:
+        InputError: a text has 1 GiB or more.
+    """
+    hypotheses = metric.prepared(Texts.of_strings(lists.texts, "hypothesis"))
+    right = metric.prepared_references(Texts.of_strings(references, "reference"))
+    owners = np.repeat(np.arange(len(lists)), np.diff(lists.offsets))
+    return metric.statistics(hypotheses, References.single(right.picked(owners)), threads)
+
+
+def rates_of(metric: EditRate, statistics: Statistics, chosen: Integers) -> ErrorRates:
+    """Return the error rate of some hypotheses together.
+
+    Args:
+        metric: of the statistics.
+        statistics: int64 [hypotheses, 4] of all.
+        chosen: int64 [lists], their indexes.
+    """
+    return metric.score(statistics[chosen].sum(axis=0), 1)
+
+
+def extremes(lists: NbestLists, statistics: Statistics) -> tuple[Integers, Integers]:
+    """Return the hypotheses with the fewest and the most errors of each list, int64 [lists] each; of equal ones the first.
+
+    Args:
+        lists: the hypotheses.
+        statistics: int64 [hypotheses, 4].
+    """
+    errors = statistics[:, 1:].sum(axis=1).astype(np.float64)
+    candidates = Candidates(errors[None], lists.offsets, np.zeros(0, np.int64))
+    return candidates.choose(-np.ones(1)), candidates.choose(np.ones(1))
+
+
+def tune_weights(
+    scored: ScoredLists, references: Sequence[str], *, starts: int, seed: int, threads: int | None
+) -> tuple[dict[str, float], Tuning]:
+    """Return weights that make the fewest errors on lists with references, and how they were chosen.
+
+    The first weight is 1; those of scores and models are 0 or more; that of the length is free.
+
+    Args:
+        scored: the lists.
+        references: one for each list.
+        starts: random places to begin at.
+        seed: of these.
+        threads: how many to use; no weight depends on it.
+    """
+    metric = scored.metric
+    statistics = count_errors(scored.lists, references, metric, threads)
+    errors = statistics[:, 1:].sum(axis=1)
+    candidates = scored.candidates(errors)
+    lows = np.append(np.zeros(len(scored.names) - 1), -math.inf)
+    result = Search(candidates, lows, starts, seed).run(threads)
+    weights = result.weights
+    length = int(statistics[scored.lists.offsets[:-1], :3].sum())
+    tuning = Tuning(
+        lists=len(scored.lists),
+        hypotheses=len(scored.lists.texts),
+        first=rates_of(metric, statistics, scored.lists.offsets[:-1]),
+        best=rates_of(metric, statistics, scored.choose(weights)),
+        oracle=rates_of(metric, statistics, extremes(scored.lists, statistics)[0]),
+        places=starts + 2,
+        lines=result.lines,
+        seed=seed,
+        curves=tuple(_curve(candidates, scored.names, weights, k, length) for k in range(1, len(weights))),
+    )
+    return dict(zip(scored.names, weights.tolist(), strict=True)), tuning
+
+
+def _curve(candidates: Candidates, names: Sequence[str], weights: Floats, k: int, length: int) -> WeightCurve:
+    """Return the error rate along one weight, the others as tuned."""
+    steps = candidates.along(weights, np.eye(len(weights))[k])
+    own = float(weights[k])
+    reach = max(abs(own), float(np.quantile(np.abs(steps.changes + own), 0.9)) if len(steps.changes) else 0.0, 1e-3)
+    low = -reach if k == len(weights) - 1 else 0.0
+    places = np.linspace(low, max(2 * own, reach), _CURVE_POINTS)
+    errors = steps.at(places - own)
+    return WeightCurve(names[k], own, tuple(places.tolist()), tuple((errors / max(length, 1)).tolist()))
+
+
+def weights_of(names: Sequence[str], weights: Mapping[str, float]) -> Floats:
+    """Return weights in the order of what is weighted, float64 [names]; 0 for what is not named.
+
+    Args:
+        names: of all that can be weighted.
+        weights: by name.
+
+    Raises:
+        UsageError: a name is not known, a weight is not finite, or all are 0.
+
+    >>> weights_of(("score", "kn5", "words"), {"score": 1.0, "kn5": 0.5}).tolist()
+    [1.0, 0.5, 0.0]
+    """
+    unknown = [name for name in weights if name not in names]
+    if unknown:
+        raise UsageError(f"there is no weight {unknown[0]!r}; what is weighted is {first_few(list(names), 8)}")
+    bad = [name for name, value in weights.items() if not math.isfinite(value)]
+    if bad:
+        raise UsageError(f"the weight of {bad[0]!r} is not a finite number")
+    if not any(weights.values()):
+        raise UsageError("all weights are 0: every hypothesis would be as good as any; give at least one")
+    return np.array([float(weights.get(name, 0.0)) for name in names])
