@@ -82,7 +82,6 @@ def read_tables(
     vocabulary: _Vocabulary,
     options: tuple[int, int, bool, Callable[[str, object], NoReturn]],
 ) -> Reader: ...
-
 def read_kenlm(
     data: _U8, vocabulary: _Vocabulary, options: tuple[int, int, bool, Callable[[str, object], NoReturn]]
 ) -> Reader: ...

@@ -281,6 +281,10 @@ void bind_states(nb::module_& m) {
         .def("__copy__", [](nb::handle a) { return nb::borrow(a); })
         .def("__deepcopy__", [](nb::handle a, nb::handle) { return nb::borrow(a); })
         .def("__len__", &State::length)
+        .def("__repr__", [](const State& a) {
+            return "<NgramState: " + std::to_string(a.length()) + (a.length() == 1 ? " word" : " words") + " of context, order " +
+                   std::to_string(a.order()) + ">";
+        })
         .def_prop_ro("owner", &State::owner)
         .def_prop_ro("order", &State::order);
     nb::class_<WrittenState>(m, "WrittenState")

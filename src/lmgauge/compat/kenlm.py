@@ -2,9 +2,9 @@
 
     >>> import lmgauge, tempfile
     >>> import lmgauge.compat.kenlm as kenlm
-    >>> folder = tempfile.mkdtemp()
-    >>> lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2).save(f"{folder}/wb2")
-    >>> model = kenlm.Model(f"{folder}/wb2")
+    >>> folder = tempfile.mkdtemp() + "/wb2"
+    >>> lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2).save(folder)
+    >>> model = kenlm.Model(folder)
     >>> model.order, round(model.score("the cat sat"), 4), "cat" in model
     (2, -0.5607, True)
     >>> before, behind = kenlm.State(), kenlm.State()
@@ -12,10 +12,10 @@
     >>> round(model.BaseScore(before, "the", behind), 4)
     -0.0969
 
-Logarithms have base ten and single precision here, as KenLM's. A model is an ARPA file, a model folder of lmgauge, or whatever
-else `lmgauge.load_model` reads as an n-gram model. What differs from KenLM: a state of another model is refused instead of read
-as one of this; probabilities are stored as such and not as logarithms, so that scores agree to about 1e-6 and not to the last
-bit; n-grams that a file holds only because longer ones need them do not count in `ngram_length`.
+Logarithms have base ten and single precision here, as KenLM's. A model is an ARPA file, a binary file of KenLM, or a folder
+of lmgauge. The scores of a binary file are KenLM's, to the last bit. Other models hold probabilities and not their
+logarithms: a word's score agrees to 1e-6. What else differs: a state of another model is refused, not read as one of this;
+n-grams that a model holds only because longer ones need them do not count in `ngram_length`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from lmgauge.models.registry import load_model
 __all__ = ["ARPALoadComplain", "Config", "FullScoreReturn", "LanguageModel", "LoadMethod", "Model", "State"]
 
 State = _native.WrittenState
-"""A state that `BeginSentenceWrite`, `NullContextWrite` and `BaseScore` write into; it hashes, compares and copies. One never
-written to has nothing before it."""
+"""A state that `BeginSentenceWrite`, `NullContextWrite` and `BaseScore` write into; it hashes, compares and copies. One
+never written to has nothing before it."""
 
 
 class LoadMethod:
@@ -82,8 +82,8 @@ class FullScoreReturn:
 class Model(_native.KenlmCalls):
     """An n-gram model behind KenLM's calls.
 
-    `score`, `BaseScore`, `BeginSentenceWrite`, `NullContextWrite`, `order` and `in` are compiled: a call of Python more would
-    cost as much again.
+    `score`, `BaseScore`, `BeginSentenceWrite`, `NullContextWrite`, `order` and `in` are compiled: a call of Python more
+    would cost as much again.
 
     Args:
         path: of an ARPA file, a KenLM binary or a folder of lmgauge.
@@ -123,7 +123,7 @@ class Model(_native.KenlmCalls):
         """
         yield from self._full_scores(sentence, bool(bos), bool(eos))
 
-    def BaseFullScore(self, in_state: State, word: str | bytes, out_state: State) -> FullScoreReturn:  # noqa: N802
+    def BaseFullScore(self, in_state: State, word: str | bytes, out_state: State) -> FullScoreReturn:
         """Return all about a word after a state, and write the state behind it."""
         return FullScoreReturn(*self._full_step(in_state, word, out_state))
 

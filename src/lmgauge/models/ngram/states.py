@@ -1,7 +1,7 @@
 """Word by word: states that a decoder holds, and the steps between them.
 
-A state is what a model knows of the words before: the n-grams that may still begin a longer one. `the cat sat` is three steps
-and the end,
+A state is what a model knows of the words before: the n-grams that may still begin a longer one. `the cat sat` is three
+steps and the end,
 
     >>> import lmgauge
     >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
@@ -143,9 +143,9 @@ class StepsWords:
         """`model.step(state, word)` returns the natural log-probability of a word, and the state behind it.
 
         A word is a token of the vocabulary, as a string or as its id: a word, a character, a byte as "<0x41>"; one that the
-        vocabulary does not have is `<unk>`. "</s>" is the end of the sentence. The model's policy says what a "<unk>" or "<s>"
-        in the text means. The float is that of `score`, to the last bit: a product of single-precision numbers in double
-        precision, and its logarithm. The file of the model is not looked at: `begin` and `step_batch` do that.
+        vocabulary does not have is `<unk>`. "</s>" is the end of the sentence. The model's policy says what a "<unk>" or
+        "<s>" in the text means. The float is that of `score`, to the last bit: a product of single-precision numbers in
+        double precision, and its logarithm. The file of the model is not looked at: `begin` and `step_batch` do that.
 
         Raises:
             UsageError: the state is of another model, the word is not a word or an id, or `<s>`, which is never predicted.
@@ -231,7 +231,9 @@ def _refuse(reason: str, about: object) -> NoReturn:
     """Raise the error of a call that the kernel refuses."""
     match reason:
         case "model":
-            raise UsageError("the state is of another model: begin anew with this one, as states do not go from model to model")
+            raise UsageError(
+                "the state is of another model: begin anew with this one, as states do not go from model to model"
+            )
         case "bos":
             raise UsageError("<s> is never predicted: begin() is the state behind it")
         case "id":
@@ -241,5 +243,7 @@ def _refuse(reason: str, about: object) -> NoReturn:
         case "surrogate":
             raise InputError(f"{about!r:.60} holds a lone surrogate, which no UTF-8 text can")
         case "probability":
-            raise ProbabilityError(f"the model gives {about!r:.60} a probability above one; convert or train the model again")
+            raise ProbabilityError(
+                f"the model gives {about!r:.60} a probability above one; convert or train the model again"
+            )
     raise UsageError(f"a word is a string or a token id, not {type(about).__name__}")

@@ -164,8 +164,8 @@ class NgramTables(LoadedTables):
 
         Args:
             vocabulary: of the model.
-            cut: the kernel's mode of the tokenizer (-1: none), the number of the policy for reserved words, whether `</s>` is
-                an event, and what raises the error of a call that is refused.
+            cut: the kernel's mode of the tokenizer (-1: none), the number of the policy for reserved words, whether `</s>`
+                is an event, and what raises the error of a call that is refused.
         """
         return _native.read_tables(*self.arguments(), vocabulary.arrays, cut)
 
