@@ -65,7 +65,7 @@ FOR_TYPES: dict[str, set[str]] = {
     "distributions": {"lmgauge.models.protocol"},
     "evaluation": {"lmgauge.models.protocol", "lmgauge.text.tokens"},
     "scores": {"lmgauge.text"},
-    "tasks": {"lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
+    "tasks": {"lmgauge.api.task_labels", "lmgauge.api.task_scores", "lmgauge.api.task_correlation"},
     "report": SOURCE_TEXT
     | {"lmgauge.text.overlap.results", "lmgauge.models.scored_text", "lmgauge.models.mixture", "lmgauge.api.split"}
     | {"lmgauge.api.prune"}

@@ -24,6 +24,9 @@ Unit = Literal["line", "document"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 Format = Literal["text", "jsonl", "tsv", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
+TranscriptFormat = Literal["kaldi", "trn", "stm"]
+TRANSCRIPT_FORMATS: tuple[TranscriptFormat, ...] = get_args(TranscriptFormat)
+"""Of speech tools, read by `wer` and `cer`; with stm go outputs as ctm."""
 ErrorPolicy = Literal["fail", "replace", "skip"]
 ERROR_POLICIES: tuple[ErrorPolicy, ...] = get_args(ErrorPolicy)
 ReservedPolicy = Literal["refuse", "escape", "unk"]

@@ -73,16 +73,29 @@ def map_in_order(work: Callable[[_In], _Out], items: Iterable[_In], threads: int
         >>> list(map_in_order(abs, [-1, 2, -3], threads=2))
         [1, 2, 3]
     """
-    if threads == 1:
-        yield from map(work, items)
-        return
+    yield from map(work, items) if threads == 1 else _in_flight(pool(threads), work, items, 2 * threads)
+
+
+def map_beside(work: Callable[[_In], _Out], items: Iterable[_In], threads: int) -> Iterator[_Out]:
+    """Yield `work(item)` of each item in order, one after the other, while the next items are made in this thread.
+
+    For work that must see the items in order; with one thread, all of it is done in this one.
+
+    Example:
+        >>> list(map_beside(abs, [-1, 2, -3], threads=2))
+        [1, 2, 3]
+    """
+    yield from map(work, items) if threads == 1 else _in_flight(pool(1), work, items, 2)
+
+
+def _in_flight(workers: ThreadPoolExecutor, work: Callable[[_In], _Out], items: Iterable[_In], most: int) -> Iterator[_Out]:
     source = iter(items)
     waiting: list[Future[_Out]] = []
     try:
-        waiting.extend(pool(threads).submit(work, item) for item in islice(source, 2 * threads))
+        waiting.extend(workers.submit(work, item) for item in islice(source, most))
         while waiting:
             result = waiting.pop(0).result()
-            waiting.extend(pool(threads).submit(work, item) for item in islice(source, 1))
+            waiting.extend(workers.submit(work, item) for item in islice(source, 1))
             yield result
     finally:
         for future in waiting:

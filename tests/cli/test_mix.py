@@ -144,9 +144,9 @@ def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     assert "at least two models" in refused("mix", "-m", kn3, text, *output)
     assert "named twice" in refused("mix", "-m", kn3, "-m", kn3, text, *output)
     assert "no such model" in refused("mix", "-m", kn3, "-m", folder / "nothing", text, *output)
-    differ = refused("mix", "-m", kn3, "-m", folder / "other", text, *output)
-    assert f"{folder / 'other'} and {kn3} have different vocabularies" in differ
-    assert "--words" in differ
+    ok("train", "laplace", "--tokenizer", "character", text, "-o", tmp_path / "letters")
+    differ = refused("mix", "-m", kn3, "-m", tmp_path / "letters", text, *output)
+    assert f"{tmp_path / 'letters'} cuts text by the tokenizer 'character', {kn3} by 'whitespace'" in differ
     both = ["mix", "-m", kn3, "-m", folder / "stream"]
     assert "sum to 0.9" in refused(*both, "--weights", "0.5,0.4", *output)
     assert "1 weights for 2 models" in refused(*both, "--weights", "1", *output)
@@ -159,7 +159,7 @@ def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     assert "exists and was not written by lmgauge" in refused(*both, text, "-o", tmp_path / "mine")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "mine"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.txt", "letters", "mine"]
 
 
 def test_info_of_weights_that_were_found_in_another_way(folder: Path, tmp_path: Path) -> None:

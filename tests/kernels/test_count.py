@@ -15,8 +15,6 @@ from tests.reference import kernels as twin
 from lmgauge._kernels import _native
 from lmgauge.models.ngram.adjusted_counts import HISTOGRAM, adjust_counts
 from lmgauge.models.ngram.counting import count_ngrams, estimate_types
-from lmgauge.models.ngram.hash_table import new_table
-from lmgauge.models.ngram.interpolation import remove_dropped
 
 Ids = NDArray[np.uint32]
 tokens = st.lists(st.sampled_from([1, 2, 3, 4, 5, 6]), max_size=60)
@@ -89,22 +87,6 @@ def test_nearly_full_tables_spill_and_stay_exact(text: tuple[Ids, int], fill: fl
         assert all(np.array_equal(a, b) for a, b in zip(tables[0], other, strict=True))
 
 
-def test_every_entry_is_found(text: tuple[Ids, int]) -> None:
-    ids, vocabulary = text
-    for sizes in (None, [4200, 7000]):
-        counts = count_ngrams(ids, 3, vocabulary, threads=2, sizes=sizes)
-        for table, longest in zip(counts.tables, counts.longest, strict=True):
-            used = np.flatnonzero(table[:, 0])
-            keys = (table[used, 0] & np.uint64(2**63 - 1)) - np.uint64(1)
-            slots = np.empty(len(keys), np.uint32)
-            _native.find_entries(table, longest, keys, slots)
-            assert np.array_equal(slots, used)
-            absent = np.setdiff1d(np.arange(5000, dtype=np.uint64) << np.uint64(33), keys)
-            slots = np.empty(len(absent), np.uint32)
-            _native.find_entries(table, longest, absent, slots)
-            assert set(slots.tolist()) == {2**32 - 1}
-
-
 @pytest.mark.parametrize("distinct", [10, 1000, 30_000, 60_000, 200_000])
 def test_sketch_is_near_the_truth(distinct: int) -> None:
     random = np.random.default_rng(distinct)
@@ -144,25 +126,11 @@ def test_adjusted_counts_and_cut_offs(
         raw[n].keys() if not cutoffs else {g for g, c in raw[n].items() if c > cutoffs[min(n, len(cutoffs) - 1)]}
         for n in range(order)
     ]
-    remove_dropped(counts)
     for n, table in enumerate(twin.decode_tables(counts.tables), 1):
-        assert {gram: count for gram, (count, _) in table.items()} == {gram: adjusted[n][gram] for gram in kept[n]}
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40))
-def test_insert_entries_tells_duplicates(pairs: list[tuple[int, int]]) -> None:
-    table = new_table(len(pairs))
-    keys = np.array([a << 32 | b for a, b in pairs], np.uint64)
-    values = np.arange(len(keys), dtype=np.float32)
-    slots = np.empty(len(keys), np.uint32)
-    added, longest, _ = _native.insert_entries(table, keys, values, values + 0.5, slots)
-    assert added == len(set(pairs))
-    found = np.empty(len(keys), np.uint32)
-    _native.find_entries(table, longest, keys, found)
-    assert np.array_equal(found, slots)
-    last = {pair: i for i, pair in enumerate(pairs)}
-    floats = table.view(np.float32).reshape(-1, 4)
-    assert all(floats[slot, 2] == last[pair] for slot, pair in zip(slots.tolist(), pairs, strict=True))
+        assert {gram: count for gram, (count, _) in table.items()} == adjusted[n]
+        marks = counts.dropped[n - 1].tolist() or [0] * len(counts.tables[n - 1])
+        used = np.flatnonzero(counts.tables[n - 1][:, 0]).tolist()
+        assert {gram for gram, slot in zip(table, used, strict=True) if not marks[slot]} == set(kept[n])
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.kernels.test_lookup import KINDS, Twin, lines, model_tables, words
-from tests.reference import kernels as twin
+from tests.reference.packed_tables import decode
 
 from lmgauge._kernels import _native
 from lmgauge.distributions.pairs import direct
 from lmgauge.errors import ProbabilityError
-from lmgauge.models.ngram.hash_table import columns, parents_and_words
+from lmgauge.models.ngram.packed_tables import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.ngram.whole import WholeDistributions
 from lmgauge.text.vocabulary import BOS, EOS
@@ -130,11 +132,12 @@ def heavy(weight_of_rest: float = 0.5) -> NgramTables:
     a = 3
     tables.unigrams[:, 0] = 1e-4
     tables.unigrams[[BOS, EOS, a], 0] = 0, 0.0995, 0.9
-    keys, probability, _ = columns(tables.tables[0])
-    parents, _ = parents_and_words(keys)
-    probability[(keys > 0) & (parents == a)] = 0.25
+    entries = tables.tables[0].entries()
+    builder = TableBuilder(len(tables.unigrams), order=2)
+    probabilities = np.where(entries.parents == a, np.float32(0.25), entries.probabilities)
+    builder.add(entries.parents, entries.words, probabilities, entries.weights)
     tables.unigrams[a, 1] = weight_of_rest / 5e-4
-    return tables
+    return replace(tables, tables=builder.tables)
 
 
 def test_large_weights_do_not_make_rounding_large() -> None:
@@ -206,17 +209,15 @@ def test_contexts_cross_blocks_of_the_kernel(kind: str) -> None:
 
 @given(models)
 def test_children_are_the_entries_of_the_tables(tables: NgramTables) -> None:
-    grams = twin.decode_tables(tables.tables)
+    grams = decode(tables.tables)
     for k, (offsets, children) in enumerate(tables.children):
-        values = tables.tables[k].view(np.float32).reshape(-1, 4)[:, 2]
-        occupied = np.flatnonzero(tables.tables[k][:, 0])
-        expected = {(gram[-1], float(values[slot])) for gram, slot in zip(grams[k], occupied.tolist(), strict=True)}
+        expected = {(gram[-1], probability) for gram, (probability, _) in grams[k].items()}
         pairs = children.view(np.uint32).reshape(-1, 2)
         probabilities = children.view(np.float32).reshape(-1, 2)[:, 1]
         assert set(zip(pairs[:, 0].tolist(), probabilities.tolist(), strict=True)) == expected
         assert offsets[0] == 0
         assert offsets[-1] == len(children) == len(grams[k])
-        below = SIZE if k == 0 else len(tables.tables[k - 1])
+        below = SIZE if k == 0 else tables.tables[k - 1].slots
         assert len(offsets) == below + 1
 
 
@@ -240,8 +241,8 @@ def test_arguments_that_do_not_belong_together_are_refused() -> None:
     with pytest.raises(ValueError, match="output"):
         _native.fill_distributions(source, contexts, False, rows[:-1])
     with pytest.raises(ValueError, match="offsets"):
-        _native.index_children(tables.tables[0], np.empty(2, np.uint32), np.empty(9, np.uint64))
+        _native.index_children(tables.tables[0].kernel, np.empty(2, np.uint32), np.empty(9, np.uint64))
     with pytest.raises(ValueError, match="children"):
-        _native.index_children(tables.tables[0], np.empty(SIZE + 1, np.uint32), np.empty(1, np.uint64))
+        _native.index_children(tables.tables[0].kernel, np.empty(SIZE + 1, np.uint32), np.empty(1, np.uint64))
     with pytest.raises(ValueError, match="memo"):
         _native.sum_distributions(source, contexts, ([np.zeros(2, np.uint32)], np.empty((9, 4))), 0, np.empty((1, 4)))

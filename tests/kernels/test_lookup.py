@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from tests.reference import kernels as twin
+from tests.reference.packed_tables import decode
 
 from lmgauge import Corpus, train
-from lmgauge._kernels import _native
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS, EOS
 
@@ -22,17 +21,13 @@ lines = st.lists(st.lists(st.sampled_from("abcde"), max_size=8).map(" ".join), m
 KINDS = ["modified-kneser-ney", "witten-bell", "good-turing", "laplace", "mle"]
 
 
-def values(bits: int) -> float:
-    return float(np.array(bits, np.uint32).view(np.float32))
-
-
 class Twin:
     """A model as dictionaries: n-gram -> (probability, weight)."""
 
     def __init__(self, tables: NgramTables) -> None:
         self.grams: dict[twin.Gram, tuple[float, float]] = {}
-        for gram in twin.decode_tables(tables.tables):
-            self.grams |= {g: (values(first), values(second)) for g, (first, second) in gram.items()}
+        for grams in decode(tables.tables):
+            self.grams |= grams
         self.unigrams = tables.unigrams.astype(np.float64).tolist()
         self.order, self.full, self.unseen = tables.order, tables.full_context, float(np.float32(tables.unseen))
 
@@ -115,46 +110,3 @@ def test_long_texts_cross_blocks_of_the_kernel() -> None:
             count = len(part.logprob)
             if BOS not in ids[begin:cut].tolist() or ids[begin] == BOS:
                 assert np.array_equal(part.logprob, whole.logprob[len(whole.logprob) - count :])
-
-
-def test_links_to_suffixes() -> None:
-    tables = model_tables(["a b c a b", "b c a", "c c"], "witten-bell", 4)
-    below: NDArray[np.uint32] = np.zeros(0, np.uint32)
-    grams = twin.decode_tables(tables.tables)
-    at = [dict(zip(g, np.flatnonzero(t[:, 0]).tolist(), strict=True)) for g, t in zip(grams, tables.tables, strict=True)]
-    for k, table in enumerate(tables.tables):
-        links = np.empty(len(table), np.uint32)
-        lower = [tables.tables[k - 1]] if k else []
-        _native.link_suffixes(table, lower, tables.longest[k - 1] if k else 0, below, links)
-        for gram, slot in at[k].items():
-            assert links[slot] == (gram[1] if k == 0 else at[k - 1][gram[1:]])
-        assert set(links[table[:, 0] == 0].tolist()) <= {2**32 - 1}
-        below = links
-
-
-def test_a_table_that_was_tampered_with_is_told() -> None:
-    tables = model_tables(["a b c a b", "b c a", "c c"], "witten-bell", 3)
-    table = tables.tables[0]
-    checksum, entries, longest, bad = _native.check_table(table, 0, len(table), 8, 8)
-    assert bad == -1
-    assert entries == np.count_nonzero(table[:, 0])
-    assert longest == tables.longest[0]
-    parts = [_native.check_table(table, i, min(i + 3, len(table)), 8, 8)[0] for i in range(0, len(table), 3)]
-    assert sum(parts) % 2**64 == checksum
-    slot = int(np.flatnonzero(table[:, 0])[0])
-    for probability, weight in ((np.nan, 1), (1.5, 1), (-1.5, 1), (0.5, np.nan), (0.5, -1), (0.5, np.inf)):
-        changed = table.copy()
-        changed.view(np.float32).reshape(-1, 4)[slot, 2:] = probability, weight
-        assert _native.check_table(changed, 0, len(table), 8, 8)[3] == slot
-    assert _native.check_table(table, 0, len(table), 2, 8)[3] >= 0
-    assert _native.check_table(table, 0, len(table), 8, 3)[3] >= 0
-    empty = table.copy()
-    empty[np.flatnonzero(table[:, 0] == 0)[0], 1] = 1
-    assert _native.check_table(empty, 0, len(table), 8, 8)[3] >= 0
-
-
-def test_ids_outside_the_vocabulary_are_refused() -> None:
-    tables = model_tables(["a b"], "witten-bell", 2)
-    for call in (tables.score, tables.whole(eos=True).after):
-        with pytest.raises(ValueError, match="outside the vocabulary"):
-            call(np.array([1, 8], np.uint32))

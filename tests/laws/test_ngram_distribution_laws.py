@@ -18,7 +18,7 @@ from lmgauge.contexts import EventContexts
 from lmgauge.distributions.pairs import KullbackLeibler, direct
 from lmgauge.distributions.reduce import reduce, reduce_pair
 from lmgauge.distributions.reductions import Entropy, Mass, Moments, Rank, TopK
-from lmgauge.models.ngram.hash_table import columns
+from lmgauge.models.ngram.packed_tables import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.vocabulary import BOS
 
@@ -44,11 +44,22 @@ def joined(parts: list[Any]) -> dict[str, NDArray[Any]]:
 def reweighted(model: NgramModel, seed: int) -> NgramModel:
     """The model with other back-off weights, some of them 0, as a careless ARPA file may have them: sums are not one."""
     random = np.random.default_rng(seed)
-    tables = [table.copy() for table in model.tables.tables]
     unigrams = model.tables.unigrams.copy()
-    for weights in (unigrams[:, 1], *(columns(table)[2] for table in tables)):
-        weights *= random.choice([0, 0.1, 0.5, 1], len(weights)).astype(np.float32)
-    changed = NgramTables(unigrams, tables, model.tables.longest, model.tables.full_context, model.tables.unseen)
+    builder = TableBuilder(len(unigrams), model.order)
+
+    def _changed(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        return weights * random.choice([0, 0.1, 0.5, 1], len(weights)).astype(np.float32)
+
+    unigrams[:, 1] = _changed(unigrams[:, 1])
+    slots = np.arange(len(unigrams))
+    for table in model.tables.tables:
+        entries = table.entries()
+        fresh = np.zeros(table.slots, np.uint32)
+        fresh[entries.slots] = builder.add(
+            slots[entries.parents], entries.words, entries.probabilities, _changed(entries.weights)
+        )
+        slots = fresh
+    changed = NgramTables(unigrams, builder.tables, model.tables.full_context, model.tables.unseen)
     return NgramModel(changed, model.vocabulary, model.tokenizer, model.settings)
 
 

@@ -219,7 +219,7 @@ def test_ids_of_utterances_are_noticed(tmp_path: Path) -> None:
     files = ParallelFiles([reference, reference], [ids, plain])
     everything(files)
     (note,) = files.notes
-    assert note.startswith(f"every line of {reference} and {ids} begins with an id (utt-1)")
+    assert note.startswith(f"{reference} and {ids}: every line begins with an id (utt-1)")
     everything(files)  # each pass looks anew
     assert len(files.notes) == 1
 
@@ -229,8 +229,8 @@ def test_ids_of_utterances_in_folders_are_noticed_once(tmp_path: Path) -> None:
         write(tmp_path / folder / name, ["a (utt-1)", "b (utt-2)"])
     files = ParallelFiles([str(tmp_path / "refs")], [str(tmp_path / "outs")])
     everything(files)
-    assert [note.partition(" ends")[0] for note in files.notes] == [
-        f"every line of {tmp_path / 'refs' / '1'} and {tmp_path / 'outs' / '1'}"
+    assert [note.partition(": every line ends")[0] for note in files.notes] == [
+        f"{tmp_path / 'refs' / '1'} and {tmp_path / 'outs' / '1'}"
     ]
 
 

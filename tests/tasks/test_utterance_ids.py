@@ -27,10 +27,19 @@ def note(references: list[str], *outputs: list[str], size: int = 2) -> str | Non
 def test_kaldi_and_trn_are_noticed() -> None:
     kaldi, trn = note(KALDI, KALDI), note(TRN, TRN)
     assert kaldi is not None
-    assert kaldi.startswith("every line of ref and out1 begins with an id (utt-1), as in Kaldi text")
+    assert kaldi.startswith("ref and out1: every line begins with an id (utt-1), as in Kaldi text")
     assert trn is not None
-    assert trn.startswith("every line of ref and out1 ends with an id (s1-1), as in sclite trn")
-    assert kaldi.endswith("--field 2 --id 1")
+    assert trn.startswith("ref and out1: every line ends with an id (s1-1), as in sclite trn")
+    assert kaldi.endswith("--format kaldi")
+
+
+def test_stm_and_ctm_are_noticed_though_their_lines_are_not_parallel() -> None:
+    stm = [";; comment", "rec A anna 0.0 4.2 <O> the cat", "rec A anna 4.2 5 sat"]
+    ctm = ["rec A 0.1 0.2 the 0.9", "rec A 0.4 0.2 cat 0.8", "rec A 4.3 0.1 sat"]
+    found = note(stm, ctm)
+    assert found is not None
+    assert found.endswith("as in stm, and it is scored as words: give --format stm")
+    assert note(stm, ["the cat", "sat", "down"]) is None
 
 
 @pytest.mark.parametrize("lines", [KALDI, TRN])
@@ -38,7 +47,7 @@ def test_so_they_are_in_another_order_and_beside_files_without(lines: list[str])
     assert note(lines, lines[::-1]) is not None
     found = note(lines, ["hello world", "good bye", ""], lines)
     assert found is not None
-    assert found.startswith("every line of ref and out2 ")
+    assert found.startswith("ref and out2: every line ")
 
 
 @pytest.mark.parametrize(

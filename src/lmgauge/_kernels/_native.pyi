@@ -1,6 +1,7 @@
 """Types of the compiled kernels. What each expects and promises is told in `kernels.hpp`; arrays are C-contiguous.
 
-Tables are uint64 [slots, 2] (see `hashing.hpp`); ranges `begin, end` are of their slots, so that threads can share one.
+Tables of counting are uint64 [slots, 2] (see `hashing.hpp`), packed ones lines of 64 bytes; ranges `begin, end` are of their
+slots or lines, so that threads can share one.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,9 @@ _Options = tuple[int, int, bool, bool]  # mode, reserved policy, <s>, </s>
 _Discounts = tuple[_F64, _U64, int]  # taken from each count, given away for it, added to the total per type
 _Suffixes = tuple[_U32, _I32, _I32, _I32, _I32]  # ids, suffixes, ranks, common, minima
 _Windows = tuple[int, _U64, _U64]  # n, slots, filter
-_Model = tuple[_F32, list[_Table], list[int], tuple[bool, float]]  # unigrams, tables, longest, mode
+_Packed = tuple[_U32, int, int, bool]  # lines, bounds of parents and words, whether it is the highest order
+_Parts = tuple[_U32, _U64]  # staged n-grams [n, 5], sizes of the parts
+_Model = tuple[_F32, list[_Packed], tuple[bool, float]]  # unigrams, tables, mode
 # a model, children of each context (offsets, children), unigrams (values, the value of each word), whether </s> comes
 _Source = tuple[_Model, list[tuple[_U32, _U64]], tuple[_F64, _U32], bool]
 
@@ -75,12 +78,7 @@ class KenlmCalls:
 
 # the kernel's mode, reserved policy, </s>, what raises
 def read_tables(
-    unigrams: _F32,
-    tables: list[_Table],
-    longest: list[int],
-    mode: tuple[bool, float],
-    vocabulary: _Vocabulary,
-    options: tuple[int, int, bool, Callable[[str, object], NoReturn]],
+    model: _Model, vocabulary: _Vocabulary, options: tuple[int, int, bool, Callable[[str, object], NoReturn]]
 ) -> Reader: ...
 def read_kenlm(
     data: _U8, vocabulary: _Vocabulary, options: tuple[int, int, bool, Callable[[str, object], NoReturn]]
@@ -121,8 +119,6 @@ def add_continuations(table: _Table, begin: int, end: int, counts: _U32) -> None
 def adjust_counts(
     table: _Table, begin: int, end: int, continuations: _U32, cutoff: int, dropped: _U8, histogram_size: int
 ) -> _U64: ...
-def rebuild_table(table: _Table, dropped: _U8, parent_slots: _U32, fresh: _Table, slots: _U32) -> tuple[int, int, _U64]: ...
-def insert_entries(table: _Table, keys: _U64, first: _F32, second: _F32, slots: _U32) -> tuple[int, int, _U64]: ...
 
 # Estimating
 def sum_contexts(
@@ -160,22 +156,51 @@ def estimate_additive(
 def store_backoffs(table: _Table, first: int, sums: _U64) -> None: ...
 def store_unseen(table: _Table, first: int, sums: _U64, added: float, vocabulary_size: float) -> None: ...
 
+# Packed tables (see `packed.hpp` and `pack.hpp`): staging, sorting, placing, listing, checking
+SPARE_LINES: int
+LEAST_HOME_BITS: int
+
+def stage_table(
+    table: _Table,
+    begin: int,
+    end: int,
+    dropped: _U8,
+    parent_slots: _U32,
+    bounds: tuple[int, int],
+    below: list[_U32],
+    parts: _Parts,
+) -> None: ...
+def stage_columns(
+    ngrams: tuple[_U32, _U32, _F32, _F32], begin: int, end: int, bounds: tuple[int, int], below: list[_U32], parts: _Parts
+) -> None: ...
+def sort_parts(table: _Packed, parts: _Parts, first: int, last: int, frees: _U64) -> None: ...
+def place_parts(
+    lines: _U32,
+    bounds: tuple[int, int],
+    highest: bool,
+    parts: _Parts,
+    first: int,
+    last: int,
+    starts: _U64,
+    marked: bool,
+    slots: _U32,
+) -> tuple[int, bool]: ...  # n-grams that came twice, whether one is too far from home
+def count_entries(table: _Packed, begin: int, end: int) -> tuple[int, int]: ...  # n-grams, blanks among them
+def list_entries(table: _Packed, begin: int, end: int, columns: tuple[_U32, _U32, _U32, _F32, _F32]) -> None: ...
+def check_lines(table: _Packed, begin: int, end: int) -> tuple[int, int]: ...  # checksum, first bad line or -1
+def find_ngrams(table: _Packed, parents: _U32, words: _U32, slots: _U32) -> None: ...
+def entry_values(table: _Packed, slots: _U32, probabilities: _F32, weights: _F32) -> None: ...
+
 # Looking up
 def score_ids(
-    unigrams: _F32,
-    tables: list[_Table],
-    longest: list[int],
-    mode: tuple[bool, float],
+    model: _Model,
     ids: _U32,
     skip: int,
     rows: tuple[_F64, _U8, _U32, _U8, _U32],  # logprob, matched order, ids, kind, contexts
 ) -> int: ...
-def find_entries(table: _Table, longest: int, keys: _U64, slots: _U32) -> None: ...
-def link_suffixes(table: _Table, lower: list[_Table], longest: int, lower_suffixes: _U32, suffixes: _U32) -> None: ...
-def check_table(table: _Table, begin: int, end: int, parents: int, words: int) -> tuple[int, int, int, int]: ...
 
 # Whole distributions: contexts [n, order - 1]; sums [n, 4]
-def index_children(table: _Table, offsets: _U32, children: _U64) -> None: ...
+def index_children(table: _Packed, offsets: _U32, children: _U64) -> None: ...
 def find_context(model: _Model, context: _U32, slots: _U32) -> None: ...
 def fill_distributions(source: _Source, contexts: _U32, logarithms: bool, rows: _F64) -> float: ...
 def rank_words(source: _Source, order: tuple[_U32, _I64], contexts: _U32, targets: _U32, ranks: _I64) -> float: ...

@@ -167,27 +167,6 @@ NB_MODULE(_native, m) {
         }
         return to_numpy(std::move(histogram));
     });
-    m.def("rebuild_table", [](Table table, Array<std::uint8_t> dropped, Array<std::uint32_t> parent_slots, MutableTable fresh,
-                              MutableArray<std::uint32_t> slots) {
-        require(slots.size() == table.shape(0), "slots");
-        CountResult result;
-        {
-            nb::gil_scoped_release release;
-            result = rebuild_table(view(table), view(dropped), view(parent_slots), view(fresh), view(slots));
-        }
-        return count_tuple(std::move(result));
-    });
-    m.def("insert_entries", [](MutableTable table, Array<std::uint64_t> keys, Array<float> first, Array<float> second,
-                               MutableArray<std::uint32_t> slots) {
-        require(keys.size() == first.size() && keys.size() == second.size() && keys.size() == slots.size() &&
-                    keys.size() < table.shape(0), "shapes");
-        CountResult result;
-        {
-            nb::gil_scoped_release release;
-            result = insert_entries(view(table), view(keys), view(first), view(second), view(slots));
-        }
-        return count_tuple(std::move(result));
-    });
 
     // ---- estimating
     m.def("sum_contexts", [](Table table, std::size_t begin, std::size_t end, Array<std::uint8_t> dropped, Discounts discounts,
@@ -245,42 +224,16 @@ NB_MODULE(_native, m) {
     });
 
     // ---- looking up
-    m.def("score_ids", [](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                          std::tuple<bool, float> mode, Array<std::uint32_t> ids, std::size_t skip, const Rows& out) {
-        const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
+    m.def("score_ids", [](const ModelArrays& arrays, Array<std::uint32_t> ids, std::size_t skip, const Rows& out) {
+        const ModelView model = model_view(arrays);
         const EventRows rows{view(std::get<0>(out)), view(std::get<1>(out)), view(std::get<2>(out)), view(std::get<3>(out)),
                              view(std::get<4>(out))};
         require(rows.logprob.size() >= ids.size() && rows.matched.size() >= ids.size() && rows.ids.size() >= ids.size() &&
                     rows.kind.size() >= ids.size() &&
-                    (rows.contexts.empty() || rows.contexts.size() >= ids.size() * tables.size()), "output");
+                    (rows.contexts.empty() || rows.contexts.size() >= ids.size() * model.tables.size()), "output");
         nb::gil_scoped_release release;
         for (const std::uint32_t id : view(ids)) require(id < model.words(), "a token id outside the vocabulary");
         return score_ids(model, view(ids), skip, rows);
-    });
-    m.def("find_entries", [](Table table, std::uint32_t longest, Array<std::uint64_t> keys, MutableArray<std::uint32_t> slots) {
-        require(keys.size() == slots.size(), "shapes");
-        const auto entries = view(table);
-        nb::gil_scoped_release release;
-        find_entries(TableView{entries.data(), entries.size() / kLine, longest}, view(keys), view(slots));
-    });
-    m.def("link_suffixes", [](Table table, const std::vector<Table>& lower, std::uint32_t longest, Array<std::uint32_t> lower_suffixes,
-                              MutableArray<std::uint32_t> suffixes) {
-        require(suffixes.size() == table.shape(0), "suffixes");
-        const auto entries = view(table);
-        TableView lower_table{};
-        if (!lower.empty()) {
-            const auto below = view(lower[0]);
-            require(lower_suffixes.size() == below.size(), "lower_suffixes");
-            lower_table = TableView{below.data(), below.size() / kLine, longest};
-        }
-        nb::gil_scoped_release release;
-        link_suffixes(entries, lower.empty() ? nullptr : &lower_table, view(lower_suffixes), view(suffixes));
-    });
-    m.def("check_table", [](Table table, std::size_t begin, std::size_t end, std::uint64_t parents, std::uint64_t words) {
-        check_range(begin, end, table.shape(0));
-        nb::gil_scoped_release release;
-        const TableCheck r = check_table(view(table), begin, end, parents, words);
-        return std::make_tuple(r.checksum, r.entries, r.longest, r.bad);
     });
 
     // ---- sums
@@ -305,6 +258,7 @@ NB_MODULE(_native, m) {
     });
 
     bind_reader(m);
+    bind_tables(m);
     bind_distributions(m);
     bind_resampling(m);
     bind_overlap(m);

@@ -20,7 +20,7 @@ template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using MutableArray = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-// Tables travel as uint64 [slots, 2]: the key, and the two 32-bit values packed (low half first).
+// Tables of counting travel as uint64 [slots, 2]: the key, and the two 32-bit values packed (low half first).
 using Table = nb::ndarray<const std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 using MutableTable = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 using MutableSums = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
@@ -74,18 +74,35 @@ inline ReferencesView view(const TextsArrays& texts, const Array<std::int64_t>& 
     return {all, view(offsets)};
 }
 
-inline ModelView model_view(const Array<float>& unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                     bool full_context, float unseen) {
-    require(tables.size() == longest.size() && tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0, "model");
-    ModelView model{view(unigrams), {}, full_context, unseen};
+// Packed tables travel as (lines, uint32 [rows, 16]; bounds of parents and words; whether it is the highest order).
+using LinesArray = nb::ndarray<const std::uint32_t, nb::shape<-1, 16>, nb::c_contig, nb::device::cpu>;
+using MutableLines = nb::ndarray<std::uint32_t, nb::shape<-1, 16>, nb::c_contig, nb::device::cpu>;
+using PackedTable = std::tuple<LinesArray, std::uint64_t, std::uint64_t, bool>;
+inline TableView view(const PackedTable& t) {
+    const auto& [lines, parents, words, last] = t;
+    require(parents < kNone && words < kNone && TableView::fits(lines.shape(0), parents, words), "a table too small for its keys");
+    require(lines.shape(0) < kNone / 2 / 7, "slots: fewer than 2^31");
+    require(reinterpret_cast<std::uintptr_t>(lines.data()) % 16 == 0, "lines at a multiple of 16 bytes");
+    return {reinterpret_cast<const Line*>(lines.data()), lines.shape(0), parents, words, last};
+}
+
+using ModelArrays = std::tuple<Array<float>, std::vector<PackedTable>, std::tuple<bool, float>>;
+inline ModelView model_view(const ModelArrays& m) {
+    const auto& [unigrams, tables, mode] = m;
+    require(tables.size() < 250 && unigrams.size() >= 6 && unigrams.size() % 2 == 0, "model");
+    ModelView model{view(unigrams), {}, std::get<0>(mode), std::get<1>(mode)};
     for (std::size_t k = 0; k < tables.size(); ++k) {
-        const auto entries = view(tables[k]);
-        model.tables.push_back(TableView{entries.data(), entries.size() / kLine, longest[k]});
+        model.tables.push_back(view(tables[k]));
+        // Every slot of a table is a parent that the next may name.
+        const std::uint64_t below = k == 0 ? model.words() : model.tables[k - 1].size();
+        require(std::get<1>(tables[k]) == below && std::get<2>(tables[k]) == model.words(), "tables that belong together");
+        require(std::get<3>(tables[k]) == (k + 1 == tables.size()), "the highest order comes last");
     }
     return model;
 }
 
 void bind_reader(nb::module_& m);
+void bind_tables(nb::module_& m);
 void bind_distributions(nb::module_& m);
 void bind_resampling(nb::module_& m);
 void bind_overlap(nb::module_& m);

@@ -1,21 +1,17 @@
 // Python's face of distributions.hpp.
 #include "bindings.hpp"
 #include "distributions.hpp"
+#include "pack.hpp"
 
 namespace {
 
-using Model = std::tuple<Array<float>, std::vector<Table>, std::vector<std::uint32_t>, std::tuple<bool, float>>;
 using Children = std::tuple<Array<std::uint32_t>, Array<std::uint64_t>>;    // offsets, children
 using Unigrams = std::tuple<Array<double>, Array<std::uint32_t>>;           // values, the value of each word
-using Source = std::tuple<Model, std::vector<Children>, Unigrams, bool>;
+using Source = std::tuple<ModelArrays, std::vector<Children>, Unigrams, bool>;
 using MutableRows = nb::ndarray<double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
 using Order = std::tuple<Array<std::uint32_t>, Array<std::int64_t>>;                         // words, above
 using Memo = std::tuple<std::vector<MutableArray<std::uint32_t>>, MutableRows>;      // numbers, sums
 using Contexts = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-ModelView view_of(const Model& m) {
-    return model_view(std::get<0>(m), std::get<1>(m), std::get<2>(m), std::get<0>(std::get<3>(m)), std::get<1>(std::get<3>(m)));
-}
 
 std::size_t contexts_of(const ModelView& model, std::size_t order) {    // slots for contexts of `order` words, from 1
     return order == 1 ? model.words() : model.tables[order - 2].size();
@@ -23,7 +19,7 @@ std::size_t contexts_of(const ModelView& model, std::size_t order) {    // slots
 
 DistributionSource view_of(const Source& s) {
     const auto& [model, children, unigrams, eos] = s;
-    DistributionSource source{view_of(model), {}, view(std::get<0>(unigrams)), view(std::get<1>(unigrams)), eos};
+    DistributionSource source{model_view(model), {}, view(std::get<0>(unigrams)), view(std::get<1>(unigrams)), eos};
     require((children.empty() || children.size() == source.width()) && source.value_of.size() == source.model.words(), "a model and its children");
     for (const std::uint32_t value : source.value_of) require(value < source.values.size(), "values of words");
     for (std::size_t k = 0; k < children.size(); ++k) {
@@ -61,18 +57,15 @@ MutableView<DistributionSums> sums_view(const MutableRows& rows) {
 }  // namespace
 
 void bind_distributions(nb::module_& m) {
-    m.def("index_children", [](Table table, MutableArray<std::uint32_t> offsets, MutableArray<std::uint64_t> children) {
+    m.def("index_children", [](const PackedTable& table, MutableArray<std::uint32_t> offsets, MutableArray<std::uint64_t> children) {
+        const TableView packed = view(table);
+        require(offsets.size() == std::get<1>(table) + 1, "offsets");
         nb::gil_scoped_release release;
-        std::size_t entries = 0;
-        for (const Entry& entry : view(table)) {
-            require(entry.key == 0 || key_parent(entry.key) + std::size_t{1} < offsets.size(), "offsets");
-            entries += entry.key != 0;
-        }
-        require(entries == children.size(), "children");
-        index_children(view(table), view(offsets), {reinterpret_cast<Child*>(children.data()), children.size()});
+        require(count_entries(packed, 0, packed.rows()).entries == children.size(), "children");
+        index_children(packed, view(offsets), {reinterpret_cast<Child*>(children.data()), children.size()});
     });
-    m.def("find_context", [](const Model& model, Array<std::uint32_t> context, MutableArray<std::uint32_t> slots) {
-        const ModelView v = view_of(model);
+    m.def("find_context", [](const ModelArrays& model, Array<std::uint32_t> context, MutableArray<std::uint32_t> slots) {
+        const ModelView v = model_view(model);
         require(slots.size() == v.tables.size(), "slots");
         for (const std::uint32_t id : view(context)) require(id < v.words(), "a token id outside the vocabulary");
         find_context(v, view(context), view(slots));

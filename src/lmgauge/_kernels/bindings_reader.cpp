@@ -365,11 +365,9 @@ void bind_reader(nb::module_& m) {
     const auto options_of = [](const Options& o) {
         return ReaderOptions{std::get<0>(o), static_cast<ReservedPolicy>(std::get<1>(o)), std::get<2>(o), std::get<3>(o)};
     };
-    m.def("read_tables", [=](Array<float> unigrams, const std::vector<Table>& tables, const std::vector<std::uint32_t>& longest,
-                             std::tuple<bool, float> mode, ReadVocabulary vocabulary, const Options& options) {
-        const ModelView model = model_view(unigrams, tables, longest, std::get<0>(mode), std::get<1>(mode));
-        auto arrays = std::make_shared<const std::pair<Array<float>, std::vector<Table>>>(unigrams, tables);
-        return BoundReader(read_tables(model), std::move(arrays), std::move(vocabulary), options_of(options));
+    m.def("read_tables", [=](const ModelArrays& model, ReadVocabulary vocabulary, const Options& options) {
+        return BoundReader(read_tables(model_view(model)), std::make_shared<const ModelArrays>(model), std::move(vocabulary),
+                           options_of(options));
     });
     m.def("read_kenlm", [=](Array<std::uint8_t> data, ReadVocabulary vocabulary, const Options& options) {
         return BoundReader(read_kenlm(open_kenlm(view(data))), std::make_shared<const Array<std::uint8_t>>(data),

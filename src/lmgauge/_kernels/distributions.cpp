@@ -2,6 +2,7 @@
 #include "distributions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <unordered_map>
@@ -41,7 +42,7 @@ class Chain {
     double weight(std::size_t level) const {
         if (unseen_) return source_.model.unseen;
         const std::size_t n = words(level);
-        return n == 1 ? source_.model.unigrams[2 * slots_[0] + 1] : as_float(source_.model.tables[n - 2].entries[slots_[n - 1]].second);
+        return n == 1 ? source_.model.unigrams[2 * slots_[0] + 1] : source_.model.tables[n - 2].weight(slots_[n - 1]);
     }
     // The table with the words seen after the context of a level.
     const TableView& table(std::size_t level) const { return source_.model.tables[words(level) - 1]; }
@@ -56,20 +57,20 @@ class Chain {
         double p = base(word);
         bool missing = unseen_;
         for (std::size_t k = 1; k <= level; ++k) {
-            const std::uint32_t found = missing ? kNone : table(k).find(make_key(slot(k), word));
+            const std::uint32_t found = missing ? kNone : table(k).find(slot(k), word);
             missing = found == kNone;
-            p = missing ? p * weight(k) : static_cast<double>(std::fabs(as_float(table(k).entries[found].first)));
+            p = missing ? p * weight(k) : static_cast<double>(std::fabs(table(k).probability(found)));
         }
         return p;
     }
     // The same where the word is known to have been seen after the context of level + 1: at this level it was as well.
     double lower_value(std::size_t level, std::uint32_t word) const {
         if (level == 0) return base(word);
-        const std::uint32_t found = table(level).find(make_key(slot(level), word));
-        return found == kNone ? value(level, word) : static_cast<double>(std::fabs(as_float(table(level).entries[found].first)));
+        const std::uint32_t found = table(level).find(slot(level), word);
+        return found == kNone ? value(level, word) : static_cast<double>(std::fabs(table(level).probability(found)));
     }
     void prefetch_lower(std::size_t level, std::uint32_t word) const {
-        if (level > 0) prefetch(&table(level).entries[table(level).home(make_key(slot(level), word))]);
+        if (level > 0) table(level).fetch(slot(level), word);
     }
 
   private:
@@ -98,23 +99,21 @@ class ChildFinder {
         for (std::size_t level = 1; level <= chain.levels(); ++level) {
             const TableView& table = chain.table(level);
             const std::vector<Child>& candidates = levels_[level - 1];
-            const auto key = [&](std::size_t i) { return make_key(chain.slot(level), candidates[i].word); };
+            const std::uint32_t context = chain.slot(level);
             found_.clear();
             for (std::size_t i = 0; i < candidates.size(); ++i) {
-                if (i + kAhead < candidates.size()) prefetch(&table.entries[table.home(key(i + kAhead))]);
-                const std::uint32_t slot = table.find(key(i));
-                if (slot != kNone) found_.push_back(slot);
+                if (i + kAhead < candidates.size()) table.fetch(context, candidates[i + kAhead].word);
+                const std::uint32_t slot = table.find(context, candidates[i].word);
+                if (slot != kNone) found_.push_back({slot, candidates[i].word});
             }
             std::sort(found_.begin(), found_.end());
-            for (const std::uint32_t slot : found_) {
-                levels_[level].push_back({key_word(table.entries[slot].key), as_float(table.entries[slot].first)});
-            }
+            for (const auto& [slot, word] : found_) levels_[level].push_back({word, table.probability(slot)});
         }
     }
 
     const std::uint32_t* slots_ = nullptr;
     std::vector<std::vector<Child>> levels_;
-    std::vector<std::uint32_t> found_;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> found_;    // slots and words
 };
 
 // The distribution at a level of a context in two parts: words that were seen after its last word (of the full context, where
@@ -469,7 +468,7 @@ class Pairs {
         if (shorten_b) {
             for (const Child& child : children_b_.of(b, j)) {
                 if (!either(a, b, child.word)) continue;
-                if (shorten_a && !a.unseen() && a.table(i).find(make_key(a.slot(i), child.word)) != kNone) continue;
+                if (shorten_a && !a.unseen() && a.table(i).find(a.slot(i), child.word) != kNone) continue;
                 const double p_a = a.value(i, child.word);
                 change(p_a, shorten_a ? a.value(lower_i, child.word) : p_a, seen(b, child), lower(b, j, child.word));
             }
@@ -529,21 +528,32 @@ class Pairs {
 
 }  // namespace
 
-void index_children(View<Entry> table, MutableView<std::uint32_t> offsets, MutableView<Child> children) {
-    constexpr std::size_t kFar = 32;
-    const auto for_each = [&](const auto& work) {    // from the last slot on
-        for (std::size_t slot = table.size(); slot-- > 0;) {
-            if (slot >= kFar && table[slot - kFar].key != 0) prefetch_for_write(&offsets[key_parent(table[slot - kFar].key)]);
-            if (table[slot].key != 0) work(table[slot]);
-        }
+void index_children(const TableView& table, MutableView<std::uint32_t> offsets, MutableView<Child> children) {
+    constexpr std::size_t kTogether = 64;    // entries whose counters are requested before any of them is used
+    std::array<std::uint32_t, kTogether> parents;
+    std::array<Child, kTogether> held;
+    // Twice over the table: offsets[p + 1] counts the children of p, then it is where the next of them goes.
+    const auto for_each = [&](const auto& work) {
+        std::size_t n = 0;
+        const auto flush = [&] {
+            for (std::size_t i = 0; i < n; ++i) work(parents[i], held[i]);
+            n = 0;
+        };
+        table.for_each(0, table.rows(), [&](std::uint32_t slot, const Line& line, std::uint32_t i) {
+            const Ngram ngram = table.ngram(slot / table.width, line.words[i]);
+            prefetch_for_write(&offsets[ngram.parent + std::size_t{1}]);
+            parents[n] = ngram.parent;
+            held[n++] = {ngram.word, as_float(line.words[table.width + 1 + i])};
+            if (n == kTogether) flush();
+        });
+        flush();
     };
     std::fill(offsets.begin(), offsets.end(), 0u);
-    // offsets[p] counts the children of p, then it is where the last of them ends; filled from behind, where the first begins.
-    for_each([&](const Entry& entry) { ++offsets[key_parent(entry.key)]; });
+    for_each([&](std::uint32_t parent, const Child&) { ++offsets[parent + std::size_t{1}]; });
     for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];
-    for_each([&](const Entry& entry) {
-        children[--offsets[key_parent(entry.key)]] = {key_word(entry.key), as_float(entry.first)};
-    });
+    std::rotate(offsets.begin(), offsets.end() - 1, offsets.end());
+    offsets[0] = 0;
+    for_each([&](std::uint32_t parent, const Child& child) { children[offsets[parent + std::size_t{1}]++] = child; });
 }
 
 double fill_distributions(const DistributionSource& source, View<std::uint32_t> contexts, bool logarithms,

@@ -22,7 +22,7 @@ struct ChildrenView {
     View<Child> of(std::uint32_t slot) const { return children.subspan(offsets[slot], offsets[slot + 1] - offsets[slot]); }
 };
 // `offsets` has one element more than there are slots of contexts, `children` one for each entry of the table.
-void index_children(View<Entry> table, MutableView<std::uint32_t> offsets, MutableView<Child> children);
+void index_children(const TableView& table, MutableView<std::uint32_t> offsets, MutableView<Child> children);
 
 // A model, the children of its contexts of 1, 2, ... words (none: they are looked for, which is slow), and the unigrams: the probability of word w is
 // values[value_of[w]], 0 where w is never an event. Few different values stand for many words, and save their logarithms.

@@ -35,16 +35,35 @@ inline std::uint64_t load(const std::uint8_t* p, const std::uint8_t* end) {
 
 inline std::uint64_t keep_bytes(std::uint64_t v, std::size_t n) { return n >= 8 ? v : v & ((1ull << (8 * n)) - 1); }
 
-std::uint64_t hash_bytes(const std::uint8_t* p, std::size_t length, const std::uint8_t* end) {
+// `first8`: the first eight bytes of the token, those behind its end zero.
+inline std::uint64_t hash_bytes(const std::uint8_t* p, std::size_t length, std::uint64_t first8, const std::uint8_t* end) {
     std::uint64_t h = length * 0xA0761D6478BD642Full;
-    for (std::size_t left = length; left > 0;) {
-        const std::size_t n = std::min<std::size_t>(left, 8);
-        h = (h ^ keep_bytes(load(p, end), n)) * 0x9E3779B97F4A7C15ull;
+    if (length == 0) return mix(h);
+    h = (h ^ first8) * 0x9E3779B97F4A7C15ull;
+    h ^= h >> 32;
+    for (std::size_t done = 8; done < length; done += 8) {
+        h = (h ^ keep_bytes(load(p + done, end), length - done)) * 0x9E3779B97F4A7C15ull;
         h ^= h >> 32;
-        p += n;
-        left -= n;
     }
     return mix(h);
+}
+
+std::uint64_t hash_token(const std::uint8_t* p, std::size_t length, const std::uint8_t* end) {
+    return hash_bytes(p, length, keep_bytes(load(p, end), length), end);
+}
+
+// Whether two strings of the same length, more than eight bytes, agree behind the first eight: the last eight bytes of each
+// are compared as one, whatever they share with those before. Most are over after that, and a call would cost more.
+inline bool same_rest(const std::uint8_t* a, const std::uint8_t* b, std::size_t length) {
+    std::uint64_t x, y;
+    for (std::size_t done = 8; done + 8 < length; done += 8) {
+        std::memcpy(&x, a + done, 8);
+        std::memcpy(&y, b + done, 8);
+        if (x != y) return false;
+    }
+    std::memcpy(&x, a + length - 8, 8);
+    std::memcpy(&y, b + length - 8, 8);
+    return x == y;
 }
 
 struct Token {
@@ -55,6 +74,7 @@ struct Token {
     std::int64_t span_end;
     std::int64_t position;    // for messages
     std::uint32_t special;    // kBos, kEos or 0: look it up
+    std::uint32_t candidate;  // the id whose hash is the token's, or kUnk
 };
 
 // Brackets around a reserved name: 1 for <unk>, <s>, </s>; 2 for <<unk>>, ...; 0 for any other token.
@@ -111,13 +131,16 @@ class Encoder {
     }
 
     void push_special(std::uint32_t id, std::int64_t span_end) {
-        buffer_[tile_++] = Token{nullptr, 0, 0, 0, span_end, state_.position, id};
+        buffer_[tile_++] = Token{nullptr, 0, 0, 0, span_end, state_.position, id, kUnk};
     }
 
-    void push(const std::uint8_t* p, std::size_t length, std::uint64_t hash, std::uint64_t first8, std::int64_t span_end,
+    // `first8`: of the token and what follows it; `end`: of what may be read.
+    void push(const std::uint8_t* p, std::size_t length, std::uint64_t first8, const std::uint8_t* end, std::int64_t span_end,
               std::int64_t position) {
+        first8 = keep_bytes(first8, length);
+        const std::uint64_t hash = hash_bytes(p, length, first8, end);
         prefetch(&vocabulary_.slots[home(hash)]);
-        buffer_[tile_++] = Token{p, length, hash, keep_bytes(first8, length), span_end, position, 0};
+        buffer_[tile_++] = Token{p, length, hash, first8, span_end, position, 0, kUnk};
     }
 
     bool room() const { return tile_ + 1 < kTile; }  // one place is kept for </s>
@@ -147,15 +170,7 @@ class Encoder {
             }
             if (p > end) p = end;
             const auto length = static_cast<std::size_t>(p - word);
-            std::uint64_t hash;
-            if (length <= 8) {
-                hash = length * 0xA0761D6478BD642Full;
-                hash = (hash ^ keep_bytes(first8, length)) * 0x9E3779B97F4A7C15ull;
-                hash = mix(hash ^ (hash >> 32));
-            } else {
-                hash = hash_bytes(word, length, data_end);
-            }
-            push(word, length, hash, first8, p - begin, word - data);
+            push(word, length, first8, data_end, p - begin, word - data);
         }
         state_.position = p - data;
         return false;
@@ -189,7 +204,7 @@ class Encoder {
             const std::uint8_t* const start = p++;
             while (p < end && (*p & 0xC0) == 0x80) ++p;
             const auto length = static_cast<std::size_t>(p - start);
-            push(start, length, hash_bytes(start, length, data_end), load(start, data_end), p - begin, start - data);
+            push(start, length, load(start, data_end), data_end, p - begin, start - data);
         }
         state_.position = p - data;
         return false;
@@ -201,12 +216,11 @@ class Encoder {
             for (int b = 0; b < 256; ++b) {
                 byte_names_ += {'<', '0', 'x', digits[b >> 4], digits[b & 15], '>'};
             }
-            for (std::size_t b = 0; b < 256; ++b) byte_hashes_[b] = hash_bytes(byte_name(b), 6, byte_name(256));
         }
         std::int64_t position = state_.position;
         while (room() && position < text_.ends[s]) {
             const std::uint8_t b = text_.data[static_cast<std::size_t>(position)];
-            push(byte_name(b), 6, byte_hashes_[b], load(byte_name(b), byte_name(256)), position + 1 - text_.starts[s], position);
+            push(byte_name(b), 6, load(byte_name(b), byte_name(256)), byte_name(256), position + 1 - text_.starts[s], position);
             ++position;
         }
         state_.position = position;
@@ -224,7 +238,7 @@ class Encoder {
             const auto j = static_cast<std::size_t>(state_.token + state_.position);
             const std::uint8_t* const p = data + text_.token_starts[j];
             const auto length = static_cast<std::size_t>(text_.token_ends[j] - text_.token_starts[j]);
-            push(p, length, hash_bytes(p, length, data_end), load(p, data_end), text_.token_spans[j], state_.position);
+            push(p, length, load(p, data_end), data_end, text_.token_spans[j], state_.position);
             ++state_.position;
         }
         return state_.position == text_.token_counts[s];
@@ -241,6 +255,7 @@ class Encoder {
             state_ = before;
             return EncodeStatus::grow;
         }
+        find_candidates();
         auto written = static_cast<std::size_t>(state_.written);
         for (std::size_t j = 0; j < tile_; ++j) {
             const Token& token = buffer_[j];
@@ -265,6 +280,27 @@ class Encoder {
                static_cast<std::size_t>(vocabulary_.offsets[size]) + bytes + 8 <= vocabulary_.bytes.size();
     }
 
+    // Finds for each token the id with its hash, and brings the string of that id, which is somewhere in memory, near: one step
+    // for the whole tile after the other, so that the memory is waited for once and not token by token.
+    void find_candidates() {
+        const std::size_t mask = vocabulary_.slots.size() - 1;
+        for (std::size_t j = 0; j < tile_; ++j) {
+            Token& token = buffer_[j];
+            if (token.special != 0) continue;
+            std::size_t slot = home(token.hash);
+            std::uint64_t seen = vocabulary_.slots[slot];
+            while (seen != 0 && ((seen ^ token.hash) >> 32) != 0) {
+                slot = (slot + 1) & mask;
+                seen = vocabulary_.slots[slot];
+            }
+            token.candidate = seen == 0 ? kUnk : static_cast<std::uint32_t>(seen) - 1;
+            prefetch(&vocabulary_.offsets[token.candidate]);
+        }
+        for (std::size_t j = 0; j < tile_; ++j) {
+            prefetch(vocabulary_.bytes.data() + vocabulary_.offsets[buffer_[j].candidate]);
+        }
+    }
+
     // False where the token is reserved and the policy is to refuse it.
     bool look_up(const Token& token, std::uint32_t& id) {
         if (token.length >= 3 && token.text[0] == '<' && options_.reserved != ReservedPolicy::ordinary) {
@@ -274,7 +310,8 @@ class Encoder {
                 escaped.append(reinterpret_cast<const char*>(token.text), token.length).append(">");
                 const auto* p = reinterpret_cast<const std::uint8_t*>(escaped.data());
                 const std::uint8_t* const end = p + escaped.size();
-                id = find_or_insert(p, escaped.size(), hash_bytes(p, escaped.size(), end), keep_bytes(load(p, end), escaped.size()));
+                const std::uint64_t first8 = keep_bytes(load(p, end), escaped.size());
+                id = find_or_insert(p, escaped.size(), hash_bytes(p, escaped.size(), first8, end), first8);
                 return true;
             }
             if (depth == 1) {
@@ -282,7 +319,11 @@ class Encoder {
                 return options_.reserved == ReservedPolicy::unk && token.text[1] == 'u';
             }
         }
-        id = find_or_insert(token.text, token.length, token.hash, token.first8);
+        id = token.candidate;
+        // No candidate: another token of this tile may have become a word; or the candidate shares no more than the hash.
+        if (id == kUnk || !equals(id, token.text, token.length, token.first8)) {
+            id = find_or_insert(token.text, token.length, token.hash, token.first8);
+        }
         return true;
     }
 
@@ -305,12 +346,10 @@ class Encoder {
     bool equals(std::uint32_t id, const std::uint8_t* p, std::size_t length, std::uint64_t first8) const {
         const std::int64_t start = vocabulary_.offsets[id];
         if (static_cast<std::size_t>(vocabulary_.offsets[id + 1] - start) != length) return false;
-        // Most words fit eight bytes, and a call would cost more than the comparison; the strings have eight spare bytes.
         const std::uint8_t* const stored = vocabulary_.bytes.data() + start;
-        if (length > 8) return std::memcmp(stored, p, length) == 0;
         std::uint64_t there;
-        std::memcpy(&there, stored, 8);
-        return keep_bytes(there, length) == first8;
+        std::memcpy(&there, stored, 8);  // the strings have eight spare bytes
+        return keep_bytes(there, length) == first8 && (length <= 8 || same_rest(stored, p, length));
     }
 
     std::uint32_t insert(const std::uint8_t* p, std::size_t length, std::uint64_t tag, std::size_t slot) {
@@ -332,7 +371,6 @@ class Encoder {
     std::array<Token, kTile> buffer_;
     std::size_t tile_ = 0;
     std::string byte_names_;
-    std::array<std::uint64_t, 256> byte_hashes_{};
 };
 
 }  // namespace
@@ -374,18 +412,25 @@ void index_vocabulary(VocabularyView vocabulary, std::int64_t size) {
     const std::size_t mask = vocabulary.slots.size() - 1;
     const std::uint8_t* const bytes = vocabulary.bytes.data();
     const std::uint8_t* const end = bytes + vocabulary.bytes.size();
-    for (std::int64_t id = 0; id < size; ++id) {
-        const std::int64_t start = vocabulary.offsets[static_cast<std::size_t>(id)];
-        const auto length = static_cast<std::size_t>(vocabulary.offsets[static_cast<std::size_t>(id) + 1] - start);
-        const std::uint64_t hash = hash_bytes(bytes + start, length, end);
-        std::size_t slot = static_cast<std::size_t>(hash & mask);
-        while (vocabulary.slots[slot] != 0) slot = (slot + 1) & mask;
-        vocabulary.slots[slot] = (hash & 0xFFFFFFFF00000000ull) | static_cast<std::uint64_t>(id + 1);
+    std::array<std::uint64_t, kTile> hashes;  // a tile of tokens at a time: their slots are anywhere in memory
+    for (std::size_t begin = 0, n = static_cast<std::size_t>(size); begin < n; begin += kTile) {
+        const std::size_t tile = std::min(kTile, n - begin);
+        for (std::size_t j = 0; j < tile; ++j) {
+            const std::int64_t start = vocabulary.offsets[begin + j];
+            const auto length = static_cast<std::size_t>(vocabulary.offsets[begin + j + 1] - start);
+            hashes[j] = hash_token(bytes + start, length, end);
+            prefetch_for_write(&vocabulary.slots[hashes[j] & mask]);
+        }
+        for (std::size_t j = 0; j < tile; ++j) {
+            std::size_t slot = static_cast<std::size_t>(hashes[j] & mask);
+            while (vocabulary.slots[slot] != 0) slot = (slot + 1) & mask;
+            vocabulary.slots[slot] = (hashes[j] & 0xFFFFFFFF00000000ull) | static_cast<std::uint64_t>(begin + j + 1);
+        }
     }
 }
 
 std::int64_t find_token(VocabularyView vocabulary, View<std::uint8_t> token) {
-    const std::uint64_t hash = hash_bytes(token.data(), token.size(), token.data() + token.size());
+    const std::uint64_t hash = hash_token(token.data(), token.size(), token.data() + token.size());
     const std::size_t mask = vocabulary.slots.size() - 1;
     for (std::size_t slot = static_cast<std::size_t>(hash & mask);; slot = (slot + 1) & mask) {
         const std::uint64_t seen = vocabulary.slots[slot];

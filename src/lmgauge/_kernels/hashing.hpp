@@ -1,13 +1,12 @@
-// Hashing, prefetching and the layout of the n-gram tables, shared by all kernels.
+// Hashing, prefetching, atomic operations, and the layout of the tables in which n-grams are counted and probabilities
+// estimated. `packed.hpp` has that of finished models.
 //
 // A table of order k is an array of 16-byte entries, four to a cache line. An entry holds
 //   key    64 bits: (parent << 32 | word) + 1, where parent is the slot of the (k-1)-gram before the word in its own
 //                   table (for k = 2 the word id itself); 0 marks an empty slot, so that fresh zero pages are an empty
 //                   table. The top bit, in the last entry of a cache line, says that an entry that belongs to this line
-//                   had to go further: where it is not set, a search ends here, and most searches do.
-//   first  32 bits: while counting the count, afterwards the probability (float, linear; negative for a "blank": an
-//                   n-gram that is no event of the model, kept because longer ones contain it, with the probability
-//                   backing off gives it)
+//                   had to go further.
+//   first  32 bits: while counting the count, afterwards the probability (float, linear)
 //   second 32 bits: while counting the slot of the suffix (k-1)-gram, afterwards the back-off weight (float, linear)
 // The slot *is* the id of the n-gram. Probing starts at the first slot of a cache line and goes on linearly.
 #pragma once
@@ -76,6 +75,31 @@ inline void atomic_add(std::uint64_t* p, std::uint64_t v) {
 #endif
 }
 
+// The value before the addition.
+inline std::uint64_t atomic_fetch_add(std::uint64_t* p, std::uint64_t v) {
+#if defined(_MSC_VER)
+    return static_cast<std::uint64_t>(_InterlockedExchangeAdd64(reinterpret_cast<long long*>(p), static_cast<long long>(v)));
+#else
+    return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+inline std::uint32_t atomic_load(const std::uint32_t* p) {
+#if defined(_MSC_VER)
+    return *static_cast<const volatile std::uint32_t*>(p);
+#else
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
+inline void atomic_or(std::uint32_t* p, std::uint32_t bits) {
+#if defined(_MSC_VER)
+    _InterlockedOr(reinterpret_cast<long*>(p), static_cast<long>(bits));
+#else
+    __atomic_fetch_or(p, bits, __ATOMIC_RELAXED);
+#endif
+}
+
 // A flag that several threads set. One that is set is not written again: the cache line stays shared.
 inline void set_flag(std::uint8_t* flag) {
 #if defined(_MSC_VER)
@@ -116,45 +140,5 @@ inline std::size_t home_slot(std::uint64_t key, std::uint64_t lines) {
 
 inline float as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 inline std::uint32_t as_bits(float value) { return std::bit_cast<std::uint32_t>(value); }
-
-// A table that is only read. `longest` is the largest distance of an entry from its home slot: it bounds every search,
-// whatever the file holds.
-struct TableView {
-    const Entry* entries;
-    std::uint64_t lines;
-    std::uint32_t longest;
-
-    std::size_t size() const { return static_cast<std::size_t>(lines) * kLine; }
-    std::size_t home(std::uint64_t key) const { return home_slot(key, lines); }
-
-    // The four comparisons are made without branches: which one holds cannot be predicted.
-    unsigned hits(std::uint64_t key, std::size_t slot) const {
-        const Entry* const line = entries + slot;
-        return static_cast<unsigned>(line[0].key == key) | static_cast<unsigned>(line[1].key == key) << 1 |
-               static_cast<unsigned>(line[2].key == key) << 2 | static_cast<unsigned>(plain(line[3].key) == key) << 3;
-    }
-    bool overflowed(std::size_t slot) const { return entries[slot + kLine - 1].key >= kOverflow; }
-    std::size_t next_line(std::size_t slot) const { return slot + kLine == size() ? 0 : slot + kLine; }
-
-    std::uint32_t search(std::uint64_t key, std::size_t slot) const {
-        for (std::uint32_t step = 0; step <= longest; step += kLine) {
-            const unsigned found = hits(key, slot);
-            if (found != 0) return static_cast<std::uint32_t>(slot + std::countr_zero(found));
-            if (!overflowed(slot)) return kNone;
-            slot = next_line(slot);
-        }
-        return kNone;
-    }
-    std::uint32_t find(std::uint64_t key) const { return search(key, home(key)); }
-
-    // The n-gram that `parent` (its slot in the table below; of order 1, the word) makes with one more word; kNone where the
-    // model has none.
-    std::uint32_t find(std::uint32_t parent, std::uint32_t word) const { return find(make_key(parent, word)); }
-    void fetch(std::uint32_t parent, std::uint32_t word) const { prefetch(&entries[home(make_key(parent, word))]); }
-    float probability(std::uint32_t slot) const { return as_float(entries[slot].first); }    // below zero: of a blank
-    float weight(std::uint32_t slot) const { return as_float(entries[slot].second); }
-    // False where no longer n-gram begins with this one, and its weight is 1: it cannot matter for what comes.
-    bool extends(std::uint32_t) const { return true; }
-};
 
 }  // namespace lmgauge

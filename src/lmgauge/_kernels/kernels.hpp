@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hashing.hpp"
+#include "packed.hpp"
 
 namespace lmgauge {
 
@@ -94,10 +95,6 @@ void add_continuations(View<Entry> table, std::size_t begin, std::size_t end, Mu
 std::vector<std::uint64_t> adjust_counts(MutableView<Entry> table, std::size_t begin, std::size_t end,
                                          View<std::uint32_t> continuations, std::uint32_t cutoff,
                                          MutableView<std::uint8_t> dropped, std::uint32_t histogram_size);
-CountResult rebuild_table(View<Entry> table, View<std::uint8_t> dropped, View<std::uint32_t> parent_slots,
-                          MutableView<Entry> fresh, MutableView<std::uint32_t> slots);
-CountResult insert_entries(MutableView<Entry> table, View<std::uint64_t> keys, View<float> first, View<float> second,
-                           MutableView<std::uint32_t> slots);
 
 // ---- estimate.cpp: probabilities and back-off weights -------------------------------------------------------------
 
@@ -166,7 +163,6 @@ struct ModelView {
     std::uint32_t words() const { return static_cast<std::uint32_t>(unigrams.size() / 2); }
     float probability(std::uint32_t word) const { return unigrams[2 * word]; }
     float weight(std::uint32_t word) const { return unigrams[2 * word + 1]; }
-    bool extends(std::uint32_t) const { return true; }    // as TableView::extends, of the word alone
 };
 
 constexpr std::uint32_t kUnseenContext = 0xFFFFFFFEu;
@@ -186,16 +182,8 @@ struct EventRows {
 std::size_t score_ids(const ModelView& model, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows);
 // The context of an event, from the ids before it, as EventRows has it.
 void find_context(const ModelView& model, View<std::uint32_t> context, MutableView<std::uint32_t> slots);
-void find_entries(const TableView& table, View<std::uint64_t> keys, MutableView<std::uint32_t> slots);
-void link_suffixes(View<Entry> table, const TableView* lower, View<std::uint32_t> lower_suffixes,
-                   MutableView<std::uint32_t> suffixes);
-
-struct TableCheck {
-    std::uint64_t checksum = 0, entries = 0;
-    std::uint32_t longest = 0;
-    std::int64_t bad = -1;    // first slot that no sound model has
-};
-TableCheck check_table(View<Entry> table, std::size_t begin, std::size_t end, std::uint64_t parents, std::uint64_t words);
+// Slots of n-grams; kNone where there is no such n-gram, or the parent is kNone.
+void find_ngrams(const TableView& table, View<std::uint32_t> parents, View<std::uint32_t> words, MutableView<std::uint32_t> slots);
 
 // ---- sums.cpp: exact sums -----------------------------------------------------------------------------------------
 

@@ -11,13 +11,6 @@ constexpr std::size_t kBlock = 512;  // tokens handled together: their state sta
 
 constexpr std::size_t kGroup = 32;   // probes in flight
 
-struct Pending {
-    std::uint64_t key;
-    std::size_t line;          // first slot of the line to look at
-    std::uint32_t position;
-    bool second;               // the home line was looked at already
-};
-
 // The state of a block. Index 0 is the token before the block; id[k % 2][i] is the slot of the k-gram that ends at token i.
 struct Block {
     std::array<std::array<std::uint32_t, kBlock + 1>, 2> id;
@@ -25,7 +18,8 @@ struct Block {
     std::array<double, kBlock + 1> probability;
     std::array<std::uint8_t, kBlock + 1> matched;           // order of the longest n-gram that is an event of the model
     std::array<std::uint8_t, kBlock + 1> context;           // full_context: order the context allows
-    std::array<Pending, 2 * kBlock> pending;
+    // The n-grams to look for: the line where each search begins, the key it has there, and the token it belongs to.
+    std::array<std::uint32_t, kBlock + 1> line, key, position;
 };
 
 // What the last token of a block leaves for the next one: its n-gram of each order.
@@ -85,64 +79,92 @@ class Scorer {
         carry_.weight[1] = weight[ids.size()];
     }
 
-    // Branches that depend on the text are mispredicted half of the time and then cost more than the work they save, so
-    // both ways are computed and one is chosen; what stays are loops.
     void level(std::size_t k, View<std::uint32_t> ids) {
         const auto& shorter = block_.id[(k - 1) % 2];
-        const auto& shorter_weight = block_.weight[(k - 1) % 2];
-        auto& id = block_.id[k % 2];
-        auto& weight = block_.weight[k % 2];
-        id[0] = carry_.id[k];
-        weight[0] = carry_.weight[k];
+        block_.id[k % 2][0] = carry_.id[k];
+        block_.weight[k % 2][0] = carry_.weight[k];
         const TableView table = model_.tables[k - 2];  // a copy: the stores below cannot alias it
         const std::size_t n = ids.size();
         if (!contexts_.empty()) std::copy_n(shorter.begin(), n, contexts_.begin() + static_cast<std::ptrdiff_t>((k - 2) * kBlock));
         // The probes of one group travel from memory while those of the group before are compared.
-        std::size_t pending = 0, ready = 0, done = 0;
-        for (std::size_t begin = 1; begin <= n || done < pending; begin += kGroup) {
-            ready = pending;
-            for (std::size_t i = begin, end = std::min(begin + kGroup, n + 1); i < end; ++i) {
-                const std::uint32_t parent = shorter[i - 1];
-                // Tables are closed under suffixes: where the shorter n-gram is missing, so is this one.
-                const bool probe = (parent != kNone) & (shorter[i] != kNone) & (ids[i - 1] != kBos);
-                const std::uint64_t key = make_key(parent, ids[i - 1]);
-                const std::size_t home = probe ? table.home(key) : 0;
-                prefetch(&table.entries[home]);
-                block_.pending[pending] = Pending{key, home, static_cast<std::uint32_t>(i), false};
-                pending += probe;
-                id[i] = kNone;
-                weight[i] = 1.0f;
-                settle(k, i, !probe & (parent != kNone), shorter_weight[i - 1]);
-            }
-            for (; done < ready; ++done) {
-                const Pending probe = block_.pending[done];
-                const std::size_t i = probe.position;
-                const unsigned hits = table.hits(probe.key, probe.line);
-                std::uint32_t slot = static_cast<std::uint32_t>(probe.line + std::countr_zero(hits | 16u));
-                slot = hits != 0 ? slot : kNone;
-                if ((hits == 0) & table.overflowed(probe.line)) {
-                    const std::size_t line = table.next_line(probe.line);
-                    if (!probe.second) {
-                        // The next line has to come from memory as well: meanwhile, others can be looked at.
-                        prefetch(&table.entries[line]);
-                        block_.pending[pending++] = Pending{probe.key, line, probe.position, true};
-                        continue;
-                    }
-                    slot = table.search(probe.key, line);
-                }
-                const bool found = slot != kNone;
-                const Entry& entry = table.entries[found ? slot : probe.line];
-                const float p = as_float(entry.first);
-                id[i] = slot;
-                weight[i] = found ? as_float(entry.second) : 1.0f;
-                settle(k, i, !found, shorter_weight[i - 1]);
-                const bool holds = found & (!kFull | (k == block_.context[i]));
-                block_.probability[i] = holds ? static_cast<double>(std::fabs(p)) : block_.probability[i];
-                block_.matched[i] = found & (p >= 0) ? static_cast<std::uint8_t>(k) : block_.matched[i];
-            }
+        const std::size_t pending = choose(k, ids);
+        request(k, table, ids, 0, std::min(kGroup, pending));
+        for (std::size_t begin = 0; begin < pending; begin += kGroup) {
+            const std::size_t end = std::min(begin + kGroup, pending);
+            request(k, table, ids, end, std::min(end + kGroup, pending));
+            table.last ? compare<LastLine>(k, table, begin, end) : compare<MiddleLine>(k, table, begin, end);
         }
-        carry_.id[k] = id[n];
-        carry_.weight[k] = weight[n];
+        carry_.id[k] = block_.id[k % 2][n];
+        carry_.weight[k] = block_.weight[k % 2][n];
+    }
+
+    // Which k-grams to look for; the others are settled. Tables are closed under suffixes: where the shorter n-gram is
+    // missing, so is this one. Returns how many, the tokens being in block.position.
+    std::size_t choose(std::size_t k, View<std::uint32_t> ids) {
+        const auto& shorter = block_.id[(k - 1) % 2];
+        const auto& shorter_weight = block_.weight[(k - 1) % 2];
+        std::uint32_t* const id = block_.id[k % 2].data();
+        float* const weight = block_.weight[k % 2].data();
+        std::size_t pending = 0;
+        for (std::size_t i = 1; i <= ids.size(); ++i) {
+            const bool context = shorter[i - 1] != kNone;
+            const bool probe = context & (shorter[i] != kNone) & (ids[i - 1] != kBos);
+            block_.position[pending] = static_cast<std::uint32_t>(i);
+            pending += probe;
+            id[i] = kNone;
+            weight[i] = 1.0f;
+            settle(k, i, !probe & context, shorter_weight[i - 1]);
+        }
+        return pending;
+    }
+
+    void request(std::size_t k, const TableView& table, View<std::uint32_t> ids, std::size_t begin, std::size_t end) {
+        const std::uint32_t* const shorter = block_.id[(k - 1) % 2].data();
+        for (std::size_t j = begin; j < end; ++j) {
+            const std::size_t i = block_.position[j];
+            const Place place = table.place(shorter[i - 1], ids[i - 1]);
+            prefetch(&table.lines[place.line]);
+            block_.line[j] = static_cast<std::uint32_t>(place.line);
+            block_.key[j] = place.key;
+        }
+    }
+
+    // Branches that depend on the text are mispredicted half of the time and then cost more than the work they save, so
+    // both ways are computed and one is chosen; what stays is rare.
+    template <class LineType>
+    void compare(std::size_t k, const TableView& table, std::size_t begin, std::size_t end) {
+        constexpr std::uint32_t kWidth = LineType::kProbability - 1;
+        const float* const shorter_weight = block_.weight[(k - 1) % 2].data();
+        std::uint32_t* const id = block_.id[k % 2].data();
+        float* const weight = block_.weight[k % 2].data();
+        for (std::size_t j = begin; j < end; ++j) {
+            const std::size_t i = block_.position[j];
+            std::size_t row = block_.line[j];
+            const std::uint32_t key = block_.key[j];
+            unsigned hits = LineType::hits(table.lines[row], key);
+            if ((hits == 0) & LineType::passed(table.lines[row], key)) hits = further<LineType>(table, key, row);
+            const Line& line = table.lines[row];
+            const auto place = static_cast<std::uint32_t>(std::countr_zero(hits | 1u << kWidth));
+            const bool found = hits != 0;
+            const float p = as_float(line.words[LineType::kProbability + place]);
+            id[i] = found ? static_cast<std::uint32_t>(row) * kWidth + place : kNone;
+            if constexpr (kWidth == 5) weight[i] = found ? std::fabs(as_float(line.words[(LineType::kWeight + place) & 15])) : 1.0f;
+            settle(k, i, !found, shorter_weight[i - 1]);
+            const bool holds = found & (!kFull | (k == block_.context[i]));
+            block_.probability[i] = holds ? static_cast<double>(std::fabs(p)) : block_.probability[i];
+            block_.matched[i] = found & (p >= 0) ? static_cast<std::uint8_t>(k) : block_.matched[i];
+        }
+    }
+
+    // The lines behind the home line; `row` becomes the one with the hit.
+    template <class LineType>
+    static unsigned further(const TableView& table, std::uint32_t key, std::size_t& row) {
+        for (std::uint32_t distance = 1; distance <= kFarthest; ++distance) {
+            const Line& line = table.lines[++row];
+            const unsigned hits = LineType::hits(line, key + distance);
+            if (hits != 0 || !LineType::passed(line, key)) return hits;
+        }
+        return 0;
     }
 
     // What the context says of a word that was not seen after it.
@@ -203,62 +225,19 @@ void find_context(const ModelView& model, View<std::uint32_t> context, MutableVi
     for (std::size_t k = 1; k <= used.size(); ++k) {
         const View<std::uint32_t> words_of = used.subspan(used.size() - k);
         std::uint32_t slot = words_of[0];
-        for (std::size_t j = 1; j < k && slot != kNone; ++j) slot = model.tables[j - 1].find(make_key(slot, words_of[j]));
+        for (std::size_t j = 1; j < k && slot != kNone; ++j) slot = model.tables[j - 1].find(slot, words_of[j]);
         if (slot == kNone) break;
         slots[k - 1] = slot;
     }
     if (model.full_context && !used.empty() && slots[used.size() - 1] == kNone) slots[0] = kUnseenContext;
 }
 
-// `keys` are parent << 32 | word; kNone where there is no such entry.
-void find_entries(const TableView& table, View<std::uint64_t> keys, MutableView<std::uint32_t> slots) {
+void find_ngrams(const TableView& table, View<std::uint32_t> parents, View<std::uint32_t> words, MutableView<std::uint32_t> slots) {
     constexpr std::size_t kAhead = 16;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (i + kAhead < keys.size()) prefetch(&table.entries[table.home(keys[i + kAhead] + 1)]);
-        slots[i] = table.find(keys[i] + 1);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        if (i + kAhead < slots.size()) table.fetch(parents[i + kAhead], words[i + kAhead]);
+        slots[i] = parents[i] == kNone ? kNone : table.find(parents[i], words[i]);
     }
-}
-
-// suffixes[slot]: where the entry without its first word is in the table below (`lower` null: the word itself). kNone where
-// it is missing. `lower_suffixes` is the result for the table below.
-void link_suffixes(View<Entry> table, const TableView* lower, View<std::uint32_t> lower_suffixes,
-                   MutableView<std::uint32_t> suffixes) {
-    for (std::size_t slot = 0; slot < table.size(); ++slot) {
-        suffixes[slot] = kNone;
-        if (table[slot].key == 0) continue;
-        const std::uint32_t parent = key_parent(table[slot].key), word = key_word(table[slot].key);
-        if (lower == nullptr) {
-            suffixes[slot] = word;
-            continue;
-        }
-        const std::uint32_t parent_suffix = lower_suffixes[parent];
-        if (parent_suffix != kNone) suffixes[slot] = lower->find(make_key(parent_suffix, word));
-    }
-}
-
-// Parents and words in range, probabilities in [-1, 1], weights finite and not negative; and a checksum over all of it.
-TableCheck check_table(View<Entry> table, std::size_t begin, std::size_t end, std::uint64_t parents, std::uint64_t words) {
-    TableCheck result;
-    const std::uint64_t lines = table.size() / kLine;
-    for (std::size_t slot = begin; slot < end; ++slot) {
-        const Entry& entry = table[slot];
-        if (entry.key == 0) {
-            if ((entry.first | entry.second) != 0 && result.bad < 0) result.bad = static_cast<std::int64_t>(slot);
-            continue;
-        }
-        const float p = as_float(entry.first), weight = as_float(entry.second);
-        const bool sound = key_parent(entry.key) < parents && key_word(entry.key) < words && std::fabs(p) <= 1.0f &&
-                           weight >= 0.0f && weight <= 3.4e38f;
-        if (!sound && result.bad < 0) result.bad = static_cast<std::int64_t>(slot);
-        const std::uint64_t hash = mix(plain(entry.key));
-        const std::size_t home = static_cast<std::size_t>(((hash >> 32) * lines) >> 32) * kLine;
-        const std::size_t distance = slot >= home ? slot - home : slot + table.size() - home;
-        result.longest = std::max(result.longest, static_cast<std::uint32_t>(std::min<std::size_t>(distance, kNone - 1)));
-        const std::uint64_t values = ((static_cast<std::uint64_t>(entry.first) << 32) | entry.second) + (entry.key >> 63);
-        result.checksum += (hash ^ values) * 0xD6E8FEB86659FD93ull + slot;
-        ++result.entries;
-    }
-    return result;
 }
 
 }  // namespace lmgauge

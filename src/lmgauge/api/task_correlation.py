@@ -73,7 +73,7 @@ def _by_system(rows: list[Row], system: str) -> list[Row]:
 
 def _perplexities(model: Path, outputs: list[str], system: str, threads: int | None) -> list[Row]:
     from lmgauge.api.evaluate import evaluate
-    from lmgauge.models.mixture.model import with_reserved
+    from lmgauge.models.mixture.agreement import with_reserved
     from lmgauge.models.registry import load_model
     from lmgauge.text.streams import find_sources
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lmgauge.choices import FORMATS, MOST_PASSAGES, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES
+from lmgauge.choices import FORMATS, MOST_PASSAGES, SIGNIFICANCE_TESTS, TASK_ERROR_POLICIES, TRANSCRIPT_FORMATS
 from lmgauge.cli.command import refuse_given, settings
 from lmgauge.cli.options import html_option, json_option, seed_option, unit_option
 from lmgauge.cli.say import Page, answer, write_page
@@ -116,7 +116,6 @@ _READING = (
         "file (folders), segment, blank-line or heading; each file of folders, if not given.",
     ),
     unit_option,
-    click.option("--format", type=click.Choice(FORMATS), help="Format of all files; by their names if not given."),
     click.option(
         "--errors",
         type=click.Choice(TASK_ERROR_POLICIES),
@@ -165,9 +164,25 @@ _PRINTING = (
 )
 
 
+_FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Format of all files; by their names if not given.")
+_SPEECH_FORMAT = click.option(
+    "--format",
+    type=click.Choice([*FORMATS, *TRANSCRIPT_FORMATS]),
+    help="Format of all files; by their names if not given. kaldi, trn, stm (outputs: ctm): matched by ids or time.",
+)
+
+
 def task_options(command: Function) -> Function:
     """Declare how files are read, how systems are compared and what is printed; the command gets `task`, a `TaskOptions`."""
+    return _declared(command, _FORMAT)
 
+
+def speech_options(command: Function) -> Function:
+    """Declare the same, and the formats of speech tools."""
+    return _declared(command, _SPEECH_FORMAT)
+
+
+def _declared(command: Function, format_option: Callable[[Function], Function]) -> Function:
     @wraps(command)
     def gathered(files: Files, reading: Reading, comparison: ComparisonSettings, printing: Printing, **own: Any) -> None:
         if comparison.test is None and comparison.resamples is not None:
@@ -182,7 +197,7 @@ def task_options(command: Function) -> Function:
     for decorate in (
         settings("printing", Printing, "Output", *_PRINTING),
         settings("comparison", ComparisonSettings, "Statistics", *COMPARISON_OPTIONS),
-        settings("reading", Reading, "Text", *_READING),
+        settings("reading", Reading, "Text", *_READING, format_option),
         settings("files", Files, "Text", *_FILES),
     ):
         declared = decorate(declared)

@@ -9,7 +9,7 @@ import click
 
 from lmgauge.choices import UNICODE_FORMS
 from lmgauge.cli.command import Command, settings
-from lmgauge.cli.task_options import TaskOptions, note, run_metric, task_options
+from lmgauge.cli.task_options import TaskOptions, note, run_metric, speech_options
 from lmgauge.tasks.settings import NormalizationOptions
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _top_option = click.option(
 @settings("options", NormalizationOptions, "Options", *NORMALIZATION_OPTIONS)
 @_align_option
 @_top_option
-@task_options
+@speech_options
 def wer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions) -> None:
     """Measure the word error rate of transcripts, as jiwer does.
 
@@ -50,6 +50,8 @@ def wer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
     \b
     lmgauge wer ref.txt hyp.txt --lowercase --remove-punctuation
     lmgauge wer ref.tsv a.tsv b.tsv --field text --id utterance --group speaker
+    lmgauge wer ref.stm hyp.ctm --group speaker
+    lmgauge wer data/test/text exp/decode/hyp.txt --format kaldi
     lmgauge wer ref.txt hyp.txt --align | less
     """
     from lmgauge.tasks import WER
@@ -61,7 +63,7 @@ def wer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
 @settings("options", NormalizationOptions, "Options", *NORMALIZATION_OPTIONS, _spaces_option)
 @_align_option
 @_top_option
-@task_options
+@speech_options
 def cer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions) -> None:
     """Measure the character error rate of transcripts, as jiwer does.
 

@@ -16,7 +16,7 @@ from lmgauge.distributions.reduce import reduce
 from lmgauge.distributions.reductions import Entropy, Rank, TopK
 from lmgauge.errors import UsageError
 from lmgauge.evaluation.passages import Passage, Spans
-from lmgauge.models.mixture.model import reserved_policy, with_reserved
+from lmgauge.models.mixture.agreement import reserved_policy, with_reserved
 from lmgauge.numerics.units import nats_to_bits, perplexity_from_nats
 from lmgauge.readable import visible_on_page
 from lmgauge.report.packing import packed, shown_text

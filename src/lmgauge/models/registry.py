@@ -40,7 +40,9 @@ _NEURAL_LIBRARIES = ("torch", "transformers")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 _OF_MACHINE = ("device", "batch_tokens", "trust_remote_code")
 _OF_PROCESSES = ("devices", "processes")
-_KINDS = "a folder with config.json, an ARPA, KenLM or GGUF file, the http(s) address of a completions server, or a name on a hub"
+_KINDS = (
+    "a folder with config.json, an ARPA, KenLM or GGUF file, the http(s) address of a completions server, or a name on a hub"
+)
 
 
 class ScoringKeywords(TypedDict, total=False):
@@ -175,7 +177,7 @@ def open_model(path: str | os.PathLike[str], options: ScoringOptions) -> Languag
     model = _open(path, options)
     if options.reserved is None:
         return model
-    from lmgauge.models.mixture.model import with_reserved
+    from lmgauge.models.mixture.agreement import with_reserved
 
     return with_reserved([model], options.reserved)[0]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmgauge.report import blocks as doc
-from lmgauge.report.formats import number
+from lmgauge.report.formats import number, percent
 
 if TYPE_CHECKING:
     from lmgauge.models.mixture.model import MixtureModel
@@ -42,11 +42,14 @@ def _weights(name: str, names: Sequence[str], weights: Sequence[float], fit: Map
     if not fit:
         return (doc.Table((doc.labels("model", names), doc.numbers("weight", weights, 4, "fixed"))), chart)
     perplexities = [*map(float, fit["component_perplexities"]), float(fit["perplexity"])]
-    columns = (
+    columns: tuple[doc.Column, ...] = (
         doc.labels("model", [*names, name]),
         doc.numbers("weight", [*weights, sum(weights)], 4, "fixed"),
         doc.numbers("held-out perplexity", perplexities, 3),
     )
+    known = [float(value) for value in fit.get("perplexities_where_known", ())]
+    if known:
+        columns = (*columns, doc.numbers("where all know the word", known, 3))
     return (doc.Table(columns, bold=(len(names),)), chart, *doc.notes(_notes(fit)))
 
 
@@ -55,6 +58,12 @@ def _notes(fit: Mapping[str, Any]) -> list[str]:
     gap = float(fit["gap"])
     gain = number(gap) if gap else "0"
     notes = [f"{how}; {fit['events']:,} held-out events; other weights could gain at most {gain} nats an event"]
+    some = fit.get("partly_known", 0)
+    if some:
+        notes.append(
+            f"{some:,} held-out events ({percent(some / fit['events'])}) are words that only some of the models know: the "
+            "others give them probability zero, and their <unk> is for words that no model knows"
+        )
     if fit["skipped"]:
         without = number(float(fit["perplexities"][-1]), 3)
         notes.append(f"{fit['skipped']:,} held-out events are impossible to this mixture; perplexity without them {without}")

@@ -29,14 +29,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lmgauge.api.task_correlation import correlate_tables
+    from lmgauge.api.task_labels import score_label_files, score_labels
     from lmgauge.api.task_scores import (
         align_files,
         bleu,
         cer,
         chrf,
         score_files,
-        score_label_files,
-        score_labels,
         score_segments,
         score_systems,
         ter,
@@ -56,9 +55,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "lmgauge.api.task_correlation": ("correlate_tables",),
+    "lmgauge.api.task_labels": ("score_label_files", "score_labels"),
     "lmgauge.api.task_scores": (
-        *("align_files", "bleu", "cer", "chrf", "score_files", "score_label_files", "score_labels"),
-        *("score_segments", "score_systems", "ter", "wer"),
+        *("align_files", "bleu", "cer", "chrf", "score_files", "score_segments", "score_systems", "ter", "wer"),
     ),
     "lmgauge.tasks.accumulator": ("Accumulator",),
     "lmgauge.tasks.alignment": ("align",),

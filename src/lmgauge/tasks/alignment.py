@@ -267,10 +267,12 @@ def aligned_segments(metric: EditRate, segments: ParallelSegments) -> Iterator[A
     """
     first = 0
     for block in segments:
-        if block.references.count not in (0, 1):
+        if block.against(0).count not in (0, 1):
             raise UsageError("alignments need one reference for each segment, and some have several: name one file of them")
-        references = metric.prepared(block.references.texts)
-        streams = [align_all(references, metric.prepared(texts), metric.unit) for texts in block.hypotheses]
+        own = [metric.prepared(block.against(k).texts) for k in range(len(block.hypotheses) if block.chosen else 1)]
+        streams = [
+            align_all(own[k % len(own)], metric.prepared(texts), metric.unit) for k, texts in enumerate(block.hypotheses)
+        ]
         for i, alignments in enumerate(zip(*streams, strict=True)):
             for name, alignment in zip(segments.names, alignments, strict=True):
                 yield AlignedSegment(first + i, name, alignment)

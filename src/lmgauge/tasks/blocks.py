@@ -15,11 +15,13 @@ class Block:
     """Some consecutive segments.
 
     Attributes:
-        references: of each segment.
+        references: of each segment; all readings of them, where they have alternatives.
         hypotheses: a text for each segment, of each system.
         groups: int64 [segments], index into the `group_names` of where the block is from; None without groups.
         documents: int64 [segments], the number of the document of each, from 0; None where documents are not known.
         sources: a text for each segment, what was translated; None where no metric needs it.
+        chosen: of each system its references, where they have alternatives and each is scored against the nearest reading;
+            otherwise empty.
     """
 
     references: References
@@ -27,10 +29,19 @@ class Block:
     groups: Integers | None = None
     documents: Integers | None = None
     sources: Texts | None = None
+    chosen: tuple[References, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of segments."""
         return len(self.references)
+
+    def against(self, system: int) -> References:
+        """Return the references that a system is scored against.
+
+        Args:
+            system: its number, from 0.
+        """
+        return self.chosen[system] if self.chosen else self.references
 
 
 class ParallelSegments(Protocol):

@@ -57,6 +57,10 @@ class _Files:
     label: str
     documents: Corpus | None = None
 
+    def names(self) -> list[str]:
+        """Return the names of the first file of references, and of each system's."""
+        return [corpus.sources[0].name for corpus in (self.references[0], *self.hypotheses)]
+
 
 class ParallelFiles:
     """References and hypotheses of one or more systems, as an iterable of `Block`.
@@ -191,13 +195,19 @@ class ParallelFiles:
             if self._reading.id is not None:
                 yield self._with_sources(_matched(part, self._reading, groups, documents))
             else:
-                for block in _in_step(part, self._reading, groups, documents):
-                    if all(corpus.sources[0].format == "text" for corpus in corpora):
-                        ids.add(block.references, block.hypotheses)
-                    yield self._with_sources(block)
+                plain = all(corpus.sources[0].format == "text" for corpus in corpora)
+                try:
+                    for block in _in_step(part, self._reading, groups, documents):
+                        if plain:
+                            ids.add(block.references, block.hypotheses)
+                        yield self._with_sources(block)
+                except InputError as error:
+                    if (note := ids.note(part.names())) is None:
+                        raise
+                    raise InputError(f"{error}. {note}") from error
             notes = (f"{corpus.sources[0].name}: {note}" for corpus in corpora for note in corpus.report.notes())
             self.notes.extend(note for note in notes if "final newline" not in note)
-            if not noted and (note := ids.note([corpora[0].sources[0].name, *(c.sources[0].name for c in part.hypotheses)])):
+            if not noted and (note := ids.note(part.names())):
                 noted = True  # once: the other files of a folder are most likely the same
                 self.notes.append(note)
 
@@ -336,9 +346,9 @@ def _matched(part: _Files, reading: Reading, groups: Names, documents: Names) ->
     corpora = [*part.references, *part.hypotheses]
     for corpus in corpora:
         records, ids = whole(corpus)
-        check_once(ids, corpus)
+        check_once(ids, corpus.sources[0].name)
         wanted = wanted or ids
-        where = places(wanted, ids, part.references[0], corpus)
+        where = places(wanted, ids, part.references[0].sources[0].name, corpus.sources[0].name)
         ordered.append(records if where is None else picked(records, where))
     count = len(part.references)
     names = _group_names(part, reading, len(wanted))

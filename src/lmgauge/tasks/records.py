@@ -170,31 +170,31 @@ def whole(corpus: Corpus) -> tuple[Records, list[str]]:
     return Records(references, None, np.concatenate(known) if known else None), names
 
 
-def check_once(ids: list[str], corpus: Corpus) -> None:
+def check_once(ids: Sequence[str], name: str) -> None:
     """Refuse ids that occur twice.
 
     Args:
         ids: of the segments, in the order of the file.
-        corpus: the file.
+        name: of the file, for messages.
 
     Raises:
         InputError: an id occurs twice; names the first, and its record.
     """
     seen: set[str] = set()
-    for i, name in enumerate(ids):
-        if name in seen:
-            raise InputError(f"{corpus.sources[0].name}: record {i + 1}: the id {name!r} occurs a second time")
-        seen.add(name)
+    for i, own in enumerate(ids):
+        if own in seen:
+            raise InputError(f"{name}: record {i + 1}: the id {own!r} occurs a second time")
+        seen.add(own)
 
 
-def places(wanted: list[str], present: list[str], reference: Corpus, corpus: Corpus) -> Integers | None:
+def places(wanted: Sequence[str], present: Sequence[str], reference: str, file: str) -> Integers | None:
     """Return where each wanted id is in another file; None if both are in the same order.
 
     Args:
         wanted: ids of the references' segments.
         present: ids of the other file's.
-        reference: the file of the references.
-        corpus: the other file.
+        reference: name of the file of references.
+        file: name of the other file.
 
     Returns:
         int64 [segments].
@@ -206,12 +206,10 @@ def places(wanted: list[str], present: list[str], reference: Corpus, corpus: Cor
         return None
     place = {name: i for i, name in enumerate(present)}
     missing = [name for name in wanted if name not in place]
-    for names, has, lacks in ((missing, reference, corpus), (sorted({*present} - {*wanted}), corpus, reference)):
+    for names, has, lacks in ((missing, reference, file), (sorted({*present} - {*wanted}), file, reference)):
         if names:
             more = f" ({len(names):,} in all)" if len(names) > 1 else ""
-            raise InputError(
-                f"{lacks.sources[0].name}: has no record with the id {names[0]!r}, which {has.sources[0].name} has{more}"
-            )
+            raise InputError(f"{lacks}: has no record with the id {names[0]!r}, which {has} has{more}")
     return np.array([place[name] for name in wanted], dtype=np.int64)
 
 

@@ -159,8 +159,13 @@ def block_statistics(metric: TaskMetric, block: Block, threads: int | None) -> I
         UsageError: a segment has more references than the metric can average, or the metric's statistics are not finite.
         MissingExtraError: the metric's tokenizer needs a library that is not installed.
     """
-    references = block.references.with_texts(metric.prepared_references(block.references.texts))
-    for hypotheses in block.hypotheses:
+    shared: References | None = None
+    for k, hypotheses in enumerate(block.hypotheses):
+        own = block.against(k)
+        if own is block.references and shared is not None:
+            references = shared
+        else:
+            references = shared = own.with_texts(metric.prepared_references(own.texts))
         yield metric.statistics(metric.prepared(hypotheses), references, threads, block.sources)
 
 
@@ -182,7 +187,7 @@ def segment_scores(metric: TaskMetric, segments: ParallelSegments, threads: int 
         statistics = tuple(block_statistics(metric, block, threads))
         scores = tuple(metric.scores(rows.astype(np.float64)) for rows in statistics)
         groups = None if block.groups is None else [segments.group_names[code] for code in block.groups.tolist()]
-        yield SegmentScores(tuple(segments.names), first, statistics, scores, groups, np.diff(block.references.offsets))
+        yield SegmentScores(tuple(segments.names), first, statistics, scores, groups, np.diff(block.against(0).offsets))
         first += len(block)
 
 
@@ -235,13 +240,13 @@ def score_parallel(
     counts: set[int | None] = set()
     done = 0
     for block in segments:
-        counts.add(block.references.count)
+        counts.add(block.against(0).count)
         statistics: Iterable[Statistics] = block_statistics(metric, block, settings.threads)
         if chooser is not None:
             statistics = list(statistics)
             chooser.see(segments.names, segments.group_names, block, statistics)
-        for of_system, rows, hypotheses in zip(sums, statistics, block.hypotheses, strict=True):
-            of_system.add(rows, block, Blanks.of(hypotheses, block.references))
+        for k, (of_system, rows) in enumerate(zip(sums, statistics, strict=True)):
+            of_system.add(rows, block, Blanks.of(block.hypotheses[k], block.against(k)))
         done += len(block)
         if progress is not None:
             progress(done)

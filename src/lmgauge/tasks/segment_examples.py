@@ -180,10 +180,11 @@ class SegmentChooser:
         self._done += len(block)
 
     def _count_errors(self, metric: EditRate, block: Block, sums: Sequence[NDArray[np.float64]]) -> None:
-        for errors, rows, hypotheses in zip(self._errors, sums, block.hypotheses, strict=True):
+        for k, (errors, rows) in enumerate(zip(self._errors, sums, strict=True)):
             wrong = np.flatnonzero(rows[:, 1:].sum(axis=1))
-            references = block.references.texts.picked(block.references.offsets[wrong])
-            for alignment in align_all(metric.prepared(references), metric.prepared(hypotheses.picked(wrong)), metric.unit):
+            own, hypotheses = block.against(k), block.hypotheses[k].picked(wrong)
+            references = own.texts.picked(own.offsets[wrong])
+            for alignment in align_all(metric.prepared(references), metric.prepared(hypotheses), metric.unit):
                 errors.add(alignment)
 
     def _keep(self, block: Block, group_names: Sequence[str], scores: NDArray[np.float64]) -> None:

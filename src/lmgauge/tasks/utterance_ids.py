@@ -12,12 +12,12 @@ _LOOKED_AT = 1000
 
 
 class _Format(NamedTuple):
-    """A format of transcripts with ids: how an id is found in a line, and the script of sed that makes it TSV."""
+    """A format of transcripts: how an id is found in a line, and the option that reads it."""
 
     name: str
     id_of: Callable[[str], str | None]
     where: str
-    sed: str
+    option: str
 
 
 def _first_word(line: str) -> str | None:
@@ -33,10 +33,27 @@ def _last_in_brackets(line: str) -> str | None:
     return word if bracket and word != end and re.search("[0-9_-]", word) and not re.search(r"[)\s]", word) else None
 
 
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?"
+_STM = re.compile(rf"(\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER})(?:\s|\Z)")
+_CTM = re.compile(rf"(\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}\s+\S+)(?:\s+{_NUMBER})?\s*\Z")
+
+
+def _times(pattern: re.Pattern[str]) -> Callable[[str], str | None]:
+    def fields(line: str) -> str | None:
+        match = pattern.match(line)
+        return match and match[1]
+
+    return fields
+
+
 _FORMATS = (
-    _Format("Kaldi text", _first_word, "begins", r"s/[[:blank:]]\{1,\}/\t/; t; s/$/\t/"),
-    _Format("sclite trn", _last_in_brackets, "ends", r"s/^\(.*\)(\([^()]*\))[[:blank:]]*$/\2\t\1/"),
+    _Format("stm", _times(_STM), "begins", "stm"),
+    _Format("ctm", _times(_CTM), "begins", "stm"),
+    _Format("Kaldi text", _first_word, "begins", "kaldi"),
+    _Format("sclite trn", _last_in_brackets, "ends", "trn"),
 )
+_TIMED = 2
+"""The first two have times: references in the one go with outputs in either."""
 
 
 _NONE = [None for _ in _FORMATS]
@@ -57,6 +74,8 @@ class _File:
     def add(self, texts: Texts) -> None:
         looked_at = 0 if self.ids == _NONE else min(_LOOKED_AT - self.lines, len(texts))
         for line in texts.part(0, looked_at).strings():
+            if line.startswith(";;") or "<ALT" in line:  # comments, and marks between the words of ctm
+                continue
             self.lines += 1
             for k, known in enumerate(_FORMATS):
                 ids, utterance = self.ids[k], known.id_of(line)
@@ -95,11 +114,14 @@ class UtteranceIds:
         """
         for k, known in enumerate(_FORMATS):
             ids = self._references.ids_in(k)
-            with_ids = [name for file, name in zip(self._outputs, names[1:], strict=True) if ids & file.ids_in(k)]
+            outputs = zip(self._outputs, names[1:], strict=True)
+            if k < _TIMED and ids:
+                with_ids = [name for file, name in outputs if file.ids_in(0) or file.ids_in(1)]
+                what = "every line has a recording, a channel and times"
+            else:
+                with_ids = [name for file, name in outputs if ids & file.ids_in(k)]
+                what = f"every line {known.where} with an id ({min(ids, default='')})"
             if with_ids:
-                return (
-                    f"every line of {' and '.join([names[0], *with_ids])} {known.where} with an id ({min(ids)}), as in "
-                    f"{known.name}, and ids are scored as words; make each file a TSV with "
-                    f"sed '{known.sed}', and score those with --field 2 --id 1"
-                )
+                files = " and ".join([names[0], *with_ids])
+                return f"{files}: {what}, as in {known.name}, and it is scored as words: give --format {known.option}"
         return None

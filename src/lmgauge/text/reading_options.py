@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lmgauge.choices import BOUNDARIES, ERROR_POLICIES, UNITS, Boundary, ErrorPolicy, Format, Unit
+from lmgauge.choices import BOUNDARIES, ERROR_POLICIES, UNITS, Boundary, ErrorPolicy, Format, TranscriptFormat, Unit
 from lmgauge.errors import UsageError
 
 STORED = ("unit", "field", "group", "document", "id", "format", "errors")
@@ -42,7 +42,7 @@ class ReadingOptions:
     group: str | None = "file"
     document: str | None = None
     id: str | None = None
-    format: Format | None = None
+    format: Format | TranscriptFormat | None = None
     errors: ErrorPolicy = "fail"
     block_bytes: int = 1 << 20
     lists: bool = False

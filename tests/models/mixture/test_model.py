@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import lmgauge
 from lmgauge import Corpus, InputError, ModelFileError, NgramModel, UsageError
-from lmgauge.models.mixture.model import MixtureModel, agreeing
+from lmgauge.models.mixture.agreement import agreeing
+from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.protocol import LanguageModel
 from lmgauge.scoring import score_together, with_same_events
 from lmgauge.text.vocabulary import BOS, EOS

@@ -21,7 +21,7 @@ from lmgauge.files import writing_directory
 from lmgauge.models.cache.counts import CacheCounts, CacheSettings
 from lmgauge.models.custom import score_segments
 from lmgauge.models.given import alone
-from lmgauge.models.mixture.model import reserved_policy
+from lmgauge.models.mixture.agreement import reserved_policy
 from lmgauge.models.protocol import CACHE_MODEL_TYPE, LanguageModel, check_context, read_config
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch

@@ -70,7 +70,9 @@ class MixedDistributions(BlockDistributions):
             for own, tile in zip(self._own, tiles, strict=True):
                 own.append(tile.of_targets())
             arrays = [possible(as_numpy(tile.logprob)) for tile in tiles]
-            yield Tile(lambda arrays=arrays: mixed(arrays, self._log_weights), tiles[0].targets)  # type: ignore[misc]
+            # Over a union of words, a component that does not know the word has <unk>, id 0.
+            targets = np.maximum.reduce([tile.targets for tile in tiles])
+            yield Tile(lambda arrays=arrays: mixed(arrays, self._log_weights), targets)  # type: ignore[misc]
 
     def finish(self, logprob: Floats | None) -> ScoreBatch:
         """Return the rows of the score table."""

@@ -1,6 +1,7 @@
 """Linear interpolation of models: p(w | h) = sum_k weight_k p_k(w | h) (Jelinek & Mercer 1980).
 
-The components may be of any kind, also mixtures; they know the same tokens. Weights come from `weights.py`.
+The components may be of any kind, also mixtures; `union.py` has what holds for words that only some of them know. Weights
+come from `weights.py`.
 Source: Jelinek, F. & Mercer, R. L. (1980), "Interpolated estimation of Markov source parameters from sparse data", in
 "Pattern Recognition in Practice", pp. 381-397.
 """
@@ -25,16 +26,16 @@ from lmgauge.contexts import last_sentence
 from lmgauge.distributions.blocks import BlockDistributions, distributions_of
 from lmgauge.errors import InputError, LmgaugeError, ModelFileError, UsageError
 from lmgauge.files import writing_directory
+from lmgauge.models.mixture.agreement import agreeing, reserved_policy, with_reserved
 from lmgauge.models.mixture.mixed_distributions import MixedDistributions, mixed
-from lmgauge.models.mixture.vocabulary_alignment import aligned
-from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.mixture.union import beside, known_to_some
 from lmgauge.models.protocol import MIXTURE_MODEL_TYPE, LanguageModel, check_context, read_config
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import ScoreBatch
-from lmgauge.scoring import score_together, with_same_events
+from lmgauge.scoring import score_together
 from lmgauge.shown import Shown
 from lmgauge.text.encoding import ReservedPolicy
-from lmgauge.text.vocabulary import BOS, EOS
+from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS
 
 if TYPE_CHECKING:
     from lmgauge.text.segments import Segments
@@ -60,13 +61,6 @@ class Saveable(Protocol):
             OutputError: it cannot be written.
         """
         ...
-
-
-@runtime_checkable
-class _ReservedChoice(Protocol):
-    """A model that may take reserved tokens in the text in another way."""
-
-    def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
 
 
 class MixtureModel(Shown, ScoresStrings):
@@ -100,16 +94,18 @@ class MixtureModel(Shown, ScoresStrings):
         """Check that the components can be mixed.
 
         Args:
-            components: at least two models over the same tokens (in any order), with the same tokenizer.
+            components: at least two models with the same tokenizer. Over different words, the mixture has all of them; see
+                `lmgauge.models.mixture.union`.
             weights: one each.
             estimation: how they were found.
             names: what to call the components in messages; their labels if not given.
 
         Raises:
-            InputError: tokenizers, vocabularies, the meaning of reserved tokens or the ends of lines differ.
+            InputError: tokenizers, vocabularies of networks, the meaning of reserved tokens or the ends of lines differ.
             UsageError: too few models, or weights that do not sum to one.
         """
         self._aligned = agreeing(components, names)
+        self._beside = beside(self._aligned)
         self.components = tuple(components)
         self.weights = check_weights(weights, len(self.components))
         self.estimation = dict(estimation or {})
@@ -119,8 +115,9 @@ class MixtureModel(Shown, ScoresStrings):
 
     @property
     def label(self) -> str:
-        """Short name for signatures, e.g. `mix(mkn3+wb2)`."""
-        return f"mix({'+'.join(component.label for component in self.components)})"
+        """Short name for signatures, e.g. `mix(mkn3+wb2)`, or `mix(mkn3+wb2,union)` over different words."""
+        union = ",union" * bool(known_to_some(self._aligned))
+        return f"mix({'+'.join(component.label for component in self.components)}{union})"
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -144,8 +141,15 @@ class MixtureModel(Shown, ScoresStrings):
 
     @property
     def notes(self) -> list[str]:
-        """What the components met in the latest scoring that numbers depend on."""
-        return [note for component in self.components for note in getattr(component, "notes", ())]
+        """What the components met in the latest scoring that numbers depend on, and how many words not all know."""
+        notes = [note for component in self.components for note in getattr(component, "notes", ())]
+        some = known_to_some(self._aligned)
+        if some:
+            notes.append(
+                f"{self.label}: {some:,} of {len(self.vocabulary) - len(SPECIAL_TOKENS):,} words are known to some of its "
+                "models only; the others give them probability zero, and their <unk> is for words that no model knows"
+            )
+        return notes
 
     @cached_property
     def fingerprint(self) -> str:
@@ -184,7 +188,7 @@ class MixtureModel(Shown, ScoresStrings):
         return self._combined(block, [model.score_block(block, spans=spans) for model in self._aligned])
 
     def _combined(self, block: Segments, batches: list[ScoreBatch]) -> ScoreBatch:
-        with_same_events(block, batches)
+        _, batches = self._beside(block, batches)
         logprob = mixed([batch.logprob for batch in batches], self._log_weights)
         orders = [batch.extra["context"] for batch in batches if "context" in batch.extra]
         # The longest context that any component used; unknown if one does not tell.
@@ -288,72 +292,6 @@ class MixtureModel(Shown, ScoresStrings):
     def __repr__(self) -> str:
         parts = [f"{w:.4f} {c.label}" for c, w in zip(self.components, self.weights, strict=True)]
         return f"MixtureModel({' + '.join(parts)})"
-
-
-def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> tuple[LanguageModel, ...]:
-    """Return the models, all with the ids of the first.
-
-    Args:
-        models: at least two.
-        names: what to call them in messages; their labels if None.
-
-    Raises:
-        InputError: tokenizers, vocabularies, the meaning of reserved tokens or the ends of lines differ.
-        UsageError: fewer than two models.
-    """
-    if len(models) < 2:
-        raise UsageError("a mixture needs at least two models")
-    names = [model.label for model in models] if names is None else names
-    policies = [(name, reserved_policy(model)) for name, model in zip(names, models, strict=True)]
-    choices = [(name, policy) for name, policy in policies if policy is not None]
-    for name, policy in choices[1:]:
-        if policy != choices[0][1]:
-            raise InputError(
-                f"a <unk>, <s> or </s> in the text means {choices[0][1]!r} to {choices[0][0]} and {policy!r} to {name}; "
-                "choose one for all with --reserved (with_reserved in Python)"
-            )
-    unscored = [policy_of(model).line_ends == "unscored" for model in models]
-    for name, other in zip(names, unscored, strict=True):
-        if other != unscored[0]:
-            without, scoring = (name, names[0]) if other else (names[0], name)
-            raise InputError(
-                f"{without} leaves out </s>, the end of a line, and {scoring} scores it; use models trained alike (--no-eos)"
-            )
-    return tuple(
-        models[0] if i == 0 else aligned(model, models[0], names=(names[i], names[0])) for i, model in enumerate(models)
-    )
-
-
-def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
-    """Return what a reserved token in the text means to a model; None where its kind has no such choice.
-
-    Args:
-        model: any language model.
-
-    Example:
-        >>> import lmgauge
-        >>> reserved_policy(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
-        'refuse'
-    """
-    if isinstance(model, NgramModel):
-        return model.settings.reserved
-    return getattr(model, "reserved", None)
-
-
-def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
-    """Return the models with another meaning of reserved tokens, where their kind has that choice.
-
-    Args:
-        models: any language models.
-        reserved: refuse, escape or unk.
-
-    Example:
-        >>> import lmgauge
-        >>> (model,) = with_reserved([lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1)], "unk")
-        >>> reserved_policy(model)
-        'unk'
-    """
-    return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]
 
 
 def check_weights(weights: Sequence[float], count: int) -> tuple[float, ...]:

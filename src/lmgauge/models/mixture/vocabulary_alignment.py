@@ -68,7 +68,7 @@ def aligned(model: LanguageModel, to: LanguageModel, *, names: tuple[str, str] |
         )
     if model.vocabulary.fingerprint == to.vocabulary.fingerprint:
         return model
-    return _Reordered(model, to.vocabulary, _own_ids(model.vocabulary, to.vocabulary, name, other))
+    return Reordered(model, to.vocabulary, _own_ids(model.vocabulary, to.vocabulary, name, other))
 
 
 def over_common_tokens(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> list[LanguageModel]:
@@ -123,13 +123,13 @@ def _restricted(
     views: list[LanguageModel] = []
     for model, name, own in zip(models, names, (None, *own_ids), strict=True):
         chosen = np.where(missing, NO_ID, same if own is None else own)
-        view = _Reordered(model, base.vocabulary, chosen, base, (name, names[0]))
+        view = Reordered(model, base.vocabulary, chosen, base, (name, names[0]))
         view.alignment = _in_words(view, model, name, names[0])
         views.append(model if own is None and not view.alignment else view)
     return views
 
 
-def _in_words(view: _Reordered, model: LanguageModel, name: str, base: str) -> str:
+def _in_words(view: Reordered, model: LanguageModel, name: str, base: str) -> str:
     """Return what has to be said of a view; nothing if it differs from the model in nothing."""
     sentences = []
     if view.tokenizer.fingerprint != model.tokenizer.fingerprint:
@@ -177,8 +177,8 @@ def _same_token(one: str, other: str, row: int) -> bool:
 
 def _own_ids(own: Vocabulary, common: Vocabulary, name: str, other: str) -> NDArray[np.int64]:
     """Return int64 [vocabulary], the id in `own` of each token of `common`."""
-    ids = {token: i for i, token in enumerate(_strings(own))}
-    wanted = _strings(common)
+    ids = {token: i for i, token in enumerate(strings_of(own))}
+    wanted = strings_of(common)
     if len(own) != len(common) or any(token not in ids for token in wanted):
         theirs = set(wanted)
         alone = [token for token in ids if token not in theirs], [token for token in wanted if token not in ids]
@@ -202,7 +202,17 @@ def _padded(size: int, other_size: int, name: str, other: str) -> InputError:
     )
 
 
-def _strings(vocabulary: Vocabulary) -> list[bytes]:
+def strings_of(vocabulary: Vocabulary) -> list[bytes]:
+    """Return the tokens of a vocabulary by id, as UTF-8.
+
+    Args:
+        vocabulary: any.
+
+    Example:
+        >>> from lmgauge.text.vocabulary import Vocabulary
+        >>> strings_of(Vocabulary.from_tokens(["a"]))
+        [b'<unk>', b'<s>', b'</s>', b'a']
+    """
     whole, bounds = vocabulary.bytes.tobytes(), vocabulary.offsets.tolist()
     return [whole[start:end] for start, end in pairwise(bounds)]
 
@@ -215,7 +225,7 @@ def _some(tokens: list[bytes], name: str) -> str:
     return f"{len(tokens):,} {'token is' if len(tokens) == 1 else 'tokens are'} only in {name} ({shown}{more})"
 
 
-class _Reordered:
+class Reordered:
     """A model seen through another order of its tokens.
 
     Args:
@@ -250,22 +260,27 @@ class _Reordered:
 
     @property
     def label(self) -> str:
+        """Short name of the model."""
         return self._model.label
 
     @property
     def tokenizer(self) -> Tokenizer:
+        """Of the model, or of the one whose tokenizer must make the same tokens."""
         return (self._like or self._model).tokenizer
 
     @property
     def fingerprint(self) -> str:
+        """Of the model."""
         return self._model.fingerprint
 
     @property
     def context_policy(self) -> ContextPolicy:
+        """Of the model."""
         return policy_of(self._model)
 
     @property
     def blocks_are_independent(self) -> bool:
+        """Of the model."""
         return self._model.blocks_are_independent
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
@@ -363,8 +378,8 @@ class _Reordered:
         Raises:
             UsageError: an id is outside the vocabulary.
         """
-        context = self._own_ids[check_context(context_ids, len(self._own_ids))]
-        context[0] = BOS
+        ids = check_context(context_ids, len(self._own_ids))
+        context = np.where(ids == BOS, BOS, self._own_ids[ids])
         if (context == NO_ID).any():
             raise UsageError(f"{self.label}: has no such token as one of the context")
         logprob = self._model.log_distribution(context.astype(np.uint32))[self._own_ids]

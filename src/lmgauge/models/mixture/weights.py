@@ -27,14 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge.errors import InputError
-from lmgauge.models.mixture.model import agreeing, check_weights
+from lmgauge.models.mixture.agreement import agreeing
+from lmgauge.models.mixture.mixed_distributions import mixed
+from lmgauge.models.mixture.model import check_weights
+from lmgauge.models.mixture.union import beside
 from lmgauge.numerics.exact import exact_sum
-from lmgauge.scoring import score_together, with_same_events
+from lmgauge.scoring import score_together
 from lmgauge.shown import Shown
 
 if TYPE_CHECKING:
     from lmgauge.models.protocol import LanguageModel
+    from lmgauge.scores import ScoreBatch
     from lmgauge.text.documents import Corpus
+    from lmgauge.text.segments import Segments
 
 Progress = Callable[[str], None]
 TOLERANCE = 1e-9
@@ -58,6 +63,9 @@ class MixtureFit(Shown):
         gap: nats per event that the best possible weights could still gain, at most.
         events: of the held-out text, `</s>` included.
         skipped: of these, to which no component of positive weight gives any probability: they tell nothing of the weights.
+        partly_known: events whose word some but not all components know: those that do not give it probability zero.
+        perplexities_where_known: of each component, then of the mixture, over the other events; empty if there are none
+            of them or all components know the same words.
         held_out_sha256: digest of the held-out text.
         measured: True if the weights were chosen by the user and only measured.
     """
@@ -70,6 +78,8 @@ class MixtureFit(Shown):
     gap: float
     events: int
     skipped: int
+    partly_known: int = 0
+    perplexities_where_known: tuple[float, ...] = ()
     held_out_sha256: str = ""
     measured: bool = False
 
@@ -88,6 +98,7 @@ class MixtureFit(Shown):
         content = asdict(self) | {"perplexity": self.perplexity}
         content["perplexities"] = list(self.perplexities)
         content["component_perplexities"] = list(self.component_perplexities)
+        content["perplexities_where_known"] = list(self.perplexities_where_known)
         return {"given" if key == "measured" else key: _plain(value) for key, value in content.items()}
 
     def _in_brief(self) -> str:
@@ -131,10 +142,10 @@ def estimate_weights(
         >>> round(sum(fit.weights), 6)
         1.0
     """
-    logprob = _log_probabilities(models, held_out, threads, names, progress)
+    logprob, partly = _log_probabilities(models, held_out, threads, names, progress)
     progress("estimating weights")
     fit = fit_weights(logprob, tolerance=tolerance, max_iterations=max_iterations)
-    return replace(fit, held_out_sha256=held_out.report.sha256)
+    return replace(_where_known(fit, logprob, partly), held_out_sha256=held_out.report.sha256)
 
 
 def measure_weights(
@@ -168,9 +179,9 @@ def measure_weights(
         5
     """
     start = check_weights(weights, len(models))
-    logprob = _log_probabilities(models, held_out, threads, names, progress)
+    logprob, partly = _log_probabilities(models, held_out, threads, names, progress)
     fit = fit_weights(logprob, start=start, max_iterations=0)
-    return replace(fit, held_out_sha256=held_out.report.sha256, measured=True)
+    return replace(_where_known(fit, logprob, partly), held_out_sha256=held_out.report.sha256, measured=True)
 
 
 def fit_weights(
@@ -287,15 +298,34 @@ def _at_corner(fit: MixtureFit, own: Sequence[float], mean: float) -> MixtureFit
 
 def _log_probabilities(
     models: Sequence[LanguageModel], held_out: Corpus, threads: int | None, names: Sequence[str] | None, progress: Progress
-) -> NDArray[np.float64]:
-    """Return float64 [models, events], natural logs."""
-    parts, done = [], 0
-    together = score_together(agreeing(models, names), held_out, with_same_events, threads=threads)
-    for block, batches in together:
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return float64 [models, events], natural logs, and bool [events], True for words that some but not all know."""
+    parts, partly, done = [np.zeros((len(models), 0))], [np.zeros(0, bool)], 0
+    agreed = agreeing(models, names)
+    side_by_side = beside(agreed)
+
+    def work(block: Segments, batches: list[ScoreBatch]) -> tuple[int, list[ScoreBatch], NDArray[np.bool_]]:
+        _, merged = side_by_side(block, batches)
+        unknown = [batch.token_ids != both.token_ids for batch, both in zip(batches, merged, strict=True)]
+        return block.byte_count(), merged, np.any(unknown, axis=0)
+
+    for size, batches, mask in score_together(agreed, held_out, work, threads=threads):
         parts.append(np.array([batch.logprob for batch in batches], np.float64))
-        done += block.byte_count()
+        partly.append(mask)
+        done += size
         progress(f"scored {done / 1e6:,.0f} MB")
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(models), 0))
+    return np.concatenate(parts, axis=1), np.concatenate(partly)
+
+
+def _where_known(fit: MixtureFit, logprob: NDArray[np.float64], partly: NDArray[np.bool_]) -> MixtureFit:
+    """Return the fit with the figures over the events that all components know, if there are others."""
+    known = logprob[:, ~partly]
+    if not partly.any() or not known.shape[1]:
+        return replace(fit, partly_known=int(np.count_nonzero(partly)))
+    with np.errstate(divide="ignore"):
+        rows = [*known, mixed(list(known), np.log(fit.weights))]
+    means = [-math.inf if (row == -np.inf).any() else exact_sum(row) / len(row) for row in rows]
+    return replace(fit, partly_known=int(np.count_nonzero(partly)), perplexities_where_known=tuple(map(_perplexity, means)))
 
 
 def _perplexity(mean: float) -> float:

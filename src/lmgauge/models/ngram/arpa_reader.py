@@ -18,8 +18,8 @@ from lmgauge.models.ngram.arpa_sections import (
     read_pieces,
 )
 from lmgauge.models.ngram.arpa_writer import ESCAPED
-from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table
 from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.packed_tables import RepeatedNgramsError, TableBuilder
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.tokenizers import make_tokenizer
@@ -69,7 +69,7 @@ def read_arpa(path: str | Path, *, tokenizer: str | Tokenizer = "whitespace") ->
         spellings = {escape: c for c, escape in ESCAPED.items()} if chosen.unit == "character" else {}
         vocabulary, unigrams = _read_unigrams(reader, counts[0], spellings)
         total = float(np.sum(unigrams[:, 0], dtype=np.float64))
-        builder = _TableBuilder(reader, vocabulary, unigrams, spellings)
+        builder = _Sections(reader, vocabulary, unigrams, spellings)
         if _CAPITAL_UNK in spellings:
             builder.notes.append(f"the file calls the unknown word {_CAPITAL_UNK}; here it is <unk>")
         for order, count in enumerate(counts[1:], 2):
@@ -124,7 +124,7 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
     return vocabulary, unigrams
 
 
-class _TableBuilder:
+class _Sections:
     """Make tables of sections, order after order, so that the beginning and the end of each n-gram are n-grams, too."""
 
     def __init__(
@@ -198,44 +198,34 @@ class _TableBuilder:
                     entries += len(rows)
         if entries:
             self.notes.append(f"{entries:,} n-grams that longer ones contain are missing in the file; they back off")
-        tables: list[Table] = []
-        longest: list[int] = []
+        builder = TableBuilder(len(self.vocabulary), order)
         for k in range(2, order + 1):
-            table, far = self._table(k, tables, longest)
-            tables.append(table)
-            longest.append(far)
-        return NgramTables(self.unigrams, tables, longest, source=str(self.reader.path))
+            self._add(k, builder)
+        return NgramTables(self.unigrams, builder.tables, source=str(self.reader.path))
 
-    def _table(self, k: int, tables: list[Table], longest: list[int]) -> tuple[Table, int]:
+    def _add(self, k: int, builder: TableBuilder) -> None:
         words, values = self.words[k - 2], self.values[k - 2]
-        parents, suffixes = words[:, 0], words[:, -1]
-        if k > 2:
-            parents, suffixes = self._find(words[:, :-1], tables, longest), self._find(words[:, 1:], tables, longest)
+        parents, suffixes = self._find(words[:, :-1], builder), self._find(words[:, 1:], builder)
         if k == 2:
             lower, weight = self.unigrams[suffixes, 0], self.unigrams[parents, 1]
         else:
-            _, probability, backoff = columns(tables[-1])
-            lower, weight = np.abs(probability[suffixes]), backoff[parents]
+            below = builder.tables[-1]
+            lower, weight = np.abs(below.values(suffixes)[0]), below.values(parents)[1]
         blank = np.isnan(values[:, 0])
         first = np.where(blank, -(lower * weight), values[:, 0]).astype(np.float32)
         first[blank & (first == 0)] = -0.0
         if (np.abs(first) > 1).any():
             raise self.reader.fail("its back-off weights give probabilities above one")
         second = np.where(blank, np.float32(1), values[:, 1]).astype(np.float32)
-        keys = make_keys(parents, words[:, -1])
-        table = new_table(len(keys))
-        slots = np.empty(len(keys), np.uint32)
-        added, far, _ = _native.insert_entries(table, keys, first, second, slots)
-        if added != len(keys):
-            raise self.reader.fail(f"{len(keys) - added:,} {k}-grams are listed twice")
-        return table, far
+        try:
+            builder.add(parents, words[:, -1], first, second)
+        except RepeatedNgramsError as error:
+            raise self.reader.fail(f"{error.count:,} {k}-grams are listed twice") from error
 
-    def _find(self, words: NDArray[np.uint32], tables: list[Table], longest: list[int]) -> NDArray[np.uint32]:
+    def _find(self, words: NDArray[np.uint32], builder: TableBuilder) -> NDArray[np.uint32]:
         slots = np.ascontiguousarray(words[:, 0])
         for j in range(1, words.shape[1]):
-            keys = make_keys(slots, words[:, j])
-            slots = np.empty(len(keys), np.uint32)
-            _native.find_entries(tables[j - 1], longest[j - 1], keys, slots)
+            slots = builder.tables[j - 1].find(slots, words[:, j])
         return slots
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
 from lmgauge.files import writing
-from lmgauge.models.ngram.hash_table import columns, parents_and_words
 
 if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
@@ -74,17 +73,16 @@ def _write(model: NgramModel, file: IO[bytes]) -> None:
     rows_of_slot = np.arange(len(vocabulary), dtype=np.uint32).reshape(-1, 1)
     for k, table in enumerate(tables.tables, 2):
         file.write(f"\n\\{k}-grams:\n".encode())
-        keys, probability, backoff = columns(table)
-        used = np.flatnonzero(keys)
-        parents, words = parents_and_words(keys[used])
-        order = np.lexsort((words, rank[parents]))
-        used, parents, words = used[order], parents[order], words[order]
+        entries = table.entries()
+        order = np.lexsort((entries.words, rank[entries.parents]))
+        slots, parents, words = entries.slots[order], entries.parents[order], entries.words[order]
+        probability, backoff = entries.probabilities[order], entries.weights[order]
         rows = np.concatenate((rows_of_slot[rank[parents]], words[:, None]), axis=1)
-        listed = ~np.signbit(probability[used])
-        weight = backoff[used][listed].astype(np.float64) if k < tables.order else np.zeros(0)
-        _write_rows(file, probability[used][listed].astype(np.float64), weight, rows[listed], strings)
-        rank = np.zeros(len(table), np.uint32)
-        rank[used] = np.arange(len(used), dtype=np.uint32)
+        listed = ~np.signbit(probability)
+        weight = backoff[listed].astype(np.float64) if k < tables.order else np.zeros(0)
+        _write_rows(file, probability[listed].astype(np.float64), weight, rows[listed], strings)
+        rank = np.zeros(table.slots, np.uint32)
+        rank[slots] = np.arange(len(slots), dtype=np.uint32)
         rows_of_slot = rows
     file.write(b"\n\\end\\\n")
 

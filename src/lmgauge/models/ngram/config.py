@@ -51,7 +51,6 @@ _NEEDED: dict[str, tuple[_Check, str]] = {
     "kind": (_one_of(*SMOOTHING_KINDS, "arpa"), "the name of a smoothing"),
     "vocabulary": (_one_of("open", "closed"), "open or closed"),
     "tokenizer": (_is(dict), "an object"),
-    "longest": (_list_of(_whole(0)), "a list of whole numbers"),
     "full_context": (_is(bool), "true or false"),
     "unseen": (_number(0, 1), "a probability"),
     "checksums": (_list_of(_is(str)), "a list of strings"),

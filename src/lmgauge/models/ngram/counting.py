@@ -30,6 +30,7 @@ from lmgauge.threads import run_ranges, run_workers
 
 _REGIONS = 64
 _SKETCH_BITS = 14
+_TOKENS_AT_A_TIME = 1 << 22
 
 
 @dataclass
@@ -105,7 +106,9 @@ def count_ngrams(
     """
     if len(ids) >= 2**32 - 1:
         raise UsageError(f"{len(ids):,} tokens are more than can be counted at once (2^32); split the text")
-    unigrams = np.bincount(ids, minlength=vocabulary_size).astype(np.int64)
+    unigrams = np.zeros(vocabulary_size, np.int64)
+    for begin in range(0, len(ids), _TOKENS_AT_A_TIME):  # NumPy makes 64-bit numbers of them first
+        unigrams += np.bincount(ids[begin : begin + _TOKENS_AT_A_TIME], minlength=vocabulary_size)
     unigrams[BOS] = 0
     counts = NgramCounts(unigrams, [], [], [int(np.count_nonzero(unigrams))])
     expected = list(sizes) if sizes is not None else estimate_types(ids, order, threads) if order > 1 else []

@@ -1,9 +1,9 @@
-"""The hash table that holds all n-grams of one order, while they are counted and afterwards.
+"""The hash table that holds all n-grams of one order while they are counted and their probabilities are estimated.
 
 A table is uint64 [slots, 2]. Column 0 is the key + 1, or 0 where the slot is empty. The key is parent << 32 | word; the
 parent is the slot, in the table below, of the n-gram without its last word (for bigrams: the id of the first word). Column 1
-has two 32-bit values: the count and the slot of the suffix while counting; probability and back-off weight in a model. The
-slot is the id of the n-gram. `_kernels/hashing.hpp` has the details.
+has two 32-bit values: the count and the slot of the suffix, later probability and back-off weight. The slot is the id of the
+n-gram. `_kernels/hashing.hpp` has the details. Finished models have smaller tables: `packed_tables`.
 
     trigram "the cat sat" = (slot of "the cat", id of "sat")
     bigram  "the cat"     = (id of "the",       id of "cat")
@@ -16,16 +16,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
 from lmgauge.errors import UsageError
-from lmgauge.threads import run_ranges, thread_count
+from lmgauge.threads import run_ranges
 
 # Share of a table that is filled. Fuller tables are smaller, but a search for a missing key looks at more entries.
 LOAD = 0.6
 ENTRIES_PER_LINE = 4
 MAX_ORDER = 64
 _LINE_WORDS = 8
-_KEY_BITS = np.uint64(2**63 - 1)
 
 Table = NDArray[np.uint64]
 
@@ -51,7 +49,7 @@ def new_table(entries: int) -> Table:
 
 
 def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return views of a model's table, each [slots]: keys as stored (0: empty), probabilities, back-off weights.
+    """Return views of a table with probabilities, each [slots]: keys as stored (0: empty), probabilities, back-off weights.
 
     Example:
         >>> keys, probabilities, weights = columns(np.array([[6, 0x3F0000003E800000]], np.uint64))
@@ -60,27 +58,6 @@ def columns(table: Table) -> tuple[NDArray[np.uint64], NDArray[np.float32], NDAr
     """
     values = table.view(np.float32).reshape(-1, 4)
     return table[:, 0], values[:, 2], values[:, 3]
-
-
-def make_keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return uint64 [n], the keys that kernels take, from slots of parents [n] and ids of last words [n].
-
-    Example:
-        >>> [hex(key) for key in make_keys(np.array([5], np.uint32), np.array([7], np.uint32))]
-        ['0x500000007']
-    """
-    return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
-
-
-def parents_and_words(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Return slots of parents and ids of last words, each uint32 [n], from keys [n] as occupied slots store them.
-
-    Example:
-        >>> parents_and_words(make_keys(np.array([5], np.uint32), np.array([7], np.uint32)) + np.uint64(1))
-        (array([5], dtype=uint32), array([7], dtype=uint32))
-    """
-    plain = (keys & _KEY_BITS) - np.uint64(1)
-    return (plain >> np.uint64(32)).astype(np.uint32), (plain & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
 
 def over_slots(table: Table, threads: int, kernel: Callable[..., None], *arguments: object) -> None:
@@ -93,24 +70,3 @@ def over_slots(table: Table, threads: int, kernel: Callable[..., None], *argumen
         arguments: handed on.
     """
     run_ranges(lambda begin, end: kernel(table, begin, end, *arguments), len(table), threads)
-
-
-def check_table(table: Table, parents: int = 2**32, words: int = 2**32) -> tuple[int, int, int | None]:
-    """Check every entry of a model's table, which a file may have damaged.
-
-    Args:
-        table: uint64 [slots, 2].
-        parents: slots of parents are below it.
-        words: ids of words are below it.
-
-    Returns:
-        A 64-bit checksum, the largest distance of an entry from its home slot, and the first bad slot or None.
-
-    Example:
-        >>> check_table(new_table(3))
-        (0, 0, None)
-    """
-    results = run_ranges(lambda a, b: _native.check_table(table, a, b, parents, words), len(table), thread_count())
-    bad = [result[3] for result in results if result[3] >= 0]
-    checksum = int(sum(result[0] for result in results) % 2**64)
-    return checksum, max(result[2] for result in results), bad[0] if bad else None

@@ -2,7 +2,8 @@
 
 Input: `AdjustedCounts`, whose tables are taken over: the two values of each entry, count and suffix, are overwritten by
 probability and back-off weight. It is empty afterwards.
-Output: `NgramTables`.
+Output: `NgramTables`, packed, without what a cut-off dropped: until the end it is needed, as its counts go to the back-off
+weights.
 
 With h' the context h without its first word, c the adjusted counts, D(c) the discounts, and c(h) = sum_w c(h, w):
 
@@ -36,7 +37,8 @@ from lmgauge._kernels import _native
 from lmgauge.models.ngram.adjusted_counts import AdjustedCounts
 from lmgauge.models.ngram.counting import NgramCounts
 from lmgauge.models.ngram.discounts import MASS_BITS, NO_DISCOUNTS, Discounts, KernelDiscounts
-from lmgauge.models.ngram.hash_table import Table, columns, new_table, over_slots
+from lmgauge.models.ngram.hash_table import Table, columns, over_slots
+from lmgauge.models.ngram.packed_tables import pack_tables
 from lmgauge.models.ngram.tables import NgramTables
 
 _LOWER_UNIT = 2.0**-60  # the kernels sum probabilities as integers in this unit
@@ -75,9 +77,7 @@ def estimate_with_discounts(
             _interpolate(order)
         else:
             totals = _back_off(order, totals, int(np.count_nonzero(events)))
-    remove_dropped(counts)
-    tables, counts.tables = counts.tables, []
-    return NgramTables(unigrams, tables, counts.longest)
+    return NgramTables(unigrams, pack_tables(counts.tables, counts.dropped, counts.types[1:], len(unigrams), threads))
 
 
 def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], *, threads: int) -> NgramTables:
@@ -118,8 +118,9 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
                 unigrams[first : first + len(sums)][used, 1] = k / (total + k * size)
             else:
                 _native.store_unseen(lower, first, sums, k, size)
-    tables, counts.tables = counts.tables, []
-    return NgramTables(unigrams, tables, counts.longest, full_context=True, unseen=1.0 / int(size) if k > 0 else 0.0)
+    nothing = [np.zeros(0, np.uint8) for _ in counts.tables]
+    tables = pack_tables(counts.tables, nothing, counts.types[1:], len(unigrams), threads)
+    return NgramTables(unigrams, tables, full_context=True, unseen=1.0 / int(size) if k > 0 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -234,22 +235,3 @@ def _back_off(order: _Order, lower_totals: NDArray[np.float64], size: int) -> ND
         weights[first + used] = np.where((left > 0) & (unseen > 1e-12), left / np.maximum(unseen, 1e-12), 0)
         totals[first + used] = seen_sums[used] * _LOWER_UNIT + left
     return totals
-
-
-def remove_dropped(counts: AdjustedCounts) -> None:
-    """Rebuild the tables, one after another, without the entries that a cut-off dropped.
-
-    This is the last step: until here they were needed, as their counts go to the back-off weights.
-
-    Args:
-        counts: `counts.dropped` marks the entries, uint8 [slots] for each table.
-    """
-    parents = np.zeros(0, np.uint32)  # new slot of each old one in the table below; empty where that table stayed
-    for i, (table, dropped) in enumerate(zip(counts.tables, counts.dropped, strict=True)):
-        if not len(dropped) and not len(parents):
-            continue
-        fresh = new_table(counts.types[i + 1] - int(np.count_nonzero(dropped)))
-        slots = np.empty(len(table), np.uint32)
-        types, longest, _ = _native.rebuild_table(table, dropped, parents, fresh, slots)
-        counts.tables[i], counts.types[i + 1], counts.longest[i] = fresh, types, longest
-        parents = slots

@@ -162,6 +162,10 @@ def _list_order(
     """Return the n-grams of one order: ids [n, order], log10 of probabilities and back-off weights, float32 [n]."""
     if order == 1:
         count = _native.kenlm_layout(tables.data)[7]
-    words, probability, backoff = np.empty((count, order), np.uint32), np.empty(count, np.float32), np.empty(count, np.float32)
+    words, probability, backoff = (
+        np.empty((count, order), np.uint32),
+        np.empty(count, np.float32),
+        np.empty(count, np.float32),
+    )
     _native.list_kenlm(tables.data, order, words.reshape(-1), probability, backoff)
     return words, probability, backoff

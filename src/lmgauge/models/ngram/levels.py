@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lmgauge._kernels import _native
-from lmgauge.models.ngram.hash_table import Table, columns, make_keys, new_table, parents_and_words
+from lmgauge.models.ngram.packed_tables import TableBuilder
 from lmgauge.models.ngram.tables import NgramTables
 
 _SMALLEST_SHARE = 1e-9  # of a distribution: where less is left, rounding decides what it is
@@ -47,7 +46,11 @@ class Level:
     @property
     def keys(self) -> NDArray[np.uint64]:
         """Parent and word in one number, uint64 [n], rising."""
-        return make_keys(self.parents, self.words)
+        return _keys(self.parents, self.words)
+
+
+def _keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    return (parents.astype(np.uint64) << np.uint64(32)) | words
 
 
 def levels_of(tables: NgramTables) -> list[Level]:
@@ -67,22 +70,18 @@ def levels_of(tables: NgramTables) -> list[Level]:
     rows = np.arange(len(tables.unigrams), dtype=np.uint32)  # of each slot of the order below
     slots = [rows]  # of each row, order by order
     for i, table in enumerate(tables.tables):
-        keys, probabilities, weights = columns(table)
-        used = np.flatnonzero(keys)
-        parents, words = parents_and_words(keys[used])
-        parents = rows[parents]
-        order = np.argsort(make_keys(parents, words))
-        used, parents, words = used[order], parents[order], words[order]
+        entries = table.entries()
+        parents = rows[entries.parents]
+        order = np.argsort(_keys(parents, entries.words))
+        used, parents, words = entries.slots[order], parents[order], entries.words[order]
         suffixes = words
         if i:
-            suffixes = np.empty(len(words), np.uint32)
             shorter = slots[i - 1][levels[-1].suffixes[parents]]  # of the parent's own suffix
-            _native.find_entries(tables.tables[i - 1], tables.longest[i - 1], make_keys(shorter, words), suffixes)
-            suffixes = rows[suffixes]
-        signed = probabilities[used].astype(np.float64)
-        levels.append(Level(parents, words, suffixes, np.abs(signed), weights[used].astype(np.float64), ~np.signbit(signed)))
-        slots.append(used.astype(np.uint32))
-        rows = np.zeros(len(table), np.uint32)
+            suffixes = rows[tables.tables[i - 1].find(shorter, words)]
+        signed, weights = entries.probabilities[order].astype(np.float64), entries.weights[order].astype(np.float64)
+        levels.append(Level(parents, words, suffixes, np.abs(signed), weights, ~np.signbit(signed)))
+        slots.append(used)
+        rows = np.zeros(table.slots, np.uint32)
         rows[used] = np.arange(len(used), dtype=np.uint32)
     return levels
 
@@ -100,18 +99,12 @@ def tables_of(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> NgramTa
         >>> tables_of(model.tables.unigrams, levels_of(model.tables)).types() == model.tables.types()
         True
     """
-    tables: list[Table] = []
-    longest: list[int] = []
+    builder = TableBuilder(len(unigrams), len(levels) + 1)
     slots = np.arange(len(unigrams), dtype=np.uint32)
     for level in levels:
-        table = new_table(len(level))
-        keys = make_keys(slots[level.parents], level.words)
-        first = np.where(level.listed, level.probabilities, -level.probabilities).astype(np.float32)
-        slots = np.empty(len(level), np.uint32)
-        _, far, _ = _native.insert_entries(table, keys, first, level.weights.astype(np.float32), slots)
-        tables.append(table)
-        longest.append(far)
-    return NgramTables(unigrams, tables, longest)
+        probabilities = np.where(level.listed, level.probabilities, -level.probabilities)
+        slots = builder.add(slots[level.parents], level.words, probabilities, level.weights)
+    return NgramTables(unigrams, builder.tables)
 
 
 def reweighted(unigrams: NDArray[np.float32], levels: Sequence[Level]) -> tuple[NDArray[np.float32], list[Level]]:

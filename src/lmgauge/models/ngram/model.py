@@ -17,7 +17,6 @@ from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
-from lmgauge.models.ngram.hash_table import check_table
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
 from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
@@ -97,7 +96,7 @@ class NgramModel(ScoresStrings, StepsWords):
     @cached_property
     def checksums(self) -> list[int]:
         """A 64-bit checksum of each table of order 2, 3, ..."""
-        return [check_table(table)[0] for table in self.tables.tables]
+        return [table.check()[0] for table in self.tables.tables]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -313,6 +312,17 @@ class NgramModel(ScoresStrings, StepsWords):
             "types": self.types,
             "tokenizer": self.tokenizer.settings(),
         }
+
+    def listed(self) -> NgramModel:
+        """Return the model with n-grams that can be listed, which the files of some other programs only look up: itself.
+
+        Example:
+            >>> import lmgauge
+            >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]))
+            >>> model.listed() is model
+            True
+        """
+        return self
 
     def with_reserved(self, reserved: ReservedPolicy) -> NgramModel:
         """Return the same model with another meaning of reserved tokens in the text.

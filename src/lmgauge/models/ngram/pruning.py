@@ -51,6 +51,7 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
     """
     if model.tables.full_context:
         raise UsageError(f"{model.label} does not back off to shorter n-grams, so that none can be dropped")
+    model = model.listed()
     levels = levels_of(model.tables)
     losses = _losses(model.tables.unigrams.astype(np.float64), levels)
     if threshold is None:

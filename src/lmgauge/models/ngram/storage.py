@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from lmgauge.errors import LmgaugeError, ModelFileError
 from lmgauge.files import writing_directory
 from lmgauge.models.ngram.config import check_config
-from lmgauge.models.ngram.hash_table import check_table
+from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, read_config
 from lmgauge.text.tokens import TOKENIZER_FILE
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
-_DTYPES = {"U64": np.uint64, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
+_DTYPES = {"U32": np.uint32, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
@@ -57,7 +57,7 @@ def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) 
         OutputError: it cannot be written; nothing is left behind.
     """
     tables, vocabulary = stored.tables, stored.vocabulary
-    arrays: dict[str, NDArray[Any]] = {f"ngrams.{k}": table for k, table in enumerate(tables.tables, 2)}
+    arrays: dict[str, NDArray[Any]] = {f"ngrams.{k}": table.lines for k, table in enumerate(tables.tables, 2)}
     arrays |= {
         "vocabulary.offsets": vocabulary.offsets,
         "unigrams": tables.unigrams,
@@ -65,7 +65,6 @@ def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) 
     }
     config = stored.config | {
         "format_version": FORMAT_VERSION,
-        "longest": tables.longest,
         "full_context": tables.full_context,
         "unseen": tables.unseen,
         "checksums": [f"{value:016x}" for value in stored.checksums],
@@ -117,7 +116,7 @@ def read_model(path: Path) -> StoredModel:
     """Read the folder of a model, memory-mapped, and check all of it once.
 
     Args:
-        path: the folder; tables of order k are uint64 [slots, 2].
+        path: the folder; tables of order k are uint32 [lines, 16].
 
     Raises:
         ModelFileError: a file is missing, truncated, damaged or inconsistent.
@@ -127,7 +126,8 @@ def read_model(path: Path) -> StoredModel:
         raise ModelFileError(f"{path}: model_type is {config.get('model_type')!r}, not {NGRAM_MODEL_TYPE!r}")
     if config.get("format_version") != FORMAT_VERSION:
         raise ModelFileError(
-            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
+            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}: "
+            "train the model again, or convert its ARPA file"
         )
     if config.get("sha256") != _config_digest(config):
         raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not fit; train or copy it again")
@@ -178,11 +178,9 @@ def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]
     vocabulary = Vocabulary.from_strings(offsets, data, closed=config["vocabulary"] == "closed")
     if tuple(vocabulary.token(i) for i in range(3)) != SPECIAL_TOKENS:
         raise ModelFileError(f"{path}: the vocabulary is damaged")
-    tables = [arrays[f"ngrams.{k}"] for k in range(2, config["order"] + 1)]
     ngrams = NgramTables(
         arrays["unigrams"],
-        tables,
-        config["longest"],
+        _tables(path, arrays, config["order"], len(vocabulary)),
         full_context=config["full_context"],
         unseen=float(config["unseen"]),
         source=str(path),
@@ -208,14 +206,24 @@ def _check_tables(path: Path, tables: NgramTables, words: int, expected: list[in
     if not finite or unigrams.min() < 0 or unigrams[:, 0].max() > 1 or unigrams[BOS, 0] != 0:
         raise ModelFileError(f"{path}: the unigrams hold values that are not probabilities; the model is damaged")
     checksums = []
-    parents = words
-    for k, (table, longest, checksum) in enumerate(zip(tables.tables, tables.longest, expected, strict=True), 2):
-        if table.ndim != 2 or table.shape[1] != 2 or table.dtype != np.uint64 or len(table) % 4:
-            raise ModelFileError(f"{path}: the table of order {k} has the wrong shape; the model is damaged")
-        total, farthest, bad = check_table(table, parents, words)
-        if bad is not None or total != checksum or farthest > longest or longest >= len(table):
-            where = "" if bad is None else f", at slot {bad}"
+    for k, (table, checksum) in enumerate(zip(tables.tables, expected, strict=True), 2):
+        total, bad = table.check()
+        if bad is not None or total != checksum:
+            where = "" if bad is None else f", at line {bad}"
             raise ModelFileError(f"{path}: the table of order {k} is damaged{where}; copy or train the model again")
         checksums.append(total)
-        parents = len(table)
     return checksums
+
+
+def _tables(path: Path, arrays: dict[str, NDArray[Any]], order: int, words: int) -> list[PackedTable]:
+    """Return the tables, whose shapes are such that lookups stay inside them, whatever they hold."""
+    tables: list[PackedTable] = []
+    parents = words
+    for k in range(2, order + 1):
+        lines = arrays[f"ngrams.{k}"]
+        shaped = lines.ndim == 2 and lines.shape[1] == 16 and lines.dtype == np.uint32
+        if not shaped or not enough_lines(len(lines), parents, words):
+            raise ModelFileError(f"{path}: the table of order {k} has the wrong shape; the model is damaged")
+        tables.append(PackedTable(lines, parents, words, last=k == order))
+        parents = tables[-1].slots
+    return tables

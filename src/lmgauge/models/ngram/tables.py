@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
 from lmgauge.errors import ModelFileError, ProbabilityError
-from lmgauge.models.ngram.hash_table import Table, columns
+from lmgauge.models.ngram.packed_tables import KernelTable, PackedTable
 from lmgauge.models.ngram.whole import WholeDistributions, index_children
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Refusal = Callable[[str, object], NoReturn]
 """Raises the error of a call, by its reason and the word, state or text that it is about."""
 
+KernelModel = tuple[NDArray[np.float32], list[KernelTable], tuple[bool, float]]
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
 
@@ -110,8 +111,7 @@ class NgramTables(LoadedTables):
 
     Attributes:
         unigrams: float32 [vocabulary, 2], probability and back-off weight, linear.
-        tables: one per order from 2, uint64 [slots, 2]; see `_kernels/hashing.hpp`.
-        longest: largest distance of an entry from its home slot, per table: the bound of every search.
+        tables: one per order from 2.
         full_context: no back-off: after a context, an unseen word has the probability that the context holds for it.
         unseen: with `full_context`, the probability of any word after an unseen context.
         source: the file or folder they were read from, for messages; empty if none.
@@ -119,8 +119,7 @@ class NgramTables(LoadedTables):
     """
 
     unigrams: NDArray[np.float32]
-    tables: list[Table]
-    longest: list[int]
+    tables: list[PackedTable]
     full_context: bool = False
     unseen: float = 0.0
     source: str = ""
@@ -131,9 +130,9 @@ class NgramTables(LoadedTables):
         """The length of the longest n-grams."""
         return len(self.tables) + 1
 
-    def arguments(self) -> tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]:
+    def arguments(self) -> KernelModel:
         """Return the model as the kernels take it."""
-        return self.unigrams.reshape(-1), self.tables, self.longest, (self.full_context, self.unseen)
+        return self.unigrams.reshape(-1), [table.kernel for table in self.tables], (self.full_context, self.unseen)
 
     def score(self, ids: NDArray[np.uint32], *, skip: int = 0, contexts: bool = False) -> Events:
         """Score all ids except `<s>`, each given the ids before it, back to the last `<s>`.
@@ -154,7 +153,7 @@ class NgramTables(LoadedTables):
         events, kind = np.empty(size, np.uint32), np.empty(size, np.uint8)
         slots = np.empty((size if contexts else 0, self.order - 1), np.uint32)
         rows = logprob, matched, events, kind, slots.reshape(-1)
-        written = _native.score_ids(*self.arguments(), ids, skip, rows)
+        written = _native.score_ids(self.arguments(), ids, skip, rows)
         logprob = logprob[:written]
         self.check_logprob(logprob)
         return Events(logprob, matched[:written], events[:written], kind[:written], slots[:written])
@@ -167,7 +166,7 @@ class NgramTables(LoadedTables):
             cut: the kernel's mode of the tokenizer (-1: none), the number of the policy for reserved words, whether `</s>`
                 is an event, and what raises the error of a call that is refused.
         """
-        return _native.read_tables(*self.arguments(), vocabulary.arrays, cut)
+        return _native.read_tables(self.arguments(), vocabulary.arrays, cut)
 
     def whole(self, *, eos: bool) -> WholeDistributions:
         """Return what answers questions about whole distributions; what it finds out is held for the next one.
@@ -185,13 +184,12 @@ class NgramTables(LoadedTables):
     def children(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
         """For contexts of 1, 2, ... words, where the words seen after each begin, uint32 [slots + 1]; and word and
         probability of each, packed, uint64 [n-grams]: 12 to 15 bytes an n-gram in all."""
-        sizes = [len(self.unigrams), *(len(table) for table in self.tables)]
-        return [index_children(table, size) for table, size in zip(self.tables, sizes, strict=False)]
+        return [index_children(table) for table in self.tables]
 
     def types(self) -> list[int]:
         """Return the number of n-grams of each order; blanks, held only because longer ones contain them, do not count."""
         counts = [len(self.unigrams)]
         for table in self.tables:
-            _, probability, _ = columns(table)
-            counts.append(int(np.count_nonzero(table[:, 0]) - np.count_nonzero(np.signbit(probability) & (table[:, 0] > 0))))
+            entries, blanks = table.count()
+            counts.append(entries - blanks)
         return counts

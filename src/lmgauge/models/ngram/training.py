@@ -25,10 +25,11 @@ from lmgauge.models.ngram.settings import CONTINUATION, NgramTrainingSettings, T
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.text.documents import Corpus
 from lmgauge.text.encoding import encode
+from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, EOS, SPECIAL_TOKENS, UNK, Vocabulary, VocabularyBuilder, restrict
-from lmgauge.threads import thread_count
+from lmgauge.threads import map_beside, thread_count
 
 Progress = Callable[[str], None]
 
@@ -59,7 +60,7 @@ def train_ngram(
     """
     threads = thread_count(threads)
     tokenizer = make_tokenizer(settings.tokenizer)
-    ids, vocabulary = _fit_vocabulary(settings, *_read(settings, corpus, tokenizer, progress))
+    ids, vocabulary = _fit_vocabulary(settings, *_read(settings, corpus, tokenizer, threads, progress))
     number_of_events = int(np.count_nonzero(ids != BOS))
     progress(f"counting n-grams of {number_of_events:,} events")
     counts = count_ngrams(ids, settings.order, len(vocabulary), threads=threads)
@@ -101,7 +102,7 @@ def _estimate(
 
 
 def _read(
-    settings: NgramTrainingSettings, corpus: Corpus, tokenizer: Tokenizer, progress: Progress
+    settings: NgramTrainingSettings, corpus: Corpus, tokenizer: Tokenizer, threads: int, progress: Progress
 ) -> tuple[NDArray[np.uint32], Vocabulary]:
     """Return the ids of the whole text with `<s>` where contexts begin, and the vocabulary they are from."""
     closed, stream = settings.vocabulary == "closed", settings.context == "stream"
@@ -109,14 +110,15 @@ def _read(
     if settings.words is not None:
         vocabulary = Vocabulary.from_tokens(settings.words, closed=closed)
     blocks = [np.array([BOS], np.uint32)] if stream else []
-    read = seen = 0
-    for segments in corpus:
+
+    def _ids(segments: Segments) -> NDArray[np.uint32]:
         encoded = encode(segments, tokenizer, vocabulary, bos=not stream, eos=settings.eos, reserved=settings.reserved)
-        blocks.append(encoded.ids.copy())  # without the spare room at its end
-        read += segments.byte_count()
-        seen += len(segments)
-        progress(f"reading {read / 1e6:,.0f} MB")
-    if not seen:
+        return encoded.ids.copy()  # without the spare room at its end
+
+    for block in map_beside(_ids, corpus, threads):  # words get their ids in the order of the text
+        blocks.append(block)
+        progress(f"reading {corpus.report.bytes / 1e6:,.0f} MB")
+    if not corpus.report.segments:
         raise InputError("the training text is empty: there is nothing to count")
     ids = np.concatenate(blocks)
     return ids, vocabulary if isinstance(vocabulary, Vocabulary) else vocabulary.finish(closed=closed)

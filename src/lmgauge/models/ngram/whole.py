@@ -49,18 +49,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.hash_table import Table
+from lmgauge.models.ngram.packed_tables import PackedTable
 from lmgauge.text.vocabulary import BOS, EOS
 
 if TYPE_CHECKING:
-    from lmgauge.models.ngram.tables import NgramTables
+    from lmgauge.models.ngram.tables import KernelModel, NgramTables
 
 Contexts = NDArray[np.uint32]  # [n, order - 1]: see `_kernels/distributions.hpp`
 Floats = NDArray[np.float64]
 _FIRST_ROOM = 1 << 12
-_Model = tuple[NDArray[np.float32], list[Table], list[int], tuple[bool, float]]
 _Children = tuple[NDArray[np.uint32], NDArray[np.uint64]]
-_Source = tuple[_Model, list[_Children], tuple[Floats, NDArray[np.uint32]], bool]
+_Source = tuple["KernelModel", list[_Children], tuple[Floats, NDArray[np.uint32]], bool]
 
 
 class WholeDistributions:
@@ -197,7 +196,7 @@ class WholeDistributions:
         if "children" not in tables.__dict__:
             # Without the index, each takes a look-up for every word; to make it takes about one for every n-gram.
             self._asked += distributions
-            if self._asked * self.words < sum(len(table) for table in tables.tables):
+            if self._asked * self.words < sum(table.slots for table in tables.tables):
                 return tables.arguments(), [], self._unigrams, self._eos
         with self._lock:  # one thread makes it
             return tables.arguments(), tables.children, self._unigrams, self._eos
@@ -223,27 +222,28 @@ class WholeDistributions:
     @cached_property
     def _numbers(self) -> list[NDArray[np.uint32]]:
         """For contexts of 0, 1, 2, ... words, by slot, which of the known sums are theirs, from 1; 0 for none."""
-        sizes = [2, self.words, *(len(table) for table in self._tables.tables[:-1])]
+        sizes = [2, self.words, *(table.slots for table in self._tables.tables[:-1])]
         return [np.zeros(size, np.uint32) for size in sizes[: self._tables.order]]
 
 
-def index_children(table: Table, contexts: int) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+def index_children(table: PackedTable) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     """Return where the words seen after each context begin, and words and probabilities, packed.
 
     Args:
-        table: uint64 [slots, 2], of the n-grams of the contexts and a word more.
-        contexts: slots of the contexts.
+        table: the n-grams of the contexts and a word more.
 
     Returns:
         uint32 [contexts + 1] and uint64 [n-grams].
 
     Example:
-        >>> from lmgauge.models.ngram.hash_table import new_table
-        >>> offsets, children = index_children(new_table(3), contexts=2)
+        >>> from lmgauge.models.ngram.packed_tables import TableBuilder
+        >>> builder = TableBuilder(vocabulary=5, order=2)
+        >>> _ = builder.add(np.array([3, 3]), np.array([3, 4]), np.array([0.5, 0.25]), np.ones(2))
+        >>> offsets, children = index_children(builder.tables[0])
         >>> offsets.tolist(), len(children)
-        ([0, 0, 0], 0)
+        ([0, 0, 0, 0, 2, 2], 2)
     """
-    offsets = np.empty(contexts + 1, np.uint32)
-    children = np.empty(int(np.count_nonzero(table[:, 0])), np.uint64)
-    _native.index_children(table, offsets, children)
+    offsets = np.empty(table.parents + 1, np.uint32)
+    children = np.empty(table.count()[0], np.uint64)
+    _native.index_children(table.kernel, offsets, children)
     return offsets, children

@@ -128,8 +128,10 @@ class Steps:
         errors = self.errors[begin : begin + len(cuts) + 1]
         if not len(cuts):
             return 0.0, int(errors[0])
-        reach = float(cuts[-1] - cuts[0]) or max(1.0, abs(float(cuts[0])))
-        edges = np.concatenate(([max(low, float(cuts[0]) - reach)], cuts, [min(high, float(cuts[-1]) + reach)]))
+        reach = max(float(cuts[-1] - cuts[0]), 0.1 * float(np.abs(cuts).max())) or 1.0
+        first = low if math.isfinite(low) else float(cuts[0]) - reach
+        last = high if math.isfinite(high) else float(cuts[-1]) + reach
+        edges = np.concatenate(([first], cuts, [last]))
         width = np.diff(edges)
         middle = edges[:-1] + width / 2
         usable = width > _NARROW * np.maximum(1.0, np.abs(middle))
@@ -158,11 +160,12 @@ class _Lines:
             lines: int64 [lines], rising.
             starts: int64 [lists], where each list begins in `lines`; no list is empty.
         """
-        for values in (self.slope[lines], self.at_zero[lines]):
+        for values in (self.slope, self.at_zero):
             if len(lines) == len(starts):
                 return lines
             sizes = np.diff(np.append(starts, len(lines)))
-            at_top = values == np.repeat(np.maximum.reduceat(values, starts), sizes)
+            own = values[lines]
+            at_top = own == np.repeat(np.maximum.reduceat(own, starts), sizes)
             lines, starts = lines[at_top], _begins(np.add.reduceat(at_top, starts))
         return lines[starts]
 

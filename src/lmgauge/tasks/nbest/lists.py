@@ -63,9 +63,10 @@ class NbestLists:
             if isinstance(hypotheses, str) or not isinstance(hypotheses, Sequence):
                 raise UsageError(f"utterance {name!r}: a list of hypotheses is needed, not {type(hypotheses).__name__}")
             for i, one in enumerate(hypotheses, 1):
-                text, scores = (one, {}) if isinstance(one, str) else one if len(one) == 2 else (None, {})
-                if not isinstance(text, str):
+                pair = (one, {}) if isinstance(one, str) else one
+                if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
                     raise UsageError(f"utterance {name!r}: hypothesis {i} is not a text, (text, score) or (text, scores)")
+                text, scores = pair
                 named = scores if isinstance(scores, Mapping) else {"score": scores}
                 builder.add(str(name), text, named, f"utterance {name!r}, hypothesis {i}")
             if not len(hypotheses):

@@ -13,7 +13,6 @@ ends is a part of that word (a phone or a state), which is neither a word nor sc
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from pathlib import PurePath
 
@@ -85,8 +84,9 @@ def _version(line: str, where: str) -> int:
 
 
 def _in_brackets(word: str, where: str) -> float:
-    match = re.fullmatch(r"\((-?[0-9.]+)\)", word)
-    return number(match[1] if match else word, "a score in round brackets", where)
+    if not (word.startswith("(") and word.endswith(")")):
+        raise InputError(f"{where}: {word[:40]!r} is not a score in round brackets; {_HINT}")
+    return number(word[1:-1], "a number", where)
 
 
 def number(word: str, what: str, where: str) -> float:

@@ -1,0 +1,89 @@
+"""What models must have in common to be mixed, and the views through which they speak one order of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol, runtime_checkable
+
+from lmgauge.context_policy import policy_of
+from lmgauge.errors import InputError, UsageError
+from lmgauge.models.mixture.union import needs_union, over_union
+from lmgauge.models.mixture.vocabulary_alignment import aligned
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.protocol import LanguageModel
+from lmgauge.text.encoding import ReservedPolicy
+
+
+@runtime_checkable
+class _ReservedChoice(Protocol):
+    """A model that may take reserved tokens in the text in another way."""
+
+    def with_reserved(self, reserved: ReservedPolicy) -> LanguageModel: ...
+
+
+def agreeing(models: Sequence[LanguageModel], names: Sequence[str] | None = None) -> tuple[LanguageModel, ...]:
+    """Return the models, all with the ids of the first, or if they know different words, with those of the union.
+
+    Args:
+        models: at least two.
+        names: what to call them in messages; their labels if None.
+
+    Raises:
+        InputError: tokenizers, vocabularies of networks, the meaning of reserved tokens or the ends of lines differ.
+        UsageError: fewer than two models.
+    """
+    if len(models) < 2:
+        raise UsageError("a mixture needs at least two models")
+    names = [model.label for model in models] if names is None else names
+    policies = [(name, reserved_policy(model)) for name, model in zip(names, models, strict=True)]
+    choices = [(name, policy) for name, policy in policies if policy is not None]
+    for name, policy in choices[1:]:
+        if policy != choices[0][1]:
+            raise InputError(
+                f"a <unk>, <s> or </s> in the text means {choices[0][1]!r} to {choices[0][0]} and {policy!r} to {name}; "
+                "choose one for all with --reserved (with_reserved in Python)"
+            )
+    unscored = [policy_of(model).line_ends == "unscored" for model in models]
+    for name, other in zip(names, unscored, strict=True):
+        if other != unscored[0]:
+            without, scoring = (name, names[0]) if other else (names[0], name)
+            raise InputError(
+                f"{without} leaves out </s>, the end of a line, and {scoring} scores it; use models trained alike (--no-eos)"
+            )
+    if needs_union(models):
+        return over_union(models)
+    return tuple(
+        models[0] if i == 0 else aligned(model, models[0], names=(names[i], names[0])) for i, model in enumerate(models)
+    )
+
+
+def reserved_policy(model: LanguageModel) -> ReservedPolicy | None:
+    """Return what a reserved token in the text means to a model; None where its kind has no such choice.
+
+    Args:
+        model: any language model.
+
+    Example:
+        >>> import lmgauge
+        >>> reserved_policy(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1))
+        'refuse'
+    """
+    if isinstance(model, NgramModel):
+        return model.settings.reserved
+    return getattr(model, "reserved", None)
+
+
+def with_reserved(models: Iterable[LanguageModel], reserved: ReservedPolicy) -> list[LanguageModel]:
+    """Return the models with another meaning of reserved tokens, where their kind has that choice.
+
+    Args:
+        models: any language models.
+        reserved: refuse, escape or unk.
+
+    Example:
+        >>> import lmgauge
+        >>> (model,) = with_reserved([lmgauge.train("mle", lmgauge.Corpus.from_strings(["a"]), order=1)], "unk")
+        >>> reserved_policy(model)
+        'unk'
+    """
+    return [m.with_reserved(reserved) if isinstance(m, _ReservedChoice) else m for m in models]

@@ -1,0 +1,182 @@
+"""Static mixtures: one n-gram model in place of several (Stolcke 2002, "SRILM - an extensible language modeling toolkit").
+
+The n-grams are those of all components together. Each has exactly the probability that the mixture gives it, every
+component by its own back-off; only the back-off weights are new, such that every distribution sums to one. So the model
+differs from the mixture where an n-gram is in none of the components: the mixture mixes what each of them backs off to, the
+static model backs off once. The n-grams are laid over each other level by level, in arrays (see `models.ngram.levels`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.errors import UsageError
+from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.mixture.vocabulary_alignment import strings_of
+from lmgauge.models.ngram.hash_table import make_keys
+from lmgauge.models.ngram.levels import Floats, Level, levels_of, reweighted, tables_of
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.ngram.settings import TrainingRecord
+from lmgauge.text.vocabulary import UNK, Vocabulary
+
+_NONE = -1
+
+
+def static_mixture(mixture: MixtureModel) -> NgramModel:
+    """Return an n-gram model with the n-grams of all components, each as probable as in the mixture.
+
+    Args:
+        mixture: of n-gram models that back off, each sentence on its own; or of mixtures of such.
+
+    Raises:
+        UsageError: a component is something else.
+
+    Example:
+        >>> import lmgauge
+        >>> texts = ["the cat sat", "the cat ran"], ["the dog sat"]
+        >>> parts = [lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(text), order=2) for text in texts]
+        >>> mixture = lmgauge.mix(parts, weights=[0.5, 0.5])
+        >>> static = static_mixture(mixture)
+        >>> [model.types for model in (*parts, static)]
+        [[6, 6], [5, 4], [7, 8]]
+        >>> context = static.vocabulary.ids(["the"])
+        >>> [round(float(np.exp(model.log_distribution(context))[4]), 4) for model in (mixture, static)]  # cat
+        [0.3697, 0.3697]
+    """
+    weighted = [(model.listed(), weight) for model, weight in _components(mixture) if weight > 0]
+    vocabulary = mixture.vocabulary
+    parts = [_Part(model, weight, vocabulary) for model, weight in weighted]
+    unigrams = np.stack((_mean(parts, "probabilities"), _mean(parts, "weights")), axis=1).astype(np.float32)
+    levels = [_merged(parts) for _ in range(2, max(model.order for model, _ in weighted) + 1)]
+    unigrams, levels = reweighted(unigrams, levels)
+    first = weighted[0][0]
+    labels = " + ".join(f"{weight:.4f} {model.label}" for model, weight in weighted)
+    settings = replace(first.settings, kind="arpa", interpolate=False, discount=None, k=None, prune=None)
+    record = TrainingRecord(notes=(f"static mixture of {labels}",))
+    return NgramModel(tables_of(unigrams, levels), vocabulary, mixture.tokenizer, settings, record)
+
+
+def _components(mixture: MixtureModel) -> list[tuple[NgramModel, float]]:
+    """Return the n-gram models of a mixture, and of mixtures in it, with their weights.
+
+    Raises:
+        UsageError: a component has no n-grams to back off to, or its contexts run on.
+    """
+    parts: list[tuple[NgramModel, float]] = []
+    for model, weight in zip(mixture.components, mixture.weights, strict=True):
+        if isinstance(model, MixtureModel):
+            parts += [(part, weight * share) for part, share in _components(model)]
+            continue
+        if not isinstance(model, NgramModel):
+            raise UsageError(f"{model.label}: a static mixture is made of n-gram models alone")
+        if model.tables.full_context and model.order > 1:
+            raise UsageError(f"{model.label} does not back off to shorter n-grams, as the n-grams of a static mixture do")
+        if model.settings.context == "stream":
+            raise UsageError(f"{model.label}: its contexts run on across lines; a static mixture needs --context sentence")
+        parts.append((model, weight))
+    return parts
+
+
+class _Part:
+    """A component, laid over the n-grams of all, one order after another.
+
+    Attributes:
+        weight: in the mixture.
+        levels: its own n-grams of the orders to come.
+        rows: int64 [n], its own row of each n-gram of the union of the current order; -1 where it has none. A word that it
+            does not know is its `<unk>`.
+        probabilities: float64 [n], what it gives each of them; 0 to a last word that it does not know.
+        weights: float64 [n], its back-off weight of each; 1 where it has none.
+        union_rows: int64 [own n], the row in the union of each n-gram of its own.
+        foreign: bool [n], True where a word of the n-gram is one that it does not know.
+    """
+
+    def __init__(self, model: NgramModel, weight: float, vocabulary: Vocabulary) -> None:
+        self.weight = weight
+        self.levels = levels_of(model.tables)
+        own = {token: i for i, token in enumerate(strings_of(model.vocabulary))}
+        self.rows = np.array([own.get(token, _NONE) for token in strings_of(vocabulary)], np.int64)
+        self.foreign = self.rows == _NONE
+        self._knows = ~self.foreign
+        self.rows[self.foreign] = UNK
+        self._word_of = self.rows
+        self._union_words = self.union_rows = np.zeros(len(model.vocabulary), np.int64)
+        self.union_rows[self.rows[self._knows]] = np.flatnonzero(self._knows)
+        unigrams = model.tables.unigrams.astype(np.float64)
+        self.probabilities = np.where(self._knows, unigrams[self.rows, 0], 0.0)
+        self.weights = unigrams[self.rows, 1] if self.levels else np.ones(len(self.rows))
+
+    @property
+    def own(self) -> Level:
+        """Its n-grams of the next order."""
+        return self.levels[0] if self.levels else _EMPTY
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return parent and last word, in the union, of its own n-grams of the next order, uint64 [own n]."""
+        return _keys(self.union_rows[self.own.parents], self._union_words[self.own.words])
+
+    def step(self, union: Level, union_rows: NDArray[np.int64]) -> None:
+        """Go to the next order.
+
+        Args:
+            union: its n-grams; their probabilities are not looked at.
+            union_rows: int64 [own n], where in it those of the component are.
+        """
+        own, self.levels = self.own, self.levels[1:]
+        rows = np.full(len(union), _NONE)
+        rows[union_rows] = np.arange(len(own))
+        self.foreign = self.foreign[union.parents] | ~self._knows[union.words]
+        look = np.flatnonzero(self.foreign & (self.rows[union.parents] != _NONE))
+        rows[look] = _find(own, self.rows[union.parents[look]], self._word_of[union.words[look]])
+        has = np.flatnonzero(rows != _NONE)
+        self.probabilities = self.weights[union.parents] * self.probabilities[union.suffixes]
+        sure = has[self._knows[union.words[has]]]
+        self.probabilities[sure] = own.probabilities[rows[sure]]
+        self.weights = np.ones(len(union))
+        if self.levels:
+            self.weights[has] = own.weights[rows[has]]
+        self.rows, self.union_rows = rows, union_rows
+
+
+_NO_ROWS, _NO_VALUES = np.zeros(0, np.uint32), np.zeros(0)
+_EMPTY = Level(_NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_VALUES, _NO_VALUES, np.zeros(0, bool))
+
+
+def _keys(parents: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.uint64]:
+    return make_keys(parents.astype(np.uint32), words.astype(np.uint32))
+
+
+def _find(level: Level, parents: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the rows of n-grams in a level, int64 [n], -1 for those that it does not have."""
+    if not len(level):
+        return np.full(len(parents), _NONE)
+    keys = _keys(parents, words)
+    rows = np.minimum(np.searchsorted(level.keys, keys), len(level) - 1)
+    return np.where(level.keys[rows] == keys, rows, _NONE)
+
+
+def _merged(parts: Sequence[_Part]) -> Level:
+    """Return the n-grams of the next order of all components, as probable as in the mixture; all go to that order."""
+    each = [part.keys() for part in parts]
+    keys = np.unique(np.concatenate(each))
+    union_rows = [np.searchsorted(keys, own) for own in each]
+    suffixes, listed = np.zeros(len(keys), np.uint32), np.zeros(len(keys), bool)
+    for part, rows in zip(parts, union_rows, strict=True):
+        suffixes[rows] = part.union_rows[part.own.suffixes]
+        listed[rows] |= part.own.listed
+    nothing = np.zeros(len(keys))
+    parents, words = (keys >> np.uint64(32)).astype(np.uint32), (keys & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    union = Level(parents, words, suffixes, nothing, nothing, listed)
+    for part, rows in zip(parts, union_rows, strict=True):
+        part.step(union, rows)
+    return replace(union, probabilities=_mean(parts, "probabilities"), weights=_mean(parts, "weights"))
+
+
+def _mean(parts: Sequence[_Part], name: str) -> Floats:
+    """Return the weighted mean of an attribute of all components."""
+    total: Floats = sum((part.weight * getattr(part, name) for part in parts), np.zeros(1))
+    return np.minimum(total, 1.0) if name == "probabilities" else total

@@ -1,0 +1,311 @@
+"""The tables of a finished model: made once, order by order from the bigrams, and only read afterwards.
+
+A table is uint32 [lines, 16], a line being 64 bytes that come from memory together (`_kernels/packed.hpp`). The slot of
+an n-gram is its id. An n-gram is the slot of its beginning in the table below (order 2: the id of a word) and the id
+of its last word:
+
+    trigram "the cat sat" = (slot of "the cat", id of "sat")
+    bigram  "the cat"     = (id of "the",       id of "cat")
+
+The bytes of a table follow from the n-grams and values in it, whatever the order in which they came and the number of
+threads. The ways in are `TableBuilder` and `pack_tables`, the way out is `PackedTable.entries`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import UsageError
+from lmgauge.models.ngram.hash_table import Table
+from lmgauge.threads import run_ranges, thread_count
+
+Lines = NDArray[np.uint32]
+Floats = NDArray[np.float32]
+Slots = NDArray[np.uint32]
+KernelTable = tuple[Lines, int, int, bool]
+Bounds = tuple[int, int]  # slots of parents, ids of words: all are below
+Parts = tuple[NDArray[np.uint32], NDArray[np.uint64]]  # staged n-grams [n, 5], sizes of the parts
+
+LINE_BYTES = 64
+NO_SLOT = 0xFFFFFFFF  # where an n-gram is not in the table
+_WIDTH, _LAST_WIDTH = 5, 7  # n-grams in a line; those of the highest order have no back-off weight
+# Share of the places that are filled. Fuller tables are smaller, but more n-grams lie behind their home lines.
+_FILLED = 0.8
+_MOST_PARTS, _LEAST_PART = 512, 4096
+
+
+class RepeatedNgramsError(ValueError):
+    """N-grams came twice; `count` says how many."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"{count:,} n-grams came twice")
+        self.count = count
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The n-grams of one order as columns [n], by rising slot.
+
+    Attributes:
+        slots: uint32, which are their ids.
+        parents: uint32, slots of their beginnings in the table below; ids of words at order 2.
+        words: uint32, ids of their last words.
+        probabilities: float32, linear; negative for a blank: an n-gram that is held because longer ones contain it.
+        weights: float32, back-off weights, linear; 1 at the highest order.
+    """
+
+    slots: Slots
+    parents: Slots
+    words: Slots
+    probabilities: Floats
+    weights: Floats
+
+
+@dataclass(frozen=True)
+class PackedTable:
+    """All n-grams of one order of a finished model.
+
+    Attributes:
+        lines: uint32 [lines, 16].
+        parents: slots of parents are below it: the slots of the table below; the size of the vocabulary at order 2.
+        words: ids of words are below it: the size of the vocabulary.
+        last: True for the highest order.
+    """
+
+    lines: Lines
+    parents: int
+    words: int
+    last: bool
+
+    @property
+    def slots(self) -> int:
+        """The number of slots; all are below it."""
+        return len(self.lines) * (_LAST_WIDTH if self.last else _WIDTH)
+
+    @property
+    def kernel(self) -> KernelTable:
+        """The table as the kernels take it."""
+        return self.lines, self.parents, self.words, self.last
+
+    def count(self) -> tuple[int, int]:
+        """Return how many n-grams there are, and how many of them are blanks."""
+        counts = self._over_lines(lambda begin, end: _native.count_entries(self.kernel, begin, end))
+        return sum(entries for entries, _ in counts), sum(blanks for _, blanks in counts)
+
+    def entries(self) -> Entries:
+        """Return all n-grams as columns.
+
+        Example:
+            >>> builder = TableBuilder(vocabulary=7, order=2)
+            >>> _ = builder.add(np.array([3, 4]), np.array([4, 5]), np.array([0.5, 0.25]), np.ones(2))
+            >>> entries = builder.tables[0].entries()
+            >>> sorted(zip(entries.parents.tolist(), entries.words.tolist(), entries.probabilities.tolist()))
+            [(3, 4, 0.5), (4, 5, 0.25)]
+        """
+        n, _ = self.count()
+        whole = np.empty((3, n), np.uint32), np.empty((2, n), np.float32)
+        columns = (*whole[0], *whole[1])
+        _native.list_entries(self.kernel, 0, len(self.lines), columns)
+        return Entries(*columns)
+
+    def find(self, parents: Slots, words: Slots) -> Slots:
+        """Return slots, uint32 [n], of n-grams from parents [n] and last words [n]; `NO_SLOT` for those not there.
+
+        Where a parent is `NO_SLOT`, so is the n-gram.
+        """
+        slots = np.empty(len(parents), np.uint32)
+        _native.find_ngrams(self.kernel, _columns(np.uint32, parents), _columns(np.uint32, words), slots)
+        return slots
+
+    def values(self, slots: Slots) -> tuple[Floats, Floats]:
+        """Return probabilities, negative for blanks, and back-off weights of n-grams, float32 [n], from slots [n]."""
+        probabilities, weights = np.empty(len(slots), np.float32), np.empty(len(slots), np.float32)
+        _native.entry_values(self.kernel, _columns(np.uint32, slots), probabilities, weights)
+        return probabilities, weights
+
+    def check(self) -> tuple[int, int | None]:
+        """Check every entry, which a file may have damaged.
+
+        Returns:
+            A 64-bit checksum, and the first line that no sound table has or None.
+        """
+        results = self._over_lines(lambda begin, end: _native.check_lines(self.kernel, begin, end))
+        bad = [line for _, line in results if line >= 0]
+        return int(sum(checksum for checksum, _ in results) % 2**64), bad[0] if bad else None
+
+    def _over_lines(self, work: Callable[[int, int], tuple[int, int]]) -> list[tuple[int, int]]:
+        return run_ranges(work, len(self.lines), thread_count())
+
+
+def enough_lines(lines: int, parents: int, words: int) -> bool:
+    """Return True if a table of this many lines can tell its n-grams apart, and has slots of 31 bits."""
+    homes = lines - int(_native.SPARE_LINES)
+    return homes >= _least_homes(parents, words) and lines * _LAST_WIDTH < 2**31 - 1
+
+
+def _least_homes(parents: int, words: int) -> int:
+    bits = sum(max(1, (values - 1).bit_length()) for values in (parents, words))
+    return 1 << max(0, bits - int(_native.LEAST_HOME_BITS))
+
+
+class TableBuilder:
+    """Pack the n-grams of a model, order after order from 2.
+
+    Args:
+        vocabulary: ids of words are below it.
+        order: the highest that will come.
+        threads: how many threads share the work; the tables do not depend on it.
+
+    Attributes:
+        tables: those that are made.
+    """
+
+    def __init__(self, vocabulary: int, order: int, threads: int | None = None) -> None:
+        self.vocabulary, self.order, self.threads = vocabulary, order, thread_count(threads)
+        self.tables: list[PackedTable] = []
+
+    def add(self, parents: Slots, words: Slots, probabilities: NDArray[np.floating], weights: NDArray[np.floating]) -> Slots:
+        """Make the table of the next order.
+
+        Args:
+            parents: [n], slots of the beginnings; ids of words at order 2.
+            words: [n], ids of the last words.
+            probabilities: [n], linear; negative for blanks.
+            weights: [n], back-off weights, linear; not used at the highest order.
+
+        Returns:
+            uint32 [n], the slots.
+
+        Raises:
+            RepeatedNgramsError: an n-gram came twice.
+            UsageError: more n-grams than a table can hold.
+        """
+        columns = (
+            _columns(np.uint32, parents), _columns(np.uint32, words),
+            _columns(np.float32, probabilities), _columns(np.float32, weights),
+        )  # fmt: skip
+        slots = np.empty(len(columns[0]), np.uint32)
+
+        def _stage(begin: int, end: int, bounds: Bounds, below: list[Lines], parts: Parts) -> None:
+            _native.stage_columns(columns, begin, end, bounds, below, parts)
+
+        self._write(self._staged(len(slots), len(slots), _stage), slots, marked=False)
+        return slots
+
+    def take(self, tables: list[Table], dropped: NDArray[np.uint8], parent_slots: Slots, entries: int) -> Slots:
+        """Make the table of the next order from one of counting, whose values are probabilities and weights by now.
+
+        Args:
+            tables: uint64 [slots, 2] each; the first is taken from the list, and its memory is free before the end.
+            dropped: uint8 [slots], 1 where an n-gram is left out; empty if none is.
+            parent_slots: what this method returned for the table below; empty at order 2.
+            entries: how many n-grams the table has, without those left out.
+
+        Returns:
+            uint32 [slots], for each slot of the old table the new one, its highest bit set if the weight is exactly one;
+            empty at the highest order.
+        """
+        slots = np.empty(0 if self._last else len(tables[0]), np.uint32)
+        table = [tables.pop(0)]
+
+        def _stage(begin: int, end: int, bounds: Bounds, below: list[Lines], parts: Parts) -> None:
+            _native.stage_table(table[0], begin, end, dropped, parent_slots, bounds, below, parts)
+
+        parts = self._staged(entries, len(table[0]), _stage)
+        table.clear()
+        self._write(parts, slots, marked=True)
+        return slots
+
+    @property
+    def _last(self) -> bool:
+        return len(self.tables) == self.order - 2
+
+    @property
+    def _bounds(self) -> Bounds:
+        return self.tables[-1].slots if self.tables else self.vocabulary, self.vocabulary
+
+    def _staged(self, entries: int, rows: int, stage: Callable[[int, int, Bounds, list[Lines], Parts], None]) -> Parts:
+        """Return the n-grams of `rows` rows in parts; a second time with more room in the rare case it was too small."""
+        bounds, below = self._bounds, [table.lines for table in self.tables[-1:]]
+        count = min(_MOST_PARTS, max(1, entries // _LEAST_PART))
+        mean = entries / count
+        room = int(mean + 8 * mean**0.5) + 64 if count > 1 else entries
+        while True:
+            parts = np.empty((count * room, 5), np.uint32), np.zeros(count, np.uint64)
+
+            def _share(begin: int, end: int, parts: Parts = parts) -> None:
+                stage(begin, end, bounds, below, parts)
+
+            run_ranges(_share, rows, self.threads)
+            most = int(parts[1].max())
+            if most <= room:
+                return parts
+            room = most
+
+    def _write(self, parts: Parts, slots: Slots, *, marked: bool) -> None:
+        """Sort staged n-grams and write them to their places in a new table."""
+        entries, bounds = int(parts[1].sum()), self._bounds
+        width = _LAST_WIDTH if self._last else _WIDTH
+        homes = max(1, -(-int(entries / _FILLED) // width), _least_homes(*bounds))
+        while True:
+            table = PackedTable(_new_lines(homes + int(_native.SPARE_LINES)), *bounds, self._last)
+            twice, far = self._place(table, parts, slots, marked=marked)
+            if twice:
+                raise RepeatedNgramsError(twice)
+            if not far:
+                break
+            homes += homes // 4 + 1  # hardly ever: too many n-grams begin their search at neighboring lines
+        self.tables.append(table)
+
+    def _place(self, table: PackedTable, parts: Parts, slots: Slots, *, marked: bool) -> tuple[int, bool]:
+        sizes = parts[1]
+        frees = np.empty(len(sizes), np.uint64)
+        run_ranges(lambda a, b: _native.sort_parts(table.kernel, parts, a, b, frees), len(sizes), self.threads)
+        starts = np.zeros(len(sizes), np.uint64)
+        for part in range(1, len(sizes)):
+            starts[part] = max(starts[part - 1] + sizes[part - 1], frees[part - 1])
+        results = run_ranges(
+            lambda a, b: _native.place_parts(
+                table.lines, (table.parents, table.words), table.last, parts, a, b, starts, marked, slots
+            ),
+            len(sizes),
+            self.threads,
+        )
+        return sum(twice for twice, _ in results), any(far for _, far in results)
+
+
+def pack_tables(
+    tables: list[Table], dropped: list[NDArray[np.uint8]], types: list[int], vocabulary: int, threads: int
+) -> list[PackedTable]:
+    """Return packed tables of the same n-grams; the list is emptied from the front, so that memory is free again.
+
+    Args:
+        tables: of order 2, 3, ..., uint64 [slots, 2], with probabilities and weights.
+        dropped: for each, uint8 [slots], 1 where an n-gram is left out, or empty.
+        types: n-grams of each order from 2, with those left out.
+        vocabulary: ids of words are below it.
+        threads: how many threads share the work; the result is the same for any number.
+    """
+    builder = TableBuilder(vocabulary, len(tables) + 1, threads)
+    slots = np.zeros(0, np.uint32)
+    for marks, entries in zip(dropped, types, strict=True):
+        slots = builder.take(tables, marks, slots, entries - int(np.count_nonzero(marks)))
+    return builder.tables
+
+
+def _new_lines(count: int) -> Lines:
+    """Return uint32 [count, 16], zero, that begin where a line of the processor's cache does."""
+    if not enough_lines(count, 2, 2):
+        raise UsageError(f"{count:,} lines are more than a table can have; use --cutoffs or a lower order")
+    memory = np.zeros(16 * count + 16, np.uint32)
+    start = -memory.ctypes.data % LINE_BYTES // 4
+    return memory[start : start + 16 * count].reshape(count, 16)
+
+
+def _columns(dtype: type, values: NDArray[np.generic]) -> NDArray:  # type: ignore[type-arg]
+    return np.ascontiguousarray(values, dtype)

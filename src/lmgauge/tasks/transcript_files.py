@@ -1,0 +1,351 @@
+"""References and outputs of systems in the formats of speech tools, joined by the ids of utterances, or by time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lmgauge.choices import TRANSCRIPT_FORMATS
+from lmgauge.errors import InputError, UsageError
+from lmgauge.tasks.alternatives import Lattice
+from lmgauge.tasks.blocks import Block
+from lmgauge.tasks.metrics.error_rates import EditRate
+from lmgauge.tasks.parallel import Path, paths_of
+from lmgauge.tasks.records import check_once, merged, places, whole
+from lmgauge.tasks.settings import Reading
+from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.transcripts import (
+    Segment,
+    Utterance,
+    Word,
+    format_of,
+    is_ctm,
+    lines_of,
+    read_ctm,
+    read_kaldi,
+    read_stm,
+    read_trn,
+)
+from lmgauge.text.documents import Corpus
+from lmgauge.text.labels import BY_NAMES, SEGMENT, UNKNOWN, DocumentNumbers, Names
+from lmgauge.text.streams import find_sources
+
+LABELS = ("speaker", "file", "channel", "label")
+"""What segments can be grouped by; all but the speaker are of stm files."""
+
+
+@dataclass(frozen=True)
+class _Transcript:
+    """A file that was read.
+
+    Attributes:
+        name: for messages.
+        utterances: in its order.
+    """
+
+    name: str
+    utterances: tuple[Utterance, ...]
+
+
+class TranscriptFiles:
+    """References and hypotheses of one or more systems in files of speech tools; attributes as in `ParallelSegments`."""
+
+    def __init__(
+        self, metric: EditRate, references: Path | Iterable[Path], hypotheses: Path | Iterable[Path], reading: Reading
+    ) -> None:
+        """Look for the files; they are read when it is iterated over.
+
+        Args:
+            metric: says which of several readings differs least.
+            references: a file, or several that each hold one more reference for every segment.
+            hypotheses: a file for each system.
+            reading: how to read them.
+
+        Raises:
+            InputError: a file is missing.
+            UsageError: there are folders among the files, or options that do not fit them.
+        """
+        self._metric, self._reading = metric, reading
+        self._references, listed = paths_of(references), paths_of(hypotheses)
+        folder = next((path for path in (*self._references, *listed) if os.path.isdir(path)), None)
+        if folder is not None:
+            raise UsageError(f"{folder} is a folder: name the file in it, such as {os.path.join(folder, 'text')}")
+        if [*self._references, *listed, reading.group, reading.document].count("-") > 1:
+            raise UsageError("standard input (-) is named twice, but can be read only once")
+        if reading.unit != "line" or reading.reference_fields:
+            raise UsageError(
+                "transcripts with ids have utterances for segments, and no fields: leave out unit and ref-field"
+            )
+        sources = find_sources(listed, _plain(reading).format)
+        self._hypotheses = [source.path for source in sources]
+        repeated = next((path for i, path in enumerate(self._hypotheses) if path in self._hypotheses[:i]), None)
+        if repeated is not None:
+            raise UsageError(f"{repeated} is named twice; name each system once")
+        self.names = _names([source.label for source in sources])
+        self.group_names: list[str] = []
+        self.notes: list[str] = []
+        rule = reading.document or UNKNOWN
+        self.documents_by = DocumentNumbers(rule if rule in (UNKNOWN, SEGMENT) else BY_NAMES, Names(), rule).source
+
+    def __iter__(self) -> Iterator[Block]:
+        """Read everything once.
+
+        Raises:
+            InputError: a file is not in its format, or lacks an utterance that another has.
+            UsageError: the references have no such label to group by.
+        """
+        self.notes.clear()
+        self.group_names.clear()
+        segments: list[Segment] = []
+        if format_of(self._references[0], self._reading.format) == "stm" and not is_ctm(self._references[0], False):
+            read = list(read_stm(self._lines(self._references[0])))
+            segments = sorted(read, key=lambda one: (one.channel, one.begin))
+            first = _Transcript(self._references[0], tuple(one.utterance for one in read if not one.is_ignored))
+            ignored = sum(one.is_ignored for one in read)
+            if ignored:
+                self.notes.append(f"{first.name}: {_segments(ignored)} not scored, nor what was recognized in that time")
+        else:
+            first = self._read(self._references[0])
+        if not first.utterances:
+            raise InputError(f"{first.name}: the file holds no utterance")
+        check_once([one.id for one in first.utterances], first.name)
+        references = [first, *(_in_order(first, self._read(path)) for path in self._references[1:])]
+        hypotheses = [self._hypothesis(path, first, segments) for path in self._hypotheses]
+        groups = self._labels(first, self._reading.group, "--group")
+        documents = self._labels(first, self._reading.document, "--document")
+        yield replace(
+            self._block(references, hypotheses),
+            groups=None if groups is None else Names(self.group_names).numbers(groups),
+            documents=None if documents is None else Names().numbers(documents),
+        )
+
+    def _lines(self, path: str) -> Iterator[tuple[str, str]]:
+        return lines_of(path, self._reading, self.notes.append)
+
+    def _read(self, path: str) -> _Transcript:
+        """Return a file whose utterances have ids."""
+        known = format_of(path, self._reading.format)
+        if known == "kaldi" and self._reading.format is None:
+            self.notes.append(
+                f"{path}: read as Kaldi's text by its name: the first word of each line is its id (else --format)"
+            )
+        if known in ("kaldi", "trn"):
+            utterances = tuple((read_kaldi if known == "kaldi" else read_trn)(self._lines(path)))
+        elif known == "stm" and not is_ctm(path):
+            utterances = tuple(one.utterance for one in read_stm(self._lines(path)) if not one.is_ignored)
+        elif known == "stm":
+            raise UsageError(f"{path}: the words of a ctm file have times and no segments: give an stm file as reference")
+        else:
+            utterances = self._records(path)
+        return _Transcript(path, utterances)
+
+    def _records(self, path: str) -> tuple[Utterance, ...]:
+        """Return the records of another format, which have their ids in a field."""
+        reading = _plain(self._reading)
+        if reading.id is None or find_sources(path, reading.format)[0].format == "text":
+            raise UsageError(
+                f"{path}: has no ids, and other files have: name its format (--format kaldi, trn) "
+                "or the field with ids (--id)"
+            )
+        corpus = Corpus.read(path, replace(reading, id=None, group=reading.id, document=None))
+        records, ids = whole(corpus)
+        texts = records.references.texts.strings()
+        return tuple(Utterance(name, text, None, {}) for name, text in zip(ids, texts, strict=True))
+
+    def _hypothesis(self, path: str, first: _Transcript, segments: Sequence[Segment]) -> _Transcript:
+        known = format_of(path, self._reading.format)
+        if known == "stm" and is_ctm(path):
+            if not segments:
+                raise UsageError(f"{path}: the words of a ctm file are placed by time: give an stm file as reference")
+            return self._placed(path, first, segments)
+        return _in_order(first, self._read(path))
+
+    def _placed(self, path: str, first: _Transcript, segments: Sequence[Segment]) -> _Transcript:
+        """Return the words of a ctm file as utterances, one for each segment that is scored, in their order."""
+        words: dict[tuple[str, str], list[Word]] = {}
+        for channel, word in read_ctm(self._lines(path)):
+            words.setdefault(channel, []).append(word)
+        known = {segment.channel for segment in segments}
+        extra = sorted(words.keys() - known)
+        if extra:
+            raise InputError(
+                f"{path}: has words of recording {extra[0][0]}, channel {extra[0][1]}, of which {first.name} has no segment"
+            )
+        for missing in sorted(known - words.keys()):
+            self.notes.append(f"{path}: has no word of recording {missing[0]}, channel {missing[1]}: all count as deleted")
+        spoken = placed(segments, words)
+        return _Transcript(path, tuple(spoken[one.id] for one in first.utterances))
+
+    def _block(self, references: Sequence[_Transcript], hypotheses: Sequence[_Transcript]) -> Block:
+        """Return all segments; where there are alternatives, each system with the readings that are nearest."""
+        against = [_texts(one.utterances) for one in references]
+        outputs = [_texts(one.utterances) for one in hypotheses]
+        several = {
+            i for one in (*references, *hypotheses) for i, utterance in enumerate(one.utterances) if utterance.lattice
+        }
+        if not several:
+            return Block(_side_by_side(against), tuple(map(Texts.of_strings, outputs)))
+        self.notes.append(
+            f"{_segments(len(several))} with alternatives: for each system the reading with the fewest errors counts"
+        )
+        units = _Units(self._metric, several, (*references, *hypotheses))
+        chosen: list[References] = []
+        for output, hypothesis in zip(outputs, hypotheses, strict=True):
+            own = [list(texts) for texts in against]
+            for i in sorted(several):
+                output[i] = units.choose([one.utterances[i] for one in references], hypothesis.utterances[i], own, i)
+            chosen.append(_side_by_side(own))
+        return Block(chosen[0], tuple(map(Texts.of_strings, outputs)), chosen=tuple(chosen))
+
+    def _labels(self, first: _Transcript, name: str | None, option: str) -> list[str] | None:
+        """Return the group (document) of each segment: a label of the references, or what a file says."""
+        if name in (None, UNKNOWN):
+            return None
+        if name == SEGMENT and option == "--document":
+            return [str(i) for i in range(len(first.utterances))]
+        if name == "-" or os.path.isfile(name):
+            return self._named(first, name)
+        if name in LABELS and all(name in one.labels for one in first.utterances):
+            return [one.labels[name] for one in first.utterances]
+        known = [label for label in LABELS if all(label in one.labels for one in first.utterances)]
+        more = f", or {', '.join(known)}" if known else " (ids without - or _ name no speaker)"
+        raise UsageError(f"{option} {name}: {first.name} has no such label: name a file with a name on each line{more}")
+
+    def _named(self, first: _Transcript, path: str) -> list[str]:
+        """Return what a file says of each segment: a name on each line, or an id and a name, as in Kaldi's utt2spk."""
+        lines = [line.split() for line, _ in self._lines(path)]
+        by_id = {line[0]: line[1] for line in lines if len(line) == 2}
+        if all(one.id in by_id for one in first.utterances):
+            return [by_id[one.id] for one in first.utterances]
+        if len(lines) != len(first.utterances):
+            raise InputError(
+                f"{path}: {len(lines):,} lines for the {len(first.utterances):,} segments of {first.name}: give a name for "
+                "each, in its order, or each id with its name"
+            )
+        return [" ".join(line) for line in lines]
+
+
+def placed(segments: Sequence[Segment], words: Mapping[tuple[str, str], Sequence[Word]]) -> dict[str, Utterance]:
+    """Return the words of each segment as an utterance, by the segment's id.
+
+    In each channel a segment takes the words whose middle is before its end and that no earlier segment has; the last one
+    takes the rest. So does sclite: no word is left out, and one between two segments belongs to the later.
+
+    Args:
+        segments: by channel and begin.
+        words: by channel.
+    """
+    spoken: dict[str, Utterance] = {}
+    at: dict[tuple[str, str], int] = {}
+    ordered = {channel: sorted(own, key=lambda word: word.begin) for channel, own in words.items()}
+    last = {segment.channel: i for i, segment in enumerate(segments)}
+    for i, segment in enumerate(segments):
+        own, begin = ordered.get(segment.channel, []), at.get(segment.channel, 0)
+        end = begin
+        while end < len(own) and (own[end].middle < segment.end or i == last[segment.channel]):
+            end += 1
+        at[segment.channel] = end
+        name, part = segment.utterance.id, own[begin:end]
+        tokens = [token for word in part for token in word.tokens]
+        lattice = Lattice.of_tokens(tokens, part[0].place if part else name)
+        plain = all(len(arcs) == 1 for arcs in lattice.arcs[1:])
+        spoken[name] = Utterance(name, " ".join(lattice.first_reading()), None if plain else lattice, {})
+    return spoken
+
+
+def _in_order(first: _Transcript, other: _Transcript) -> _Transcript:
+    """Return a file's utterances in the order of the references.
+
+    Raises:
+        InputError: an id occurs twice, or in one of the two only.
+    """
+    wanted, present = [one.id for one in first.utterances], [one.id for one in other.utterances]
+    if {*wanted} != {*present}:  # sclite does not tell upper from lower case in ids
+        lower = [name.lower() for name in wanted], [name.lower() for name in present]
+        wanted, present = lower if {*lower[0]} == {*lower[1]} else (wanted, present)
+    check_once(wanted, first.name)
+    check_once(present, other.name)
+    where = places(wanted, present, first.name, other.name)
+    return other if where is None else _Transcript(other.name, tuple(other.utterances[i] for i in where.tolist()))
+
+
+class _Units:
+    """Chooses among readings by what the metric compares: words or characters, normalized."""
+
+    def __init__(self, metric: EditRate, several: Iterable[int], files: Sequence[_Transcript]) -> None:
+        """Normalize all words in question, each once."""
+        words: set[str] = set()
+        for i in several:
+            for one in files:
+                utterance = one.utterances[i]
+                words.update(utterance.lattice.words() if utterance.lattice else utterance.text.split())
+        listed = sorted(words)
+        normalized = metric.prepared(Texts.of_strings(listed)).strings()
+        if metric.unit == "word":
+            self._units = {word: tuple(text.split()) for word, text in zip(listed, normalized, strict=True)}
+        else:
+            self._units = {word: tuple(f"{text} ") if text else () for word, text in zip(listed, normalized, strict=True)}
+
+    def choose(self, references: Sequence[Utterance], hypothesis: Utterance, own: Sequence[list[str]], i: int) -> str:
+        """Put the readings of references that are nearest to a hypothesis into `own`, and return that of the hypothesis.
+
+        With several references the hypothesis is read as the first of them has it.
+        """
+        text = hypothesis.text
+        heard = hypothesis.lattice
+        for texts, reference in zip(own, references, strict=True):
+            if reference.lattice is None and heard is None:
+                continue
+            ours, theirs = reference.lattice or _chain(reference.text), heard or _chain(text)
+            said, recognized = ours.nearest(theirs, self._units.__getitem__)
+            if reference.lattice is not None:
+                texts[i] = " ".join(said)
+            if heard is not None:
+                text, heard = " ".join(recognized), None
+        return text
+
+
+def _chain(text: str) -> Lattice:
+    """Return plain words as a lattice; marks mean nothing in them."""
+    lattice = Lattice()
+    for word in text.split():
+        lattice.add(len(lattice.arcs) - 1, word)
+    return lattice
+
+
+def _segments(count: int) -> str:
+    return f"{count:,} segment{'s' * (count != 1)}"
+
+
+def _texts(utterances: Iterable[Utterance]) -> list[str]:
+    return [one.text for one in utterances]
+
+
+def _side_by_side(files: Sequence[list[str]]) -> References:
+    return merged([References.single(Texts.of_strings(texts)) for texts in files])
+
+
+def _plain(reading: Reading) -> Reading:
+    """Return the options for files of other formats."""
+    return replace(reading, format=None) if reading.format in TRANSCRIPT_FORMATS else reading
+
+
+def _names(labels: list[str]) -> list[str]:
+    """Return the names of systems without the endings of the formats, if these are told apart so."""
+    short = [label.removesuffix(".trn").removesuffix(".ctm").removesuffix(".stm") for label in labels]
+    return short if len({*short}) == len(labels) else labels
+
+
+def are_transcripts(references: Path | Iterable[Path], hypotheses: Path | Iterable[Path], reading: Reading) -> bool:
+    """Return whether one of the files is in a format of speech tools, by the option or by its name.
+
+    Args:
+        references: of segments.
+        hypotheses: of systems.
+        reading: the options.
+
+    >>> are_transcripts("ref.txt", ["hyp.trn"], Reading()), are_transcripts("ref.txt", ["hyp.txt"], Reading())
+    (True, False)
+    """
+    return any(format_of(path, reading.format) for path in (*paths_of(references), *paths_of(hypotheses)))

@@ -1,0 +1,289 @@
+"""Transcripts as speech tools write them: Kaldi's `text`, and NIST's trn, stm and ctm (the formats of sclite).
+
+kaldi   utt-1 the cat sat                       an id, then words
+trn     the { cat / cats } sat (utt-1)          words, then an id in round brackets; alternatives; ;; comments
+stm     rec-1 A anna 0.00 4.20 <O,F> the cat    recording, channel, speaker, begin, end, label (may be missing), words
+ctm     rec-1 A 0.35 0.20 the 0.98              recording, channel, begin, duration, word, confidence (may be missing)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lmgauge.choices import TRANSCRIPT_FORMATS, TranscriptFormat
+from lmgauge.errors import InputError
+from lmgauge.tasks.alternatives import Lattice, Mark, Token
+from lmgauge.text.documents import Corpus
+from lmgauge.text.reading_options import ReadingOptions
+from lmgauge.text.streams import COMPRESSIONS
+
+IGNORED = "IGNORE_TIME_SEGMENT_IN_SCORING"
+"""The words of an stm segment that is not scored, nor what was recognized in its time; also without the underscores."""
+
+_COMMENT = ";;"
+_ID_AT_END = re.compile(r"(.*)\(([^()\s]+)\)\s*", re.DOTALL)
+_BRACES = re.compile(r"[{}]|[^\s{}]+")
+_SPEAKER = re.compile(r"[^-_]+(?=[-_])")
+_MARKS = {mark.value: mark for mark in Mark}
+_ALT_MARKS = {"<ALT_BEGIN>": Mark.BEGIN, "<ALT>": Mark.NEXT, "<ALT_END>": Mark.END}
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """A segment of a transcript.
+
+    Attributes:
+        id: what other files call it by.
+        text: its words; the first of all alternatives.
+        lattice: all readings, where there are alternatives.
+        labels: "speaker", and of stm segments "file", "channel" and "label".
+    """
+
+    id: str
+    text: str
+    lattice: Lattice | None
+    labels: Mapping[str, str]
+
+
+class Segment(NamedTuple):
+    """A segment of an stm file, with its times in seconds."""
+
+    utterance: Utterance
+    channel: tuple[str, str]
+    begin: float
+    end: float
+    is_ignored: bool
+
+
+class Word(NamedTuple):
+    """What a ctm file has between two segments: a word, or alternatives of several, which belong together.
+
+    Attributes:
+        middle: of its time in seconds; of alternatives the latest.
+        tokens: the word, or words and marks.
+        place: file and line, for messages.
+    """
+
+    begin: float
+    middle: float
+    tokens: tuple[Token, ...]
+    place: str
+
+
+def format_of(path: str, given: str | None) -> TranscriptFormat | None:
+    """Return which of the formats a file of references has, by the option or by its name; None: none of them.
+
+    Args:
+        path: of the file.
+        given: the option `format`.
+
+    >>> format_of("hyp.trn.gz", None), format_of("data/test/text", None), format_of("ref.txt", None)
+    ('trn', 'kaldi', None)
+    """
+    base = os.path.basename(path).lower()
+    bare, suffix = os.path.splitext(base)
+    base = bare if suffix in COMPRESSIONS else base
+    if given is not None:
+        return next((known for known in TRANSCRIPT_FORMATS if known == given), None)
+    by_suffix: dict[str, TranscriptFormat] = {".trn": "trn", ".stm": "stm", ".ctm": "stm"}
+    return "kaldi" if base == "text" else by_suffix.get(os.path.splitext(base)[1])
+
+
+def is_ctm(path: str, otherwise: bool = True) -> bool:
+    """Return whether a file has words with times rather than segments, where the format is stm.
+
+    Args:
+        path: of the file; its name says so if it ends with .stm or .ctm.
+        otherwise: what is taken of other names.
+
+    >>> is_ctm("hyp.ctm"), is_ctm("hyp.stm.gz"), is_ctm("hyp.txt")
+    (True, False, True)
+    """
+    match = re.search(r"\.(stm|ctm)(\.\w+)?\Z", os.path.basename(path).lower())
+    return otherwise if match is None else match[1] == "ctm"
+
+
+def read_kaldi(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
+    """Yield the utterances of Kaldi's `text`.
+
+    Args:
+        lines: each with its place, for messages.
+
+    Raises:
+        InputError: a line is blank.
+
+    >>> [utterance.labels for utterance in read_kaldi(iter([("anna-1 good morning", "text:1")]))]
+    [{'speaker': 'anna'}]
+    """
+    for line, place in lines:
+        parts = line.split(maxsplit=1)
+        if not parts:
+            raise InputError(f"{place}: the line is blank, and in Kaldi's text each begins with the id of an utterance")
+        text = parts[1].rstrip() if len(parts) > 1 else ""
+        yield Utterance(parts[0], text, None, _speaker(parts[0]))
+
+
+def read_trn(lines: Iterator[tuple[str, str]]) -> Iterator[Utterance]:
+    """Yield the utterances of a trn file.
+
+    Args:
+        lines: each with its place, for messages.
+
+    Raises:
+        InputError: a line does not end with an id in round brackets, or a brace is not closed.
+
+    >>> [(one.id, one.text) for one in read_trn(iter([("the { cat / cats } sat (anna-1)", "ref.trn:1")]))]
+    [('anna-1', 'the cat sat')]
+    """
+    for line, place in lines:
+        if not line.strip() or line.lstrip().startswith(_COMMENT):
+            continue
+        match = _ID_AT_END.fullmatch(line)
+        if match is None:
+            raise InputError(f"{place}: no id in round brackets at the end, as in trn files: the cat sat (utt-1)")
+        yield _utterance(match[2], match[1].strip(), _speaker(match[2]), place)
+
+
+def read_stm(lines: Iterator[tuple[str, str]]) -> Iterator[Segment]:
+    """Yield the segments of an stm file.
+
+    Args:
+        lines: each with its place, for messages.
+
+    Raises:
+        InputError: a line lacks a field, its times are not numbers, or a brace is not closed.
+
+    >>> next(read_stm(iter([("rec-1 A anna 0 4.2 <O,F> the cat", "ref.stm:1")]))).utterance.labels
+    {'speaker': 'anna', 'file': 'rec-1', 'channel': 'A', 'label': 'O,F'}
+    """
+    for line, place in lines:
+        if not line.strip() or line.lstrip().startswith(_COMMENT):
+            continue
+        fields = line.split(maxsplit=5)
+        if len(fields) < 5:
+            raise InputError(f"{place}: {len(fields)} fields, but stm has recording, channel, speaker, begin, end, words")
+        recording, channel, speaker = fields[:3]
+        begin, end = _seconds(fields[3], place), _seconds(fields[4], place)
+        if end < begin:
+            raise InputError(f"{place}: the segment ends ({fields[4]} s) before it begins ({fields[3]} s)")
+        text = fields[5].strip() if len(fields) > 5 else ""
+        label = re.match(r"<([^<>\s]*)>(?=\s|\Z)", text)
+        words = text[label.end() :].strip() if label else text
+        labels = {"speaker": speaker, "file": recording, "channel": channel, "label": label[1] if label else ""}
+        utterance = _utterance(" ".join(fields[:2] + fields[3:5]), words, labels, place)
+        yield Segment(utterance, (recording.lower(), channel.lower()), begin, end, _is_ignored(words))
+
+
+def read_ctm(lines: Iterator[tuple[str, str]]) -> Iterator[tuple[tuple[str, str], Word]]:
+    """Yield recording and channel, lower case, and what was recognized there, a word or alternatives at a time.
+
+    Args:
+        lines: each with its place, for messages.
+
+    Raises:
+        InputError: a line lacks a field, its times are not numbers, or alternatives are not closed.
+
+    >>> [word.middle for _, word in read_ctm(iter([("rec-1 A 0.5 0.2 the 0.98", "hyp.ctm:1")]))]
+    [0.6]
+    """
+    group: list[Token] = []
+    times: list[tuple[float, float]] = []
+    opened = ""
+    for line, place in lines:
+        fields = line.split()
+        if not fields or line.lstrip().startswith(_COMMENT):
+            continue
+        if len(fields) < 5:
+            raise InputError(f"{place}: {len(fields)} fields, but ctm has recording, channel, begin, duration, word")
+        channel = fields[0].lower(), fields[1].lower()
+        mark = _ALT_MARKS.get(fields[4].upper())
+        if mark is not None and (mark is Mark.BEGIN) == bool(opened):
+            raise InputError(f"{place}: {fields[4]} where alternatives are {'' if opened else 'not '}open already")
+        if mark is None and not (group and "*" in fields[2:4]):
+            begin, duration = _seconds(fields[2], place), _seconds(fields[3], place)
+            times.append((begin, begin + duration / 2))
+        group.append(_without_tags(fields[4]) if mark is None else mark)
+        opened = (opened or place) if mark in (Mark.BEGIN, Mark.NEXT) else "" if mark is Mark.END else opened
+        if not opened:
+            if not times:
+                raise InputError(f"{place}: alternatives without a word that has times")
+            yield channel, Word(min(times)[0], max(middle for _, middle in times), tuple(group), place)
+            group, times = [], []
+    if opened:
+        raise InputError(f"{opened}: <ALT_BEGIN> without <ALT_END>")
+
+
+def lines_of(path: str, options: ReadingOptions, notes: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file with their places.
+
+    Args:
+        path: of a text file, packed or not; - is standard input.
+        options: what to do with invalid text, how much to read at a time.
+        notes: called at the end with each thing that reading changed.
+
+    Raises:
+        InputError: the file is missing, or holds what is not text.
+    """
+    corpus = Corpus.from_files(path, group=None, format="text", errors=options.errors, block_bytes=options.block_bytes)
+    name = corpus.sources[0].name
+    for segments in corpus:
+        for i in range(len(segments)):
+            yield segments.text(i).decode(), f"{name}:{segments.line(i)}"
+    for note in corpus.report.notes():
+        if "final newline" not in note:
+            notes(f"{name}: {note}")
+
+
+def _is_ignored(words: str) -> bool:
+    return IGNORED.replace("_", "") in words.upper().replace("_", "")
+
+
+def _speaker(utterance: str) -> dict[str, str]:
+    """Return the speaker in an id, what stands before the first - or _ (sclite's `spu_id`); none if there is none."""
+    match = _SPEAKER.match(utterance)
+    return {"speaker": match[0]} if match else {}
+
+
+def _utterance(name: str, text: str, labels: dict[str, str], place: str) -> Utterance:
+    """Return an utterance with NIST's marks read: alternatives, words that may be left out, tags behind words."""
+    if not re.search(r"[{};@]|\\|\(\S+\)", text):
+        return Utterance(name, text, None, labels)
+    lattice = Lattice.of_tokens(_tokens(text), place)
+    plain = all(len(arcs) == 1 for arcs in lattice.arcs[1:])
+    return Utterance(name, " ".join(lattice.first_reading()), None if plain else lattice, labels)
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    """Yield words and marks; a slash is one within braces only."""
+    depth = 0
+    for piece in _BRACES.findall(text):
+        depth += (piece == "{") - (piece == "}")
+        if piece in ("{", "}"):
+            yield _MARKS[piece]
+        elif depth <= 0:
+            yield _without_tags(piece)
+        else:
+            yield from (Mark.NEXT if part == "/" else _without_tags(part) for part in re.split("(/)", piece) if part)
+
+
+def _without_tags(word: str) -> str:
+    r"""Return a word without what follows a semicolon; `\;` is one that belongs to the word."""
+    if ";" not in word:
+        return word
+    match = re.match(r"(?:[^\\;]|\\.)*", word)
+    return re.sub(r"\\(.)", r"\1", match[0]) if match and match[0] else word
+
+
+def _seconds(text: str, place: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not math.isfinite(seconds) or seconds < 0:
+        raise InputError(f"{place}: {text[:40]!r} is not a time in seconds")
+    return seconds

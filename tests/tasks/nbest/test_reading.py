@@ -1,0 +1,252 @@
+"""N-best lists in each format, what is refused, and bytes of chance."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.tasks.nbest import share
+
+from lmgauge.errors import InputError, LmgaugeError, UsageError
+from lmgauge.tasks.nbest.lists import NbestLists, is_cost
+from lmgauge.tasks.nbest.reading import read_nbest
+from lmgauge.tasks.settings import NbestReading
+
+READING = NbestReading()
+
+
+def as_dict(lists: NbestLists) -> dict[str, list[tuple[str, float]]]:
+    bounds = zip(lists.ids, lists.offsets[:-1].tolist(), lists.offsets[1:].tolist(), strict=True)
+    return {u: [(lists.texts[i], round(float(lists.scores[0, i]), 9)) for i in range(a, b)] for u, a, b in bounds}
+
+
+def one_file(folder: Path, text: str | bytes, name: str = "lists", **fields: object) -> NbestLists:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_nbest(path, NbestReading(**fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("write", [share.write_jsonl, share.write_kaldi, share.write_espnet, share.write_srilm])
+def test_every_format_says_the_same(tmp_path: Path, write: object) -> None:
+    lists = read_nbest(write(tmp_path / "lists"), READING)  # type: ignore[operator]
+    assert {u: as_dict(lists)[u] for u in sorted(lists.ids)} == share.UTTERANCES
+
+
+def test_several_files_and_folders_and_globs(tmp_path: Path) -> None:
+    share.write_srilm(tmp_path / "s")
+    (tmp_path / "more.jsonl").write_text('{"id": 3, "text": "x", "acoustic": 1, "language": 2}\n')
+    reading = NbestReading(scores=("acoustic", "language"))
+    assert read_nbest([tmp_path / "s", tmp_path / "more.jsonl"], reading).ids == ("u1", "u2", "3")
+    assert read_nbest(str(tmp_path / "s*"), READING).ids == ("u1", "u2")
+    assert read_nbest(str(tmp_path / "s" / "*.gz"), READING).ids == ("u1", "u2")
+
+
+def test_lists_of_texts_with_lists_of_scores(tmp_path: Path) -> None:
+    line = '{"id": "u", "hyps": ["a b", "a"], "am": [-1, -2], "lm": [-3, -4]}'
+    lists = one_file(tmp_path, line, scores=("am", "lm"))
+    assert lists.texts == ("a b", "a")
+    assert lists.scores.tolist() == [[-1, -2], [-3, -4]]
+
+
+def test_objects_in_a_named_list_with_named_fields(tmp_path: Path) -> None:
+    line = '{"key": 7, "n": [{"words": "a", "scores": {"am": 1, "lm": 2}}, {"words": "b", "scores": {"lm": 4, "am": 3}}]}'
+    lists = one_file(tmp_path, line, id="key", field="words", hypotheses="n")
+    assert (lists.ids, lists.score_names, lists.scores.tolist()) == (("7",), ("am", "lm"), [[1, 3], [2, 4]])
+    assert one_file(tmp_path, line, id="key", field="words", hypotheses="n", scores=("lm",)).scores.tolist() == [[2, 4]]
+
+
+def test_hypotheses_of_an_utterance_may_stand_apart_and_costs_change_their_sign(tmp_path: Path) -> None:
+    rows = [("a", "x", 1), ("b", "y", 2), ("a", "z", 3)]
+    lists = one_file(
+        tmp_path, "\n".join(f'{{"id": "{u}", "text": "{t}", "ac_cost": {c}}}' for u, t, c in rows), scores=("ac_cost",)
+    )
+    assert as_dict(lists) == {"a": [("x", -1), ("z", -3)], "b": [("y", -2)]}
+    assert [name for name in ("lm_cost", "acwt", "lmwt.rnn", "acoustic", "score") if is_cost(name)] == [
+        "lm_cost",
+        "acwt",
+        "lmwt.rnn",
+    ]
+
+
+def test_signs_for_no_word_are_left_out_and_counted(tmp_path: Path) -> None:
+    lists = one_file(tmp_path, '{"id": "u", "text": "<s> a <eps>  b <unk> </s>"}\n{"id": "u", "text": " a  b "}')
+    assert lists.texts == ("a b <unk>", "a  b")
+    assert lists.notes == ("3 signs for no word (</s>, <eps>, <s>) are left out of the hypotheses",)
+
+
+def test_decipher_scores_are_bytelogs(tmp_path: Path) -> None:
+    nats = 1024 / 10000.5
+    one = one_file(tmp_path, "NBestList1.0\n(-100) a dog\n(-90) a\n")
+    assert one.scores == pytest.approx(np.array([[-100 * nats, -90 * nats]]))
+    words = (
+        "a ( st: 0.00 et: 0.10 g: -5 a: -20 ) a[x] ( st: 0.00 et: 0.10 g: 0 a: -20 ) dog ( st: 0.11 et: 0.3 g: -7 a: -30 )"
+    )
+    two = one_file(tmp_path, f"NBestList2.0\n(-62) {words}\n")
+    assert two.texts == ("a dog",)
+    assert two.score_names == ("acoustic", "language")
+    assert two.scores[:, 0] == pytest.approx(np.array([-50 * nats, -12 * nats]))
+
+
+def test_ten_ranks_are_in_order(tmp_path: Path) -> None:
+    for i in range(1, 12):
+        (tmp_path / f"{i}best_recog").mkdir()
+        (tmp_path / f"{i}best_recog" / "text").write_text(f"u h{i}\n")
+    assert read_nbest(tmp_path, READING).texts == tuple(f"h{i}" for i in range(1, 12))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "lists: the file is empty"),
+        ("a dog barks\n", "lists:1: is not a line of an n-best list"),
+        ('{"id": "u"}', "lists:1: field 'text' is missing, which holds the text; the fields are 'id'"),
+        ('{"text": "u"}', "lists:1: field 'id' is missing"),
+        ('{"id": true, "text": ""}', "field 'id' holds something else"),
+        ('\n{"id": "u", "text": 1}', "lists:2: field 'text' holds something else than the text"),
+        ('{"id": "u", "text": "a", "score": "x"}', "lists:1: the score 'score' is 'x', not a finite number"),
+        ('{"id": "u", "text": "a", "score": NaN}', "not a finite number"),
+        ('{"id": "u", "text": "a", "score": 1e999}', "not a finite number"),
+        ('{"id": "u", "text": "a", "score": ' + "9" * 400 + "}", "not a finite number"),
+        ('{"id": "u", "text": "a\\u0000"}', "the text holds NUL or a lone surrogate"),
+        ('{"id": "u", "text": "a\\ud800"}', "the text holds NUL or a lone surrogate"),
+        ('{"id": "u", "text": "a", "score": 1}\n{"id": "u", "text": "b"}', "lists:2: has the scores none, hypo"),
+        ('{"id": "u", "nbest": []}', "holds no list of hypotheses"),
+        ('{"id": "u", "nbest": [3]}', "hypothesis 1: a text, or an object with a text, is needed"),
+        ('{"id": "u", ', "lists:1: not valid JSON"),
+        ("[" * 100_000, "is not a line of an n-best list"),
+        ('{"a":' * 100_000, "lists:1: not"),
+        (b'{"id": "u", "text": "\xff"}', "lists:1: is not UTF-8 at byte 22"),
+        ("NBestList3.0\n(1) a\n", "neither NBestList1.0 nor NBestList2.0"),
+        ("NBestList1.0\n1 a\n", "lists:2: '1' is not a score in round brackets"),
+        ("NBestList2.0\n(1) a ( st: 0 et: 1 g: 0 )\n", "lists:2: 'a ( st: 0 et: 1 g: 0 )' is not a word"),
+        ("-1 -2 3 a\n-1 x 3 b\n", "lists:2: 'x' is not a number"),
+        ("-1 -2 3 a\nb\n", "lists:2: acoustic score, language model's score"),
+        ("nan 1 2 a\n", "is not a line of an n-best list"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_where(tmp_path: Path, text: str | bytes, says: str) -> None:
+    with pytest.raises(InputError) as caught:
+        one_file(tmp_path, text)
+    assert says in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path))
+
+
+def test_folders_that_are_not_lists_are_refused(tmp_path: Path) -> None:
+    def refused(match: str, **fields: object) -> None:
+        with pytest.raises(InputError, match=match):
+            read_nbest(tmp_path, NbestReading(**fields))  # type: ignore[arg-type]
+
+    refused("holds no n-best lists")
+    refused("has no folder 1best_recog", format="espnet")
+    refused("has no file `text`", format="kaldi")
+    (tmp_path / "text").write_text("u1 a dog\n")
+    refused(r"text:1: 'u1' is not the id of a hypothesis")
+    (tmp_path / "text").write_text("u1-1 a dog\nu1-1 a\n")
+    refused(r"text:2: the id 'u1-1' is on line 1 too")
+    (tmp_path / "text").write_text("u1-1 a dog\n")
+    (tmp_path / "ac_cost").write_text("u1-2 3\n")
+    refused(r"ac_cost: has no score of 'u1-1'")
+    (tmp_path / "ac_cost").write_text("u1-1 x\n")
+    refused(r"ac_cost:1: 'x' is not a number")
+    refused(r"lm_cost.*no such file", scores=("lm_cost",))
+
+
+def test_the_rest_that_is_refused(tmp_path: Path) -> None:
+    file = share.write_jsonl(tmp_path / "a.jsonl")
+    (tmp_path / "b.jsonl").write_bytes(file.read_bytes())
+    with pytest.raises(InputError, match=r"b.jsonl:1: utterance 'u1' is in .*a.jsonl too"):
+        read_nbest([file, tmp_path / "b.jsonl"], READING)
+    with pytest.raises(InputError, match="lists of kaldi are folders"):
+        read_nbest(file, NbestReading(format="kaldi"))
+    with pytest.raises(InputError, match="has no score 'am'"):
+        one_file(tmp_path, "-1 -2 3 a\n", scores=("am",))
+    with pytest.raises(UsageError, match="unknown format 'htk'"):
+        read_nbest(file, NbestReading(format="htk"))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no n-best list"):
+        read_nbest([], READING)
+    with pytest.raises(InputError, match="no such file"):
+        read_nbest(tmp_path / "none", READING)
+
+
+@pytest.mark.parametrize(
+    ("lists", "error"),
+    [
+        ({}, "there are no hypotheses"),
+        ({"u": []}, "its list is empty"),
+        ({"u": "a dog"}, "a list of hypotheses is needed, not str"),
+        ({"u": [("a", -1.0), "b"]}, "has the scores none"),
+        ({"u": [("a", float("nan"))]}, "not a finite number"),
+        ({"u": [("a", 1, 2)]}, "is not a text"),
+        ({"u": [3]}, "is not a text"),
+    ],
+)
+def test_lists_in_memory_that_are_refused(lists: dict, error: str) -> None:
+    with pytest.raises(LmgaugeError, match=error):
+        NbestLists.of_hypotheses(lists)
+
+
+SEEDS = [
+    b'{"id": "u1", "text": "a dog <eps>", "score": -3.25, "nbest": ["a", {"text": "b", "scores": {"am": 1}}]}\n' * 2,
+    b"NBestList1.0\n(-8231) a dog\n(-8300) a dock\n",
+    b"NBestList2.0\n(-8) a ( st: 0.00 et: 0.11 g: -93 a: -1204 ) b ( st: 0.12 et: 0.2 g: -3 a: -4 )\n",
+    b"-5120.3 -12.41 3 a dog barks\n-5130.25 -2e3 2 a dog\n",
+    b"u1-1 a dog\nu1-2 a dock\nu2-1 x\n",
+]
+
+SIGNS = b'\0\n \t"{}[]():,.-0189enE\xff\xc3<'
+
+
+def mutated(generator: random.Random, seed: bytes) -> bytes:
+    """A few bytes changed, left out, doubled, or taken from other formats."""
+    text = bytearray(seed)
+    for _ in range(generator.randint(1, 4)):
+        place = generator.randrange(len(text) + 1)
+        kind = generator.randrange(4)
+        if kind == 0 and place < len(text):
+            text[place] = (
+                generator.choice(b'\0\n \t"{}[]():,.-0189enE\xff\xc3<')
+                if generator.random() < 0.8
+                else generator.randrange(256)
+            )
+        elif kind == 1:
+            del text[place : place + generator.randint(1, 9)]
+        elif kind == 2:
+            text[place:place] = text[place : place + generator.randint(1, 20)]
+        else:
+            other = generator.choice(SEEDS)
+            begin = generator.randrange(len(other))
+            text[place:place] = other[begin : begin + generator.randint(1, 30)]
+    return bytes(text)
+
+
+def fuzz(folder: Path, count: int, seed: int = 1) -> tuple[int, int]:
+    """Read mutated lists; how many were read, and how many refused in words. Anything else is an error of ours."""
+    generator, read, refused = random.Random(seed), 0, 0
+    path, kaldi = folder / "lists", folder / "kaldi"
+    kaldi.mkdir()
+    for i in range(count):
+        which = i % len(SEEDS)
+        text = mutated(generator, SEEDS[which])
+        try:
+            if which == 4:
+                (kaldi / "text").write_bytes(text)
+                (kaldi / "ac_cost").write_bytes(mutated(generator, b"u1-1 3.5\nu1-2 4\nu2-1 1e3\n"))
+                lists = read_nbest(kaldi, READING)
+            else:
+                path.write_bytes(text)
+                lists = read_nbest(path, READING)
+        except LmgaugeError:
+            refused += 1
+        else:
+            assert len(lists.texts) == lists.offsets[-1] > 0
+            assert np.isfinite(lists.scores).all()
+            read += 1
+    return read, refused
+
+
+def test_bytes_of_chance_are_read_or_refused_in_words(tmp_path: Path) -> None:
+    read, refused = fuzz(tmp_path, 1500)
+    assert read > 100
+    assert refused > 100
