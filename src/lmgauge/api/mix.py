@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 
 from lmgauge.api.evaluate import evaluate
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_models, refuse_twice
-from lmgauge.choices import ARPA_ENDINGS
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.mixture.model import MixtureModel
@@ -146,8 +146,8 @@ def mix(
         raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
     paths = refuse_twice(models)
     if output is not None:
-        if os.fspath(output).endswith(ARPA_ENDINGS) and not static:
-            raise UsageError(f"-o {output}: a mixture is a folder; an ARPA file can hold a static one (--static)")
+        if os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)) and not static:
+            raise UsageError(f"-o {output}: a mixture is a folder; an ARPA or KenLM file can hold a static one (--static)")
         refuse_replacing({"-o": output}, [*paths, *(source.path for source in (corpus.sources if corpus else ()))])
     components = load_models(models, scoring)
     names = paths if len(paths) == len(models) else None
