@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from lmgauge.errors import UsageError
 from lmgauge.models.mixture.model import MixtureModel
 from lmgauge.models.mixture.vocabulary_alignment import strings_of
-from lmgauge.models.ngram.hash_table import make_keys
-from lmgauge.models.ngram.levels import Floats, Level, levels_of, reweighted, tables_of
+from lmgauge.models.ngram.levels import Floats, Level, levels_of, make_keys, reweighted, tables_of
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import TrainingRecord
 from lmgauge.text.vocabulary import UNK, Vocabulary

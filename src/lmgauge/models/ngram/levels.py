@@ -46,10 +46,16 @@ class Level:
     @property
     def keys(self) -> NDArray[np.uint64]:
         """Parent and word in one number, uint64 [n], rising."""
-        return _keys(self.parents, self.words)
+        return make_keys(self.parents, self.words)
 
 
-def _keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
+def make_keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return uint64 [n], one number for each n-gram, from rows of parents [n] and ids of last words [n].
+
+    Example:
+        >>> [hex(key) for key in make_keys(np.array([5], np.uint32), np.array([7], np.uint32))]
+        ['0x500000007']
+    """
     return (parents.astype(np.uint64) << np.uint64(32)) | words
 
 
@@ -72,7 +78,7 @@ def levels_of(tables: NgramTables) -> list[Level]:
     for i, table in enumerate(tables.tables):
         entries = table.entries()
         parents = rows[entries.parents]
-        order = np.argsort(_keys(parents, entries.words))
+        order = np.argsort(make_keys(parents, entries.words))
         used, parents, words = entries.slots[order], parents[order], entries.words[order]
         suffixes = words
         if i:
