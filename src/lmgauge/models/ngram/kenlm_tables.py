@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.distributions.tile import LOWEST
 from lmgauge.models.ngram.tables import Events, LoadedTables
 from lmgauge.text.vocabulary import BOS
 
@@ -109,7 +108,8 @@ class KenlmDistributions:
         seen = context[starts[-1] if len(starts) else 0 :][::-1][: self._tables.order - 1]
         row = np.full((1, self._tables.order - 1), _NONE)
         row[0, : len(seen)] = seen
-        return self.rows(row, logarithms=False)[0]
+        probability: NDArray[np.float64] = self.rows(row, logarithms=False)[0]
+        return probability
 
     def rows(self, contexts: NDArray[np.uint32], *, logarithms: bool) -> NDArray[np.float64]:
         """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
@@ -124,6 +124,8 @@ class KenlmDistributions:
         Raises:
             ModelFileError: a probability is above one.
         """
+        from lmgauge.distributions.tile import LOWEST
+
         tables = self._tables
         tables.check_file()
         rows = np.empty((len(contexts), self.words), np.float64)
