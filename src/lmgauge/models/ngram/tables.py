@@ -6,6 +6,7 @@ table of order 3 has it; otherwise the back-off weight of `the cat` times the pr
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from lmgauge.models.ngram.packed_tables import KernelTable, PackedTable
 from lmgauge.models.ngram.whole import WholeDistributions, index_children
 
 KernelModel = tuple[NDArray[np.float32], list[KernelTable], tuple[bool, float]]
+_LARGEST = 700.0  # a logarithm whose exponential a double holds
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
 
@@ -83,7 +85,7 @@ class LoadedTables:
         """
         most = float(logprob.max(initial=-np.inf))
         if not most <= 0:
-            self.check_most(float(np.exp(most)))
+            self.check_most(math.exp(min(most, _LARGEST)))
             np.minimum(logprob, 0, out=logprob)
 
     def check_most(self, most: float) -> None:
