@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.reference.kenlm import take_apart
 
 import lmgauge
 from lmgauge.errors import ModelFileError
 from lmgauge.models.ngram.kenlm_reader import KenlmModel, read_kenlm
 from lmgauge.text.vocabulary import BOS
-from tests.reference.kenlm import take_apart
 
 
 @pytest.fixture

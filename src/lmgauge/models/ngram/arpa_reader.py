@@ -172,7 +172,7 @@ def model_of_rows(
     listed = _Listed(Path(source))
     for _, probability, backoff in sections:
         if not (bool((probability <= 0).all()) and bool((backoff <= _LARGEST_WEIGHT).all())):
-            raise listed.fail("it holds a probability above one, or a value that is no number")
+            raise listed.fail("it holds a probability above one, or a value that is not a number")
     unigrams = np.zeros((len(vocabulary), 2), np.float32)
     unigrams[:, 1] = 1
     words, *values = sections[0]

@@ -75,7 +75,7 @@ class LoadedTables:
             )
 
     def check_logprob(self, logprob: NDArray[np.float64]) -> None:
-        """Refuse probabilities above one by more than rounding, and what is no number; make one of those just above.
+        """Refuse probabilities above one by more than rounding, and what is not a number; make those just above it one.
 
         Args:
             logprob: float64, nats, corrected in place.
