@@ -23,6 +23,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "ref.txt").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     for i, (old, new) in enumerate((("cat", "hat"), ("the ", ""))):
         (folder / f"{i}.txt").write_text("".join(f"{line.replace(old, new)}\n" for line in LINES), encoding="utf-8")
+    (folder / "ids.txt").write_text("".join(f"u{i} {line}\n" for i, line in enumerate(LINES)), encoding="utf-8")
+    lists = [f'{{"id": "u{i}", "nbest": ["{line.replace("cat", "hat")}", "{line}"]}}\n' for i, line in enumerate(LINES)]
+    (folder / "lists.jsonl").write_text("".join(lists), encoding="utf-8")
     (folder / "systems.tsv").write_text("system\tperplexity\tscore\na\t10\t5\nb\t20\t4\nc\t30\t2\nd\t41\t1\n", "utf-8")
     return folder
 
@@ -39,6 +42,7 @@ COMMANDS = {
     "divergence": ("divergence", "kn", "wb", "test.txt"),
     "overlap": ("overlap", "train.txt", "test.txt", "--ngram", "3"),
     "membership": ("membership", "kn", "train.txt", "--control", "test.txt"),
+    "rescore": ("rescore", "lists.jsonl", "-m", "kn", "--tune", "lists.jsonl", "--ref", "ids.txt", "--test-ref", "ids.txt"),
     "correlate": ("correlate", "systems.tsv"),
 }
 

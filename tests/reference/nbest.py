@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from numpy.typing import NDArray
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 def best_of(features: NDArray, offsets: Sequence[int], weights: Sequence[float]) -> list[int]:
     """The index of the best hypothesis of each list; of equal ones the first."""
     best = []
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+    for begin, end in pairwise(offsets):
         totals = [sum(w * f for w, f in zip(weights, features[:, i].tolist(), strict=True)) for i in range(begin, end)]
         best.append(begin + totals.index(max(totals)))
     return best

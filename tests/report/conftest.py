@@ -42,6 +42,7 @@ from lmgauge.report import (
     protocols,
     pruning,
     recipes,
+    rescore,
     scored_text,
     split,
     stored_base,
@@ -111,8 +112,10 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "audit": replace(lmgauge.audit(models[0], test), model=LONG),
         "protocols": protocol_table(lmgauge.evaluate(models[0], test)),
         "tasks": compared(Share(), [HOSTILE, LONG], [counts, counts - 1], groups=groups, test="bootstrap"),
+        "rescored": rescored(models[0]),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),
+        "static": lmgauge.mix([*models], test, static=True),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
         "split": split_text(),
@@ -126,6 +129,14 @@ def results(runs: list[Path]) -> dict[str, Any]:
 def _candidates(base: Path, candidates: dict[str, Path], test: Path) -> Any:
     found = lmgauge.divergence(base, candidates, test)
     return replace(found, items=tuple(replace(item, a=HOSTILE) for item in found))
+
+
+def rescored(model: Path) -> lmgauge.Rescored:
+    """N-best lists whose ids, texts and scores have hostile names."""
+    lists = {HOSTILE: [("a c", {HOSTILE: -1.0}), (HOSTILE, {HOSTILE: -1.5})], LONG: [("a d", {HOSTILE: -1.0})]}
+    references = {HOSTILE: HOSTILE, LONG: LONG}
+    result = lmgauge.rescore(lists, {LONG: model}, tune=lists, ref=references, test_ref=references)
+    return replace(result, notes=(*result.notes, HOSTILE), signature="rescore|v:1")
 
 
 def protocol_table(evaluation: Any) -> ProtocolTable:
@@ -215,6 +226,8 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
     "training": lambda it: training_report.blocks(it["training"]),
     "split": lambda it: split.blocks(it["split"]),
+    "static": lambda it: mixture.static_blocks(it["static"], name=HOSTILE, paths=[HOSTILE, LONG]),
+    "rescore": lambda it: rescore.blocks(it["rescored"]),
     "pruning": lambda it: (*pruning.blocks(it["pruned"], name=HOSTILE), *pruning.blocks(it["pruned"], name=LONG)),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
     "words": lambda it: words.blocks(it["words"]),
@@ -256,6 +269,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
             SplitEvaluation(parts[0], parts[1], None),
             it["audit"],
             it["tasks"],
+            it["rescored"],
         ),
         *(metrics.bleu(**texts), metrics.chrf(**texts), metrics.ter(**texts), rate, labels, systems[0].score),
         *(it["alignments"][0], it["alignments"][0].alignment, errors_by_system(it["alignments"])[HOSTILE]),
@@ -263,6 +277,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
         it["words"],
         it["pruned"],
+        it["static"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
     ]
     return {type(one).__name__: one for one in shown}

@@ -17,6 +17,7 @@ from lmgauge.models.protocol import LanguageModel
 from lmgauge.numerics.grouped_sums import document_sums
 from lmgauge.numerics.intervals import UNKNOWN
 from lmgauge.progress import say_progress
+from lmgauge.readable import first_few
 from lmgauge.scores import OOV, ScoreBatch
 from lmgauge.scoring import score_together
 from lmgauge.signature import Signature
@@ -80,7 +81,7 @@ def rescore(
         >>> from lmgauge import Corpus, train
         >>> model = train("witten-bell", Corpus.from_strings(["a dog barks", "the dog sleeps"]), order=2)
         >>> dev = {"u1": [("a dock barks", -3.0), ("a dog barks", -3.1)]}
-        >>> test = {"u2": [("the dock sleeps", -4.0), ("the dog sleeps", -4.2)]}
+        >>> test = {"u2": [("the dock sleeps", -4.0), ("the dog sleeps", -4.1)]}
         >>> result = rescore(test, {"wb2": model}, tune=dev, ref={"u1": "a dog barks"}, test_ref={"u2": "the dog sleeps"})
         >>> result.texts, result.systems[1].score.errors
         (('the dog sleeps',), 0)
@@ -89,6 +90,11 @@ def rescore(
     _check(tune, ref, weights)
     lists = _lists(nbest, chosen)
     held_out = None if tune is None else _lists(tune, chosen)
+    if held_out is not None and {*held_out.score_names} != {*lists.score_names}:
+        both = [first_few(one.score_names) if one.score_names else "none" for one in (held_out, lists)]
+        raise UsageError(
+            f"the lists to tune on have the scores {both[0]}, the others {both[1]}; name the same ones (--score)"
+        )
     models, names = _models(model, scoring)
     work = _Rescoring(models, names, chosen)
     tuning, notes = None, list(lists.notes)
@@ -187,10 +193,8 @@ class _Rescoring:
         )
         ruled_out = scored.impossible()
         if ruled_out:
-            notes = [
-                *notes,
-                f"{ruled_out:,} hypotheses have probability 0 under a model, and are not chosen while others are left",
-            ]
+            share = f"{ruled_out:,} of {len(lists.texts):,} hypotheses have"
+            notes = [*notes, f"{share} probability 0 under a model, and are not chosen while others are left"]
         return Rescored(
             lists=lists,
             models=tuple(self.names),

@@ -44,7 +44,7 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, form
     from lmgauge.models.ngram.kenlm_reader import is_kenlm, read_kenlm
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
-    from lmgauge.report.terminal import progress
+    from lmgauge.report.progress import progress
     from lmgauge.text.tokenizers import make_tokenizer
 
     refuse_replacing({"TARGET": target}, [source])

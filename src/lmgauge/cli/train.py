@@ -176,7 +176,7 @@ def train(
     from lmgauge.json_text import to_json
     from lmgauge.models.ngram.settings import ADDITIVE, NgramTrainingSettings
     from lmgauge.models.ngram.training import read_word_list
-    from lmgauge.report.terminal import progress
+    from lmgauge.report.progress import progress
 
     if kind in ADDITIVE:
         refuse_given(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")

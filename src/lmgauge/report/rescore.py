@@ -30,8 +30,7 @@ def blocks(rescored: Rescored) -> doc.Document:
 
 def _answer(rescored: Rescored) -> tuple[doc.Level, str]:
     """Return what rescoring is worth, as far as the test shows it."""
-    lists = counted(len(rescored.lists), "list")
-    says = f"{rescored.changed:,} of {lists} have another best hypothesis"
+    says = f"Another hypothesis is the best in {rescored.changed:,} of {counted(len(rescored.lists), 'list')}"
     if rescored.systems is None:
         return "fact", f"{says}."
     before, after = rescored.systems

@@ -128,7 +128,7 @@ class Steps:
         errors = self.errors[begin : begin + len(cuts) + 1]
         if not len(cuts):
             return 0.0, int(errors[0])
-        reach = max(float(cuts[-1] - cuts[0]), 0.1 * float(np.abs(cuts).max())) or 1.0
+        reach = max(float(cuts[-1] - cuts[0]), float(np.abs(cuts).max())) or 1.0
         first = low if math.isfinite(low) else float(cuts[0]) - reach
         last = high if math.isfinite(high) else float(cuts[-1]) + reach
         edges = np.concatenate(([first], cuts, [last]))

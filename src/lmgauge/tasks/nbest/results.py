@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lmgauge.errors import UsageError
 from lmgauge.files import writing_or_printing
 from lmgauge.json_text import to_json
 from lmgauge.readable import for_output
@@ -207,11 +208,17 @@ class Rescored(Shown):
 
         Raises:
             OutputError: it cannot be written; nothing is left behind.
+            UsageError: an id has white space, and the file is not JSONL.
         """
         if os.fspath(path).endswith(".jsonl"):
             self._write(path, (_record(row, self._score_names) for row in self._rows() if row["best"]))
         else:
-            self._write(path, (f"{name} {text}".rstrip() for name, text in zip(self.ids, self.texts, strict=True)))
+            spaced = next((name for name in self.ids if len(name.split()) != 1), None)
+            if spaced is not None:
+                raise UsageError(
+                    f"-o {path}: the id {spaced!r} has white space, which parts id and words there; write .jsonl"
+                )
+            self._write(path, (" ".join([name, *text.split()]) for name, text in zip(self.ids, self.texts, strict=True)))
 
     def write_scores(self, path: str | os.PathLike[str]) -> None:
         """Write all hypotheses with the scores of the models added, as JSONL that `lmgauge.rescore` reads.

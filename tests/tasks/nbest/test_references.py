@@ -1,0 +1,61 @@
+"""References and speakers by the ids of utterances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmgauge.errors import InputError
+from lmgauge.tasks.nbest.references import references_of, speakers_of
+from lmgauge.tasks.settings import NbestReading
+
+READING = NbestReading()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "u2 the cat\nu1 a  dog\n\n",
+        "u1\ta  dog\nu2\tthe cat",
+        "\ufeffa  dog (u1)\nthe cat (u2)\n",
+        '{"id": "u1", "text": "a  dog"}\n{"id": "u2", "text": "the cat"}\n',
+    ],
+    ids=["Kaldi", "TSV", "trn", "JSONL"],
+)
+def test_every_form_says_the_same(tmp_path: Path, text: str) -> None:
+    (tmp_path / "ref").write_text(text, encoding="utf-8")
+    assert references_of(["u1", "u2"], tmp_path / "ref", READING) == (["a  dog", "the cat"], [])
+
+
+def test_an_utterance_without_words_and_references_without_lists(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_text("u1\nu2 a dog\nu3 b\n")
+    references, notes = references_of(["u1"], tmp_path / "ref", READING)
+    assert references == [""]
+    assert notes == [f"{tmp_path / 'ref'}: 2 of 3 have no n-best list and are not counted"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("u2 a\n", "ref: has no reference of 'u1'; its ids are such as 'u2'"),
+        ("", "has no reference of 'u1'; it is empty"),
+        ("u1 a\nu1 b\n", "ref:2: the id 'u1' is on line 1 too"),
+        ("a (u1)\nb (u1)\n", "ref:2: the id 'u1' is on line 1 too"),
+        ('{"id": "u1"}\n', "ref:1: a reference needs the fields 'id' (an id) and 'text' (a text)"),
+        ('{"id": "u1", "text": "a"}\nu2 b\n', "ref:2: not valid JSON"),
+    ],
+)
+def test_what_is_refused_says_where(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "ref").write_text(text)
+    with pytest.raises(InputError) as caught:
+        references_of(["u1"], tmp_path / "ref", READING)
+    assert says in str(caught.value)
+
+
+def test_speakers(tmp_path: Path) -> None:
+    (tmp_path / "utt2spk").write_text("u1 anna\nu2 ben\nu3\n")
+    assert speakers_of(["u2", "u1"], tmp_path / "utt2spk") == ["ben", "anna"]
+    for absent in ("u3", "u4"):
+        with pytest.raises(InputError, match=f"does not say who speaks '{absent}'"):
+            speakers_of([absent], tmp_path / "utt2spk")
