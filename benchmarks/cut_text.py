@@ -20,23 +20,27 @@ RARE = b"rareword"
 
 @dataclass(frozen=True)
 class Shape:
-    """How a text is cut: 0 leaves the lines, the length or, at 0 and 1, the vocabulary as they are."""
+    """How a text is cut: 0 leaves the lines, the length or the vocabulary as they are."""
 
     line_words: int = 0
     train_words: int = 0  # millions
-    min_count: int = 0
+    vocabulary: int = 0  # thousands: the most frequent words of the training text; others become one
+
+    def __str__(self) -> str:
+        parts = [f"{self.line_words or 'given'} words a line", f"{self.train_words or 'all'} M words"]
+        return ", ".join([*parts, *([f"{self.vocabulary} k types"] if self.vocabulary else [])])
 
     def texts(self, train: Path, test: Path) -> tuple[Path, Path]:
         """Paths of both texts in this shape."""
-        if not self.line_words and not self.train_words and self.min_count <= 1:
+        if self == Shape():
             return train, test
         sources = [f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in (train, test)]
         key = hashlib.sha256(" ".join(sources).encode()).hexdigest()[:12]
-        name = f"cut-{key}-{self.line_words}-{self.train_words}-{self.min_count}"
+        name = f"cut-{key}-{self.line_words}-{self.train_words}-{self.vocabulary}"
         paths = [harness.cache_folder() / f"{name}.{part}.txt" for part in ("train", "test")]
         if not all(path.exists() for path in paths):
             harness.note(f"cutting {name}")
-            shape = map(str, (self.line_words, self.train_words, self.min_count))
+            shape = map(str, (self.line_words, self.train_words, self.vocabulary))
             # In a child: see the top of harness.py.
             harness.run_child([sys.executable, __file__, *shape, *map(str, (train, test, *paths))])
         return paths[0], paths[1]
@@ -66,10 +70,10 @@ def _cut(lines: Iterator[list[bytes]], length: int) -> Iterator[list[bytes]]:
 def _write(shape: Shape, train: str, test: str, train_to: str, test_to: str) -> None:
     most = shape.train_words * 1e6 or float("inf")
     counts = Counter[bytes]()
-    if shape.min_count > 1:
+    if shape.vocabulary:
         for words in _lines(train, most):
             counts.update(words)
-    frequent = {word for word, count in counts.items() if count >= shape.min_count}
+    frequent = {word for word, _ in counts.most_common(1000 * shape.vocabulary)}
     for source, limit, target in ((train, most, train_to), (test, float("inf"), test_to)):
         part = Path(target + ".part")
         with part.open("wb") as out:

@@ -228,9 +228,9 @@ class Goal:
 
 
 def report_goals(goals: Sequence[Goal]) -> int:
-    """Print the goals; the exit code: 0 if all are met, 1 if not."""
+    """Print the goals and the processor they were measured on; the exit code: 0 if all are met, 1 if not."""
     if goals:
-        print()
+        print(f"\nOn {_processor()}, {_instructions()}:\n")
         print_table(["goal", "measured", "bound", ""], [goal.row() for goal in goals])
     return 0 if all(goal.met for goal in goals) else 1
 

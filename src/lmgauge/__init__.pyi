@@ -23,6 +23,7 @@ from lmgauge.api.import_scores import import_scores as import_scores
 from lmgauge.api.info import Info as Info
 from lmgauge.api.info import info as info
 from lmgauge.api.membership import membership as membership
+from lmgauge.api.mix import StaticMixture as StaticMixture
 from lmgauge.api.mix import mix as mix
 from lmgauge.api.outputs import Outputs as Outputs
 from lmgauge.api.overlap import overlap as overlap

@@ -119,6 +119,8 @@ Average = Literal["macro", "micro", "weighted"]
 AVERAGES: tuple[Average, ...] = get_args(Average)
 UnicodeForm = Literal["NFC", "NFKC"]
 UNICODE_FORMS: tuple[UnicodeForm, ...] = get_args(UnicodeForm)
+WhisperNormalizer = Literal["english", "basic"]
+WHISPER_NORMALIZERS: tuple[WhisperNormalizer, ...] = get_args(WhisperNormalizer)
 BLEU_SMOOTHING_VALUES: dict[str, float | None] = {"exp": None, "floor": 0.1, "add-k": 1.0, "none": None}
 """The value each takes where none is given; None: it takes none."""
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "ko-mecab", "flores200", "flores101", "spm", "spBLEU-1K")

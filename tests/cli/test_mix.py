@@ -130,6 +130,39 @@ def test_mix_in_python_is_mix_on_the_command_line(folder: Path, tmp_path: Path) 
             lmgauge.mix(**arguments)  # type: ignore[arg-type]
 
 
+def test_models_over_different_words(folder: Path, tmp_path: Path) -> None:
+    ok("train", "witten-bell", folder / "test.txt", "-o", tmp_path / "other")
+    arguments = ["-m", folder / "kn3", "-m", tmp_path / "other", folder / "valid.txt", "-o"]
+    printed = ok("mix", *arguments, tmp_path / "mixed").stdout
+    assert "where all know the word" in printed
+    assert "are words that only some of the models know" in printed
+    (result,) = evaluate("-m", tmp_path / "mixed", folder / "valid.txt")
+    assert "model:mix(mkn3+wb3,union)@" in result["signature"]
+    assert any("words are known to some of its models only" in note for note in result["notes"])
+    assert ok("audit", "-m", tmp_path / "mixed", folder / "valid.txt").stdout.splitlines()[1].startswith("# PASS")
+    static = ok("mix", *arguments, tmp_path / "static.arpa", "--static").stdout
+    assert f"# {tmp_path / 'static.arpa'}: n-grams of order 1, 2, ...: " in static
+    (merged,) = evaluate("-m", tmp_path / "static.arpa", folder / "valid.txt")
+    assert f"of the mixture {result['perplexity']:,.3f}, static {merged['perplexity']:,.3f} (" in static
+
+
+def test_a_static_mixture_of_a_mixture_is_that_of_its_models(folder: Path, tmp_path: Path) -> None:
+    ok("train", "kneser-ney", "--order", 2, folder / "train.txt", "-o", tmp_path / "kn2")
+    parts = ["-m", folder / "pruned", "-m", tmp_path / "kn2"]
+    ok("mix", *parts, folder / "valid.txt", "-o", tmp_path / "mixed")
+    one = json.loads(ok("mix", *parts, folder / "valid.txt", "--static", "-o", tmp_path / "one", "--json").stdout)
+    other = ok("mix", "-m", tmp_path / "mixed", folder / "valid.txt", "--static", "-o", tmp_path / "other", "--json").stdout
+    python = lmgauge.mix([folder / "pruned", tmp_path / "kn2"], folder / "valid.txt", static=True)
+    assert one["fingerprint"] == json.loads(other)["fingerprint"] == python.model.fingerprint
+    assert one["path"] == str(tmp_path / "one")
+    assert lmgauge.load_model(tmp_path / "one").fingerprint == one["fingerprint"]
+    ok("mix", "-m", tmp_path / "mixed", "--static", "-o", tmp_path / "untold.arpa.gz")
+    out = ["--static", "-o", tmp_path / "never"]
+    assert "has its weights" in refused("mix", "-m", tmp_path / "mixed", "--weights", "0.5,0.5", *out)
+    assert "at least two models, or one mixture" in refused("mix", "-m", folder / "kn3", *out)
+    assert "run on across lines" in refused("mix", "-m", folder / "kn3", "-m", folder / "stream", folder / "valid.txt", *out)
+
+
 def test_mix_says_what_no_model_can(folder: Path, tmp_path: Path) -> None:
     for order in (1, 2):
         ok("train", "mle", "--order", order, folder / "train.txt", "-o", tmp_path / f"mle{order}")

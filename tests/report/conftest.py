@@ -115,6 +115,7 @@ def results(runs: list[Path]) -> dict[str, Any]:
         "rescored": rescored(models[0]),
         "alignments": [AlignedSegment(0, HOSTILE, alignment), AlignedSegment(1, LONG, align("a", "a"))],
         "mixture": lmgauge.mix([*models], test),
+        "static": lmgauge.mix([*models], test, static=True),
         "pruned": PrunedModel(lmgauge.load_model(models[0]), 1e-9, (9, 7), (9, 3), 12.5, float("inf"), 70),  # type: ignore[arg-type]
         "training": training(),
         "split": split_text(),
@@ -225,6 +226,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "calc": lambda _: calc.blocks(lmgauge.calc([0.5, 0.25], tokens=[HOSTILE, LONG]), steps=True),
     "training": lambda it: training_report.blocks(it["training"]),
     "split": lambda it: split.blocks(it["split"]),
+    "static": lambda it: mixture.static_blocks(it["static"], name=HOSTILE, paths=[HOSTILE, LONG]),
     "rescore": lambda it: rescore.blocks(it["rescored"]),
     "pruning": lambda it: (*pruning.blocks(it["pruned"], name=HOSTILE), *pruning.blocks(it["pruned"], name=LONG)),
     "scored_text": lambda it: scored_text.blocks(it["scored_text"]),
@@ -275,6 +277,7 @@ def every(results: dict[str, Any]) -> dict[str, Any]:
         *(scored, ScoredTexts((scored, scored)), Info("run", {"path": HOSTILE, "label": LONG, "notes": ["[bold]"]})),
         it["words"],
         it["pruned"],
+        it["static"],
         fit_weights(np.log([[0.8, 0.1, 0.8], [0.2, 0.9, 0.2]])),
     ]
     return {type(one).__name__: one for one in shown}

@@ -1,53 +1,20 @@
-"""What long commands say in a pipe, what a table says of its numbers, and text that would drive a terminal."""
+"""What a table says of its numbers, and text that would drive a terminal."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-import time
-from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from lmgauge.json_text import to_json
 from lmgauge.readable import readable, visible
-from lmgauge.report import terminal
 from lmgauge.report.blocks import Bar, ChartData, Column, Heading, Lines, Series, Table, Verdict
-from lmgauge.report.terminal import as_text, progress, show
+from lmgauge.report.terminal import as_text, show
 
 HOSTILE = "a\x1b[31m\x07\x9b1m\u202e\nb[/bold]"
-
-
-def test_short_work_is_quiet_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress() as status:
-        status("working hard")
-    assert capsys.readouterr().err == ""
-
-
-def test_long_work_says_now_and_then_what_it_does(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(terminal, "_FIRST_LINE_SECONDS", 0.05)
-    monkeypatch.setattr(terminal, "_NEXT_LINE_SECONDS", 0.1)
-    with progress() as status:
-        status(f"proof: coding event 1 of 2 (50 %) {HOSTILE}")
-        time.sleep(0.5)
-    lines = capsys.readouterr().err.splitlines()
-    assert 2 <= len(lines) <= 6
-    assert set(lines) == {f"lmgauge: proof: coding event 1 of 2 (50 %) {visible(HOSTILE)} (0 s)"}
-    time.sleep(0.2)
-    assert capsys.readouterr().err == ""
-
-
-def test_errors_end_the_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "_FIRST_LINE_SECONDS", 0.05)
-    with pytest.raises(KeyError), progress():
-        raise KeyError
-    time.sleep(0.2)
-    assert capsys.readouterr().err == ""
 
 
 def test_what_is_shown_drives_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,20 +36,6 @@ def test_json_says_the_same_and_drives_nothing() -> None:
     assert not set("\x1b\x07\x9b\u202e\u2028") & set(text)
     assert json.loads(text) == {HOSTILE: [HOSTILE, "\u2028\u200d\ufeff", "é東"]}
     assert "é東" in text
-
-
-def test_the_progress_line_of_a_terminal_takes_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[Any] = []
-
-    class Status:
-        def update(self, text: Any) -> None:
-            shown.append(text)
-
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr("rich.console.Console.status", lambda console, text: nullcontext(Status()))
-    with progress() as listener:
-        listener(HOSTILE)
-    assert shown[0].plain == f"{visible(HOSTILE)} …"
 
 
 CURVE = ChartData("loss", "t", "epoch", "loss", "nats", (Series("kn", (1, 2, 3, 4), (4.0, 2.0, 1.0, None, 0.5)[:4]),))

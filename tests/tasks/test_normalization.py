@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmgauge.errors import UsageError
+from lmgauge.errors import LmgaugeError, UsageError
+from lmgauge.tasks import WER, wer
 from lmgauge.tasks.normalization import CONTRACTIONS, STANDARD, Normalization
+from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.tasks.texts import Texts
 
 jiwer = pytest.importorskip("jiwer")
@@ -74,9 +76,16 @@ def test_the_standard_leads_to_jiwers_words(strings: list[str]) -> None:
 @given(texts)
 def test_one_text_does_not_touch_the_next(strings: list[str]) -> None:
     for form in ("NFC", "NFKC"):
-        every = Normalization(form, True, True, True, True, True)  # type: ignore[arg-type]
+        every = Normalization(
+            unicode_form=form,  # type: ignore[arg-type]
+            lowercase=True,
+            expand_contractions=True,
+            remove_nonwords=True,
+            remove_punctuation=True,
+            collapse_spaces=True,
+        )
         assert applied(every, strings) == [applied(every, [text])[0] for text in strings]
-        assert applied(Normalization(form), strings) == [unicodedata.normalize(form, text) for text in strings]  # type: ignore[arg-type]
+        assert applied(Normalization(unicode_form=form), strings) == [unicodedata.normalize(form, text) for text in strings]  # type: ignore[arg-type]
     assert applied(Normalization(collapse_spaces=True), strings) == [" ".join(text.split()) for text in strings]
     assert applied(Normalization(lowercase=True), strings) == [text.lower() for text in strings]
 
@@ -107,3 +116,54 @@ def test_contractions_side_by_side(strings: list[str]) -> None:
 def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(UsageError, match="give NFC, NFKC or none"):
         Normalization(unicode_form="NFD")  # type: ignore[arg-type]
+
+
+# What parts words in jiwer, what does not, and runs of both.
+spaces = st.lists(st.sampled_from(["a", "b", " ", "\t", "\u00a0", "\u2003", "\x1c", "\n"]), max_size=8).map("".join)
+
+
+@given(st.lists(st.tuples(spaces, spaces), min_size=1, max_size=4), st.booleans())
+def test_words_are_parted_as_in_jiwer(pairs: list[tuple[str, str]], standardize: bool) -> None:
+    references, hypotheses = (list(texts) for texts in zip(*pairs, strict=True))
+    transform = jiwer.transformations.wer_standardize if standardize else jiwer.transformations.wer_default
+    words = transform(references)
+    normalized = WER(jiwer_words=True, standardize=standardize).prepared(Texts.of_strings(references)).strings()
+    assert [len(text.split()) for text in normalized] == [len(of_text) for of_text in words]
+    if all(words):
+        ours = wer(hypotheses=hypotheses, references=references, jiwer_words=True, standardize=standardize)
+        theirs = jiwer.process_words(references, hypotheses, reference_transform=transform, hypothesis_transform=transform)
+        assert ours.score == theirs.wer
+        assert (ours.substitutions, ours.deletions, ours.insertions) == (
+            *(theirs.substitutions, theirs.deletions, theirs.insertions),
+        )
+
+
+def test_a_transform_is_for_both_sides_and_in_the_signature() -> None:
+    score = wer(hypotheses=["JA gut"], references=["ja GUT"], transform=str.lower)
+    assert score.score == 0
+    assert "transform:str.lower" in score.signature
+    composed = jiwer.Compose([jiwer.ToLowerCase(), jiwer.SubstituteWords({"gut": "prima"})])
+    other = wer(hypotheses=["JA gut"], references=["ja prima"], transform=composed)
+    assert other.score == 0
+    assert "transform:jiwer.transforms.Compose" in other.signature
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"transform": "lower"}, "transform is str, not a function"),
+        ({"transform": len}, "transform returned int"),
+        ({"transform": str.lower, "whisper": "basic"}, "give one of transform and whisper"),
+        ({"whisper": "german"}, "give english or basic"),
+    ],
+)
+def test_what_is_not_a_normalizer_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(LmgaugeError, match=message):
+        wer(hypotheses=["a"], references=["a"], **options)
+
+
+def test_substitutions_come_after_lower_case() -> None:
+    pairs = {"Gonna": "going to", "Mr.": "mister"}
+    score = wer(hypotheses=["GONNA go Mr. X"], references=["going to go mister x"], lowercase=True, substitutions=pairs)
+    assert score.score == 0
+    assert f"substitutions:{Substitutions.of(pairs).digest}" in score.signature

@@ -12,6 +12,18 @@ void check_ids(const KenlmFile& file, View<std::uint32_t> ids, bool none) {
     for (const std::uint32_t id : ids) require(id < words || (none && id == kNone), "a token id outside the vocabulary");
 }
 
+// kind, counts, bits of probabilities, of back-off weights, of arrays
+using Shape = std::tuple<int, std::vector<std::uint64_t>, unsigned, unsigned, unsigned>;
+
+KenlmLayout layout_of(const Shape& given) {
+    const auto& [kind, counts, probability_bits, backoff_bits, array_bits] = given;
+    require(kind >= 0 && kind <= 5 && kind != 1 && counts.size() >= 2 && counts.size() < 250, "shape");
+    require(probability_bits >= 1 && probability_bits <= 25 && backoff_bits >= 1 && backoff_bits <= 25 && array_bits < 256, "bits");
+    for (const std::uint64_t count : counts) require(count < std::uint64_t{1} << 40, "counts");
+    KenlmShape shape{static_cast<KenlmKind>(kind), counts, 1.5f, probability_bits, backoff_bits, array_bits};
+    return lay_out_kenlm(shape, std::uint64_t{1} << 60);
+}
+
 }  // namespace
 
 void bind_kenlm(nb::module_& m) {
@@ -61,5 +73,82 @@ void bind_kenlm(nb::module_& m) {
     m.def("checksum_bytes", [](Array<std::uint8_t> data) {
         nb::gil_scoped_release release;
         return checksum_bytes(view(data));
+    });
+
+    // ---- writing
+    m.def("hash_kenlm_words", [](Array<std::int64_t> offsets, Array<std::uint8_t> bytes, MutableArray<std::uint64_t> hashes) {
+        require(offsets.size() == hashes.size() + 1, "shapes");
+        for (std::size_t i = 0; i < hashes.size(); ++i) {
+            require(0 <= offsets.data()[i] && offsets.data()[i] <= offsets.data()[i + 1] &&
+                        static_cast<std::size_t>(offsets.data()[i + 1]) <= bytes.size(), "words outside their data");
+            const auto size = static_cast<std::size_t>(offsets.data()[i + 1] - offsets.data()[i]);
+            hashes.data()[i] = hash_kenlm_word(bytes.data() + offsets.data()[i], size);
+        }
+    });
+    m.def("plan_kenlm", [](const Shape& shape) {
+        const KenlmLayout layout = layout_of(shape);
+        std::vector<std::tuple<std::uint64_t, std::uint64_t>> levels;
+        for (const KenlmLevel& level : layout.levels) {
+            levels.emplace_back(level.offsets > 0 ? level.header_at : level.at, level.buckets);
+        }
+        const std::vector<std::uint64_t> places{layout.vocabulary, layout.quantization, layout.unigrams, layout.end,
+                                                layout.vocabulary_buckets};
+        return std::make_tuple(places, levels);
+    });
+    m.def("write_kenlm_header", [](const Shape& shape, MutableArray<std::uint8_t> header) {
+        const KenlmLayout layout = layout_of(shape);
+        require(header.size() == kenlm_header_size(layout.shape.order()), "header");
+        write_kenlm_header(layout.shape, view(header));
+    });
+    m.def("log10_of", [](Array<float> linear, MutableArray<float> log10) {
+        require(linear.size() == log10.size(), "shapes");
+        nb::gil_scoped_release release;
+        log10_of(view(linear), view(log10));
+    });
+    m.def("combine_kenlm", [](Array<std::uint64_t> keys, Array<std::uint32_t> words, MutableArray<std::uint64_t> longer) {
+        require(keys.size() == words.size() && keys.size() == longer.size(), "shapes");
+        nb::gil_scoped_release release;
+        for (std::size_t i = 0; i < keys.size(); ++i) longer.data()[i] = combine_kenlm(keys.data()[i], words.data()[i]);
+    });
+    m.def("fill_probing", [](MutableArray<std::uint8_t> table, Array<std::uint64_t> keys, Array<std::uint32_t> values) {
+        require(keys.size() > 0 ? values.size() % keys.size() == 0 : values.size() == 0, "values");
+        if (keys.size() == 0) return;
+        const std::size_t width = values.size() / keys.size();
+        require(width > 0 && width < 3 && table.size() % (8 + 4 * width) == 0 && keys.size() < table.size() / (8 + 4 * width), "table");
+        nb::gil_scoped_release release;
+        fill_probing(view(table), view(keys), view(values), width);
+    });
+    m.def("sort_extensions", [](Array<std::uint32_t> suffixes, Array<std::uint32_t> words, MutableArray<std::uint64_t> ends,
+                                MutableArray<std::uint32_t> places) {
+        require(suffixes.size() == words.size() && words.size() == places.size(), "shapes");
+        nb::gil_scoped_release release;
+        for (const std::uint32_t suffix : view(suffixes)) require(suffix < ends.size(), "a suffix outside the order below");
+        sort_extensions(view(suffixes), view(words), view(ends), view(places));
+    });
+    m.def("pack_level", [](const Shape& shape, unsigned order, Array<std::uint32_t> words, Array<std::uint64_t> values,
+                           Array<std::uint64_t> next, MutableArray<std::uint8_t> part) {
+        const KenlmLayout layout = layout_of(shape);
+        require(is_trie(layout.shape.kind) && order >= 2 && order <= layout.shape.order(), "order");
+        const KenlmLevel& level = layout.levels[order - 2];
+        const bool longest = order == layout.shape.order();
+        const std::uint64_t end = longest ? layout.end : layout.levels[order - 1].offsets > 0 ? layout.levels[order - 1].header_at
+                                                                                              : layout.levels[order - 1].at;
+        const std::uint64_t begin = level.offsets > 0 ? level.header_at : level.at;
+        require(words.size() == level.entries && values.size() == level.entries && part.size() == end - begin, "shapes");
+        require(next.size() == (longest ? 0 : level.entries + 1), "next");
+        nb::gil_scoped_release release;
+        for (std::size_t i = 0; i < next.size(); ++i) {
+            require(next.data()[i] <= layout.shape.counts[order] && (i == 0 || next.data()[i - 1] <= next.data()[i]), "next");
+        }
+        pack_level(level, layout.shape.array_bits, view(words), view(values), view(next), view(part));
+    });
+    m.def("center_bins", [](Array<float> sorted, MutableArray<float> centers) {
+        nb::gil_scoped_release release;
+        center_bins(view(sorted), view(centers));
+    });
+    m.def("encode_bins", [](Array<float> values, Array<float> centers, std::size_t reserved, MutableArray<std::uint32_t> codes) {
+        require(values.size() == codes.size() && centers.size() > reserved, "shapes");
+        nb::gil_scoped_release release;
+        encode_bins(view(values), view(centers), reserved, view(codes));
     });
 }

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels.hpp"
+#include "reader.hpp"
 
 namespace lmgauge {
 
@@ -141,6 +141,8 @@ KenlmWords kenlm_words(const KenlmFile& file);
 // Scores as KenLM does, in log10 and single precision, times ln 10 in double precision. `contexts` (may be empty), [n, order
 // - 1], gets our ids of the words before each event, the last first, kNone where the sentence begins.
 std::size_t score_kenlm(const KenlmFile& file, View<std::uint32_t> ids, std::size_t skip, const EventRows& rows);
+// Steps through a file: cells hold the file's ids of words, and log10 of back-off weights; logarithms are those of `score_kenlm`.
+std::unique_ptr<NgramReader> read_kenlm(const KenlmFile& file);
 // Rows of the vocabulary after contexts [n, order - 1]: natural logarithms, `lowest` for <s>, which cannot come.
 void fill_kenlm(const KenlmFile& file, View<std::uint32_t> contexts, double lowest, MutableView<double> rows);
 
@@ -149,5 +151,29 @@ void list_kenlm(const KenlmFile& file, unsigned order, MutableView<std::uint32_t
                 MutableView<float> backoff);
 
 std::uint64_t checksum_bytes(View<std::uint8_t> data);
+
+// ---- kenlm_write.cpp: the parts of a new file
+
+// The header of a file of this shape, which has words.
+void write_kenlm_header(const KenlmShape& shape, MutableView<std::uint8_t> header);
+// log10 of linear values: -99 for 0, the sign of others left out.
+void log10_of(View<float> linear, MutableView<float> log10);
+// Fills a zeroed table of entries (key, values): `values` has `width` numbers of 32 bits for each key.
+void fill_probing(MutableView<std::uint8_t> table, View<std::uint64_t> keys, View<std::uint32_t> values, std::size_t width);
+
+// The n-grams of one order in the order of a trie: by the place of their suffix in the order below, then by first word.
+// ends[s] is where the extensions of suffix s end; places[i] which n-gram comes i-th.
+void sort_extensions(View<std::uint32_t> suffixes, View<std::uint32_t> words, MutableView<std::uint64_t> ends,
+                     MutableView<std::uint32_t> places);
+// Packs the entries of a level, sorted, into its part of a new file, zeroed, which begins at `header_at` for an array and at
+// `at` otherwise. `values` are codes, or the bits of probability and back-off weight, 31 and 32 of them; `next` (empty for the
+// longest order) is where the extensions of each begin, and of the last end.
+void pack_level(const KenlmLevel& level, unsigned array_bits, View<std::uint32_t> words, View<std::uint64_t> values,
+                View<std::uint64_t> next, MutableView<std::uint8_t> part);
+
+// Centers of bins of equally many of the sorted values, which are the means of these (Federico and Bertoldi 2006).
+void center_bins(View<float> sorted, MutableView<float> centers);
+// The nearest center of each value; the first `reserved` centers are for -0.0 and 0.0.
+void encode_bins(View<float> values, View<float> centers, std::size_t reserved, MutableView<std::uint32_t> codes);
 
 }  // namespace lmgauge

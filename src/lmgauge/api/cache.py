@@ -6,7 +6,7 @@ import os
 from typing import TypedDict, Unpack
 
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, loaded
-from lmgauge.choices import ARPA_ENDINGS
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.cache.counts import CacheSettings
@@ -77,8 +77,8 @@ def cache(
         raise UsageError(f"weight must be a share, from 0 to 1; got {weight:g}")
     corpus = None if held_out is None else corpus_of(held_out)
     if output is not None:
-        if os.fspath(output).endswith(ARPA_ENDINGS):
-            raise UsageError(f"-o {output}: only n-gram models have an ARPA form; a model with a cache is a folder")
+        if os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
+            raise UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a model with a cache is a folder")
         read = [os.fspath(model)] if isinstance(model, PATHS) else []
         refuse_replacing({"-o": output}, [*read, *(source.path for source in (corpus.sources if corpus else ()))])
     base = loaded(model, scoring)

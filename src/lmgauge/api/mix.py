@@ -4,44 +4,132 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, overload
 
+from lmgauge.api.evaluate import evaluate
 from lmgauge.api.inputs import PATHS, Model, PathLike, Text, corpus_of, load_models, refuse_twice
-from lmgauge.choices import ARPA_ENDINGS
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS
 from lmgauge.errors import UsageError
 from lmgauge.files import refuse_replacing
 from lmgauge.models.mixture.model import MixtureModel
+from lmgauge.models.mixture.static import static_mixture
 from lmgauge.models.mixture.weights import estimate_weights, measure_weights
 from lmgauge.models.network.options import ScoringOptions
+from lmgauge.models.ngram.model import NgramModel
+from lmgauge.models.protocol import LanguageModel
 from lmgauge.progress import say_progress
+from lmgauge.shown import Shown
+from lmgauge.text.documents import Corpus
 
 
+@dataclass(frozen=True, repr=False)
+class StaticMixture(Shown):
+    """An n-gram model in place of a mixture, and what it loses.
+
+    Attributes:
+        model: the n-gram model, one like any other.
+        mixture: the mixture that it stands for.
+        perplexity_of_mixture: of the mixture, on the text; None without a text.
+        perplexity: of the n-gram model, on the same text.
+        events: of the text.
+
+    Example:
+        >>> import lmgauge
+        >>> texts = ["the cat sat", "the cat ran"], ["the dog sat", "a dog ran"]
+        >>> parts = [lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(text), order=2) for text in texts]
+        >>> held_out = lmgauge.Corpus.from_strings(["a cat sat", "the dog ran"])
+        >>> lmgauge.mix(parts, held_out, weights=[0.5, 0.5], static=True)
+        <StaticMixture: mix(wb2+wb2,union): 19 n-grams, perplexity 3.541, of the mixture 3.431>
+    """
+
+    model: NgramModel = field(repr=False)
+    mixture: MixtureModel = field(repr=False)
+    perplexity_of_mixture: float | None = None
+    perplexity: float | None = None
+    events: int = 0
+
+    @property
+    def ngrams(self) -> tuple[int, ...]:
+        """N-grams of order 1, 2, ..."""
+        return tuple(self.model.types)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as `lmgauge mix --static --json` prints them, without the models."""
+        return {
+            **self.mixture.to_dict(),
+            "model_type": self.model.to_dict()["model_type"],
+            "static": True,
+            "label": self.model.label,
+            "fingerprint": self.model.fingerprint,
+            "ngrams": list(self.ngrams),
+            "perplexity_of_mixture": self.perplexity_of_mixture,
+            "perplexity": self.perplexity,
+            "events": self.events,
+        }
+
+    def _in_brief(self) -> str:
+        brief = f"{self.mixture.label}: {sum(self.ngrams):,} n-grams"
+        if self.perplexity is None:
+            return brief
+        return f"{brief}, perplexity {self.perplexity:.4g}, of the mixture {self.perplexity_of_mixture:.4g}"
+
+
+@overload
 def mix(
     models: Sequence[Model],
     held_out: Text | None = None,
     *,
     weights: Sequence[float] | None = None,
+    static: Literal[False] = False,
     threads: int | None = None,
     output: PathLike | None = None,
     scoring: ScoringOptions | None = None,
-) -> MixtureModel:
-    """Mix models over one vocabulary by linear interpolation, weights given or by EM on held-out text: `lmgauge mix`.
+) -> MixtureModel: ...
+@overload
+def mix(
+    models: Sequence[Model],
+    held_out: Text | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    static: Literal[True],
+    threads: int | None = None,
+    output: PathLike | None = None,
+    scoring: ScoringOptions | None = None,
+) -> StaticMixture: ...
+def mix(
+    models: Sequence[Model],
+    held_out: Text | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    static: bool = False,
+    threads: int | None = None,
+    output: PathLike | None = None,
+    scoring: ScoringOptions | None = None,
+) -> MixtureModel | StaticMixture:
+    """Mix models by linear interpolation, weights given or by EM on held-out text: `lmgauge mix`.
+
+    Models over different words are mixed over the union of their words: a model gives probability zero to a word that it
+    does not know and another does, and its `<unk>` is for words that no model knows.
 
     Args:
         models: two or more, or the paths of them.
         held_out: text that no component was trained on: a path, several, or a `Corpus`.
         weights: one a model, summing to 1, instead of estimating them; the text, if given, then only measures them.
+        static: make one n-gram model with the n-grams of all, each as probable as in the mixture, and new back-off weights
+            (Stolcke 2002). For n-gram models that back off; or for one mixture of such, whose weights stay.
         threads: how many; no weight depends on it.
-        output: a folder to save the mixture to.
+        output: a folder to save the mixture to; with `static` also a file that ends in .arpa or .arpa.gz.
         scoring: how models named by a path score.
 
     Returns:
-        A model like any other, with `weights`, and how they were found and what they are worth in `estimation`.
+        A model like any other, with `weights`, and how they were found and what they are worth in `estimation`. With
+        `static`, an n-gram model in `model`, and the perplexity lost on the text.
 
     Raises:
-        InputError: the vocabularies or tokenizers differ, or the text is empty.
-        UsageError: fewer than two models, weights that are not shares of 1, neither weights nor text, or an output that
-            would replace an input.
+        InputError: the tokenizers differ, or the vocabularies of networks, or the text is empty.
+        UsageError: fewer than two models, weights that are not shares of 1, neither weights nor text, an output that
+            would replace an input, or `static` for models that do not back off.
 
     Example:
         >>> from lmgauge import Corpus, train
@@ -51,29 +139,61 @@ def mix(
     """
     if isinstance(models, PATHS):
         raise UsageError("a mixture needs a list of two models or more, not one path")
-    if len(models) < 2:
+    if len(models) < 2 and not static:
         raise UsageError("a mixture needs at least two models; name each (-m)")
-    if held_out is None and weights is None:
-        raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
     corpus = None if held_out is None else corpus_of(held_out)
+    if len(models) > 1 and corpus is None and weights is None:
+        raise UsageError("a mixture needs held-out text to estimate its weights on, or the weights themselves")
     paths = refuse_twice(models)
     if output is not None:
-        if os.fspath(output).endswith(ARPA_ENDINGS):
-            raise UsageError(f"-o {output}: only n-gram models have an ARPA form; a mixture is a folder")
+        if os.fspath(output).endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)) and not static:
+            raise UsageError(f"-o {output}: a mixture is a folder; an ARPA or KenLM file can hold a static one (--static)")
         refuse_replacing({"-o": output}, [*paths, *(source.path for source in (corpus.sources if corpus else ()))])
     components = load_models(models, scoring)
-    shared: dict[str, Any] = {"names": paths} if len(paths) == len(models) else {}
-    if corpus is None:
-        mixture = MixtureModel(components, weights or (), **shared)
-    else:
-        how = {"threads": threads, "progress": say_progress, **shared}
-        fit = (
-            estimate_weights(components, corpus, **how)
-            if weights is None
-            else measure_weights(components, weights, corpus, **how)
-        )
-        mixture = MixtureModel(components, fit.weights, estimation=fit.to_dict(), **shared)
+    names = paths if len(paths) == len(models) else None
+    mixture = _existing(components, weights) if len(models) == 1 else _mixed(components, corpus, weights, names, threads)
+    result = _static(mixture, corpus, threads) if static else mixture
     if output is not None:
         say_progress(f"saving {output}")
-        mixture.save(os.fspath(output))
+        (result.model if isinstance(result, StaticMixture) else result).save(os.fspath(output))
+    return result
+
+
+def _mixed(
+    components: Sequence[LanguageModel],
+    corpus: Corpus | None,
+    weights: Sequence[float] | None,
+    names: Sequence[str] | None,
+    threads: int | None,
+) -> MixtureModel:
+    if corpus is None:
+        return MixtureModel(components, weights or (), names=names)
+    how: dict[str, Any] = {"threads": threads, "progress": say_progress, "names": names}
+    if weights is None:
+        fit = estimate_weights(components, corpus, **how)
+    else:
+        fit = measure_weights(components, weights, corpus, **how)
+    return MixtureModel(components, fit.weights, estimation=fit.to_dict(), names=names)
+
+
+def _existing(components: Sequence[LanguageModel], weights: Sequence[float] | None) -> MixtureModel:
+    """Return the mixture that is the only model.
+
+    Raises:
+        UsageError: there is none, or new weights are given for it.
+    """
+    mixture = components[0] if components else None
+    if not isinstance(mixture, MixtureModel):
+        raise UsageError("a static mixture needs at least two models, or one mixture; name each (-m)")
+    if weights is not None:
+        raise UsageError("a mixture has its weights; for others, mix its components again")
     return mixture
+
+
+def _static(mixture: MixtureModel, corpus: Corpus | None, threads: int | None) -> StaticMixture:
+    say_progress("merging n-grams")
+    model = static_mixture(mixture)
+    if corpus is None:
+        return StaticMixture(model, mixture)
+    exact, mine = (evaluate(one, corpus, threads=threads) for one in (mixture, model))
+    return StaticMixture(model, mixture, exact.perplexity, mine.perplexity, mine.events)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,6 +20,7 @@ from lmgauge.models.network.options import ScoringOptions
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
+    from lmgauge.api.mix import StaticMixture
     from lmgauge.models.mixture.model import MixtureModel
 
 
@@ -31,14 +32,26 @@ if TYPE_CHECKING:
     "models",
     multiple=True,
     type=click.Path(),
-    help="Model folder, or ARPA file; two or more, over the same words.",
+    help="Model folder, or ARPA file; two or more.",
 )
-@click.option("-o", "--output", required=True, type=click.Path(), help="Folder of the mixture to write.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(),
+    help="Folder to write; with --static also an ARPA file.",
+)
 @click.option(
     "--weights",
     metavar="W,W...",
     type=CommaList(float, "0.7,0.3"),
     help="One a model, summing to 1, instead of estimating them; TEXTS, if named, then only measure them.",
+)
+@click.option(
+    "--static",
+    is_flag=True,
+    help="Make one n-gram model of n-gram models, or of one mixture of such: the n-grams of all, each as probable as in the "
+    "mixture, and new back-off weights.",
 )
 @threads_option
 @under("Output", json_option)
@@ -49,6 +62,7 @@ def mix(
     models: tuple[str, ...],
     output: str,
     weights: tuple[float, ...] | None,
+    static: bool,
     threads: int | None,
     reading: ReadingOptions,
     scoring: ScoringOptions,
@@ -57,18 +71,45 @@ def mix(
     """Mix models, with weights estimated on held-out text.
 
     TEXTS are held-out text, which no model was trained on: files, globs or - (standard input, also if none is named). The
-    weights are those that make it most probable (expectation maximization).
+    weights are those that make it most probable (expectation maximization). Models over different words are mixed over the
+    union: a model gives zero to a word that it does not know and another does.
 
     \b
     lmgauge mix -m kn3/ -m wb3/ valid.txt -o mixed/
     lmgauge mix -m kn3/ -m wb3/ --weights 0.7,0.3 -o mixed/
+    lmgauge mix -m theirs.arpa -m kn3/ valid.txt --static -o mixed.arpa
     """
     from lmgauge.api.mix import mix as run
 
-    held_out = read_texts(texts, reading) if texts or weights is None else None
+    held_out = read_texts(texts, reading) if texts or (weights is None and len(models) > 1) else None
+    how: dict[str, Any] = {"weights": weights, "threads": threads, "output": output, "scoring": scoring}
     with showing_progress():
-        mixture = run(models, held_out, weights=weights, threads=threads, output=output, scoring=scoring)
-    print_mixture(mixture, models, output, as_json=as_json)
+        if static:
+            merged = run(models, held_out, static=True, **how)
+        else:
+            mixture = run(models, held_out, **how)
+    if static:
+        print_static(merged, models, output, as_json=as_json)
+    else:
+        print_mixture(mixture, models, output, as_json=as_json)
+
+
+def print_static(merged: StaticMixture, models: tuple[str, ...], output: str, *, as_json: bool) -> None:
+    """Print a static mixture: the weight of each component, its n-grams, and the perplexity lost.
+
+    Args:
+        merged: what was made.
+        models: the paths of the components, or of the mixture.
+        output: where it was saved.
+        as_json: print JSON instead.
+    """
+    from lmgauge.report import mixture as report
+
+    paths = models if len(models) == len(merged.mixture.components) else ()
+    content = merged.to_dict() | {"path": output}
+    for component, path in zip(content["components"], paths, strict=False):
+        component["path"] = path
+    answer(content, lambda: report.static_blocks(merged, name=output, paths=paths), as_json=as_json)
 
 
 def print_mixture(mixture: MixtureModel, models: tuple[str, ...], output: str, *, as_json: bool) -> None:

@@ -23,6 +23,7 @@ from lmgauge.choices import (
     ERROR_POLICIES,
     FIRST_TOKENS,
     FORMATS,
+    KENLM_ENDINGS,
     PRECISIONS,
     PROTOCOL_NAMES,
     RESERVED_POLICIES,
@@ -137,8 +138,8 @@ def models_and_texts(paths: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_model(path: str) -> bool:
-    """Return True for a model's folder, a file called as GGUF and ARPA files are, and the address of a server."""
-    named = path.endswith((".gguf", *ARPA_ENDINGS)) or path.startswith(("http://", "https://"))
+    """Return True for a model's folder, a file called as GGUF, ARPA and KenLM files are, and the address of a server."""
+    named = path.endswith((".gguf", *ARPA_ENDINGS, *KENLM_ENDINGS)) or path.startswith(("http://", "https://"))
     return named or Path(path, "config.json").is_file()
 
 
@@ -319,3 +320,21 @@ scored_text_option = click.option(
     type=click.Path(),
     help="The text that was scored, if it is not where the run remembers it; may be given several times.",
 )
+
+
+KENLM = (
+    click.option("--trie", is_flag=True, help="A trie: smaller than a probing table, and slower."),
+    click.option(
+        "--quantize",
+        type=CommaList(int, "8,8"),
+        metavar="BITS,BITS",
+        help="Of a trie: bits of a probability and of a back-off weight, e.g. 8,8.  [default: exact]",
+    ),
+    click.option(
+        "--array",
+        type=click.IntRange(0, 25),
+        metavar="BITS",
+        help="Of a trie: compress pointers, by at most this many bits, e.g. 22; slower.",
+    ),
+)
+"""How a binary file of KenLM is laid out: the fields of `KenlmForm`."""

@@ -114,7 +114,7 @@ def showing_progress(stage: str = "") -> Iterator[None]:
         stage: what is being done at first.
     """
     from lmgauge.progress import listening
-    from lmgauge.report.terminal import progress
+    from lmgauge.report.progress import progress
 
     with progress() as listener, listening(listener):
         if stage:

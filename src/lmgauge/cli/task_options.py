@@ -229,7 +229,7 @@ def run_metric(metric: TaskMetric, task: TaskOptions) -> None:
 
 
 def _score(metric: TaskMetric, task: TaskOptions, chooser: SegmentChooser | None) -> Systems:
-    from lmgauge.report.terminal import progress
+    from lmgauge.report.progress import progress
     from lmgauge.tasks import score_files
 
     with progress() as listener:

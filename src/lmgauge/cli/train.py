@@ -15,11 +15,12 @@ from lmgauge.choices import (
     VOCABULARY_KINDS,
     VocabularyKind,
 )
-from lmgauge.cli.command import CommaList, Command, refuse_given, settings, under
-from lmgauge.cli.options import json_option, read_texts, reading_settings, threads_option
+from lmgauge.cli.command import CommaList, Command, names_of, refuse_given, settings, under
+from lmgauge.cli.options import KENLM, json_option, read_texts, reading_settings, threads_option
 from lmgauge.cli.say import say
 from lmgauge.cli.train_neural import NEURAL_ONLY, RECIPE, RUN, SIZES, TrainingFiles, refuse_other_kinds, train_network
 from lmgauge.files import refuse_replacing
+from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.training.settings import NEURAL_KINDS, RunSettings, SettingsChanges
 from lmgauge.text.reading_options import ReadingOptions
 
@@ -55,7 +56,7 @@ _OUTPUT = (
         "--output",
         required=True,
         type=click.Path(),
-        help="Model folder to write; a name ending in .arpa or .arpa.gz writes that format.",
+        help="Model folder to write; a name ending in .arpa or .arpa.gz writes that format, one in .binary or .klm KenLM's.",
     ),
     json_option,
 )
@@ -141,6 +142,7 @@ _SIZE = (
 @settings("shared", RunSettings, "Vocabulary", *_VOCABULARY)
 @settings("smoothing", _Smoothing, "Smoothing", *_SMOOTHING)
 @settings("changes", SettingsChanges, "Size", *_SIZE)
+@settings("form", KenlmForm, "KenLM files", *KENLM)
 @under("Neural models", *RUN)
 @under("Training of neural models", *RECIPE)
 @under("Size of neural models", *SIZES)
@@ -152,6 +154,7 @@ def train(
     shared: RunSettings,
     smoothing: _Smoothing,
     changes: SettingsChanges,
+    form: KenlmForm,
 ) -> None:
     """Train a language model on text.
 
@@ -161,10 +164,11 @@ def train(
     \b
     lmgauge train modified-kneser-ney --order 5 train.txt -o kn5/
     zcat big.txt.gz | lmgauge train kneser-ney --order 3 -o kn3.arpa
+    lmgauge train modified-kneser-ney train.txt -o lm.binary --trie --quantize 8,8
     lmgauge train lstm train.txt --valid valid.txt -o lstm/
     """
     if kind in NEURAL_KINDS:
-        refuse_other_kinds(kind, ngram_only=(*_Smoothing.__annotations__, "words"))
+        refuse_other_kinds(kind, ngram_only=(*_Smoothing.__annotations__, *names_of(KenlmForm), "words"))
         train_network(kind, files, reading, shared, changes)
         return
     refuse_given(NEURAL_ONLY, f"is for neural models; {kind} does not take it")
@@ -172,12 +176,13 @@ def train(
     from lmgauge.json_text import to_json
     from lmgauge.models.ngram.settings import ADDITIVE, NgramTrainingSettings
     from lmgauge.models.ngram.training import read_word_list
-    from lmgauge.report.terminal import progress
+    from lmgauge.report.progress import progress
 
     if kind in ADDITIVE:
         refuse_given(("interpolate",), f"is for smoothings that use lower orders; {kind} does not")
     if kind == "good-turing" and smoothing["interpolate"]:
         refuse_given(("interpolate",), "cannot be combined with good-turing, which always backs off")
+    form.check_name(files.output)
     corpus = read_texts(files.texts, reading)
     refuse_replacing({"-o": files.output}, [*(source.path for source in corpus.sources), *filter(None, [files.words])])
     with progress() as listener:
@@ -196,7 +201,7 @@ def train(
             **smoothing,
         )
         listener(f"saving {files.output}")
-        model.save(files.output)
+        model.save(files.output, trie=form.trie, quantize=form.quantize, array=form.array)
     if files.as_json:
         click.echo(to_json(model.to_dict() | {"path": files.output, "fingerprint": model.fingerprint}))
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.choices import ARPA_ENDINGS, DEFAULT_SEED
+from lmgauge.choices import ARPA_ENDINGS, DEFAULT_SEED, KENLM_ENDINGS
 from lmgauge.cli.command import names_of, options_given, refuse_given
 from lmgauge.cli.options import read_texts, refuse_field
 from lmgauge.cli.say import say
@@ -182,8 +182,8 @@ def train_network(
         LmgaugeError: whatever `lmgauge.train_neural` raises.
     """
     output = files.output
-    if output.endswith(ARPA_ENDINGS):
-        raise click.UsageError(f"-o {output}: only n-gram models have an ARPA form; a neural model is a folder")
+    if output.endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
+        raise click.UsageError(f"-o {output}: only n-gram models have an ARPA or KenLM form; a neural model is a folder")
     from lmgauge.api.train import train_neural
     from lmgauge.cli.training_display import training_display
     from lmgauge.errors import MissingExtraError

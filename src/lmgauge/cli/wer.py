@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.choices import UNICODE_FORMS
+from lmgauge.choices import UNICODE_FORMS, WHISPER_NORMALIZERS
 from lmgauge.cli.command import Command, settings
 from lmgauge.cli.task_options import TaskOptions, note, run_metric, speech_options
 from lmgauge.tasks.settings import NormalizationOptions
@@ -24,7 +24,13 @@ NORMALIZATION_OPTIONS = (
     click.option("--unicode-form", type=click.Choice(UNICODE_FORMS),
                  help="One spelling for what Unicode spells in two ways."),
     click.option("--standardize", is_flag=True, help="Lower case, contractions, no non-words: jiwer's wer_standardize."),
+    click.option("--substitutions", type=click.Path(), metavar="FILE",
+                 help="Pairs of words or phrases, a TAB between: the second takes the place of the first."),
+    click.option("--whisper", type=click.Choice(WHISPER_NORMALIZERS), help="Whisper's text normalizer, before other steps."),
 )  # fmt: skip
+_jiwer_option = click.option(
+    "--jiwer-words", is_flag=True, help="A single TAB or no-break space does not part words, as in jiwer."
+)
 _spaces_option = click.option("--collapse-spaces", is_flag=True, help="Runs of white space count as one blank.")
 _align_option = click.option(
     "--align", is_flag=True, help="Print the alignment of segments with an error; with --json of all."
@@ -35,7 +41,7 @@ _top_option = click.option(
 
 
 @click.command(name="wer", cls=Command)
-@settings("options", NormalizationOptions, "Options", *NORMALIZATION_OPTIONS)
+@settings("options", NormalizationOptions, "Options", *NORMALIZATION_OPTIONS, _jiwer_option)
 @_align_option
 @_top_option
 @speech_options
@@ -44,8 +50,7 @@ def wer(options: NormalizationOptions, align: bool, top: int, task: TaskOptions)
 
     MER, WIL and the counts of errors come with it. REFERENCE and HYPOTHESES (one file a system, or folders) are plain
     or packed text with a segment on each line, or records (--format); - is standard input. Systems are compared with
-    the first. White space of any kind splits words; jiwer splits them at blanks only, so that its digits differ where
-    a text has tabs or no-break spaces.
+    the first. White space of any kind splits words; in jiwer a single tab or no-break space does not (--jiwer-words).
 
     \b
     lmgauge wer ref.txt hyp.txt --lowercase --remove-punctuation

@@ -66,6 +66,7 @@ _BUILDERS: Mapping[str, _Builder] = {
     "MixtureModel": _by("mixture"),
     "MixtureFit": _by("mixture", "fit_blocks"),
     "PrunedModel": _by("pruning"),
+    "StaticMixture": _by("mixture", "static_blocks"),
     "NeuralTraining": _by("training"),
 }
 """The builder of each kind of result, by the name of its class, so that no result is loaded to show another."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import number, percent
+from lmgauge.report.pruning import lost
 
 if TYPE_CHECKING:
+    from lmgauge.api.mix import StaticMixture
     from lmgauge.models.mixture.model import MixtureModel
     from lmgauge.models.mixture.weights import MixtureFit
 
@@ -23,6 +25,20 @@ def blocks(mixture: MixtureModel, *, name: str = "", paths: Sequence[str] = ()) 
     """
     names = list(paths or [component.label for component in mixture.components])
     return _weights(name or mixture.label, names, mixture.weights, mixture.estimation)
+
+
+def static_blocks(merged: StaticMixture, *, name: str = "", paths: Sequence[str] = ()) -> doc.Document:
+    """Return the rows of the mixture, then the n-grams of the static one and the perplexity lost.
+
+    Args:
+        merged: the n-gram model and the mixture it stands for.
+        name: of the model; its label if empty.
+        paths: of the components; their labels if empty.
+    """
+    notes = [f"{name or merged.model.label}: n-grams of order 1, 2, ...: {', '.join(f'{n:,}' for n in merged.ngrams)}"]
+    if merged.perplexity is not None and merged.perplexity_of_mixture is not None:
+        notes.append(lost(merged.perplexity_of_mixture, merged.perplexity, merged.events, ("of the mixture", "static")))
+    return (*blocks(merged.mixture, paths=paths), *doc.notes(notes))
 
 
 def fit_blocks(fit: MixtureFit) -> doc.Document:

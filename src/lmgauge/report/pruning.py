@@ -32,19 +32,22 @@ def blocks(pruned: PrunedModel, *, name: str = "") -> doc.Document:
 def _measured(pruned: PrunedModel) -> list[str]:
     if pruned.perplexity is None or pruned.perplexity_before is None:
         return []
-    return [lost(pruned.perplexity_before, pruned.perplexity, pruned.events, "after")]
+    return [lost(pruned.perplexity_before, pruned.perplexity, pruned.events, ("before", "after"))]
 
 
-def lost(before: float, after: float, events: int, of: str) -> str:
+def lost(before: float, after: float, events: int, names: tuple[str, str]) -> str:
     """Return what a smaller or simpler model costs, in a sentence.
 
     Args:
         before: the perplexity of the one it comes from.
         after: its own.
         events: of the text.
-        of: what to call it.
+        names: what to call the two.
 
-    >>> lost(100.0, 101.0, 5000, "after")
-    'perplexity on 5,000 events: 100.000, after 101.000 (+1.00 %)'
+    >>> lost(100.0, 101.0, 5000, ("before", "after"))
+    'perplexity on 5,000 events: before 100.000, after 101.000 (+1.00 %)'
     """
-    return f"perplexity on {events:,} events: {number(before, 3)}, {of} {number(after, 3)} ({change(after / before)})"
+    return (
+        f"perplexity on {events:,} events: {names[0]} {number(before, 3)}, {names[1]} {number(after, 3)} "
+        f"({change(after / before)})"
+    )

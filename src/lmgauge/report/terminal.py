@@ -1,4 +1,4 @@
-"""Blocks in a terminal or as a string (`NO_COLOR` is respected); and what long commands say meanwhile.
+"""Blocks in a terminal or as a string (`NO_COLOR` is respected).
 
 Where standard output is a pipe or a file, `show` writes rows for programs (`report.pipe`); `FORCE_COLOR` asks for what a
 terminal shows. Charts that have an order are a line of bars, such as ▇▅▃▂▁, where the characters can be shown.
@@ -6,18 +6,14 @@ terminal shows. Charts that have an order are a line of bars, such as ▇▅▃�
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import sys
-import threading
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from lmgauge.readable import readable, visible
+from lmgauge.readable import readable
 from lmgauge.report import blocks as doc
 from lmgauge.report.formats import in_words
 from lmgauge.report.pipe import as_rows, marks
@@ -26,9 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text as Line
 
-    from lmgauge.progress import Listener
-
-_FIRST_LINE_SECONDS, _NEXT_LINE_SECONDS = 10.0, 30.0
 _GAP = 3
 # A column of text gives way to the others down to the first width, and, where nothing else can go, to the second.
 _TEXT_WIDTH, _NARROWEST = 24, 6
@@ -345,47 +338,3 @@ def _cut(text: str, room: int, where: Literal["start", "middle", "end"] = "middl
     while last > first and _size(text[last - 1 :]) <= keep - head:
         last -= 1
     return text[:first] + sign + text[last:] if keep > 0 else ""
-
-
-class _NowAndThen:
-    """Says what is being done in plain lines: nothing at first, so that short commands are quiet, then every so often."""
-
-    def __init__(self) -> None:
-        self._text, self._began, self._over = "working", time.monotonic(), threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def update(self, text: str) -> None:
-        """Keep what is being done, until it is time to say so."""
-        self._text = text
-
-    def end(self) -> None:
-        """Say no more."""
-        self._over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        wait = _FIRST_LINE_SECONDS
-        while not self._over.wait(wait):
-            wait = _NEXT_LINE_SECONDS
-            with contextlib.suppress(OSError, ValueError):  # nobody reads standard error
-                print(
-                    f"lmgauge: {visible(self._text)} ({time.monotonic() - self._began:.0f} s)", file=sys.stderr, flush=True
-                )
-
-
-@contextmanager
-def progress() -> Iterator[Listener]:
-    """Yield what says on standard error what is being done: on one line, or on a new one now and then in a pipe."""
-    if not sys.stderr.isatty():
-        lines = _NowAndThen()
-        try:
-            yield lines.update
-        finally:
-            lines.end()
-        return
-    from rich.console import Console
-    from rich.text import Text as Line
-
-    with Console(stderr=True).status("starting …") as status:
-        yield lambda text: status.update(Line(f"{visible(text)} …"))

@@ -7,7 +7,7 @@ Nothing heavy is imported, so that the help page of a command needs no more than
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -18,12 +18,14 @@ from lmgauge.choices import (
     NbestFormat,
     SignificanceTest,
     UnicodeForm,
+    WhisperNormalizer,
 )
 from lmgauge.errors import UsageError
 from lmgauge.text.reading_options import ReadingOptions
 
 if TYPE_CHECKING:
     from lmgauge.tasks.metrics.error_rates import EditRate
+    from lmgauge.tasks.substitutions import Substitutions
 
 MOST_STARTS = 10_000
 
@@ -71,6 +73,10 @@ class NormalizationOptions(TypedDict, total=False):
     collapse_spaces: bool
     unicode_form: UnicodeForm | None
     standardize: bool
+    jiwer_words: bool
+    whisper: WhisperNormalizer | None
+    substitutions: Substitutions | Mapping[str, str] | str | os.PathLike[str] | None
+    transform: Callable[[str], str] | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -124,16 +126,131 @@ def _read_unigrams(reader: ArpaReader, count: int, spellings: dict[str, str]) ->
     return vocabulary, unigrams
 
 
-class _Sections:
-    """Make tables of sections, order after order, so that the beginning and the end of each n-gram are n-grams, too."""
+@dataclass(frozen=True)
+class _Listed:
+    """Stands where the reader of an ARPA file would for n-grams that another kind of file listed."""
+
+    path: Path
+
+    def fail(self, what: str, line: int | None = None) -> ModelFileError:
+        """Return the error that names the file.
+
+        Args:
+            what: what is wrong, in words.
+            line: not known.
+        """
+        return ModelFileError(f"{self.path}: {what}; the file is damaged")
+
+
+Section = tuple[NDArray[np.uint32], NDArray[np.float32], NDArray[np.float32]]
+
+
+def model_of_rows(
+    source: str, vocabulary: Vocabulary, sections: Sequence[Section], tokenizer: Tokenizer, notes: Sequence[str] = ()
+) -> NgramModel:
+    """Return the model of n-grams that a file of another format lists, as if an ARPA file had them.
+
+    Args:
+        source: the file, for messages.
+        vocabulary: of its words.
+        sections: for each order: ids [n, order], and log10 of probabilities and of back-off weights, [n] each; all words are
+            in the first.
+        tokenizer: how text was cut into its words.
+        notes: of the model.
+
+    Raises:
+        ModelFileError: an n-gram is listed twice, or has a probability above one.
+
+    Example:
+        >>> from lmgauge.text.tokenizers import make_tokenizer
+        >>> half = np.full(4, np.log10(0.5), np.float32)
+        >>> words = np.arange(4, dtype=np.uint32)[:, None]
+        >>> model_of_rows("listed", Vocabulary.from_tokens(["a"]), [(words, half, half)], make_tokenizer("whitespace")).types
+        [3]
+    """
+    unigrams = np.zeros((len(vocabulary), 2), np.float32)
+    unigrams[:, 1] = 1
+    words, *values = sections[0]
+    unigrams[words[:, 0]] = np.stack([_power(column) for column in values], axis=1)
+    unigrams[BOS, 0] = 0
+    builder = _Ngrams(_Listed(Path(source)), unigrams)
+    for words, *values in sections[1:]:
+        builder.words.append(words)
+        builder.values.append(np.stack([_power(column) for column in values], axis=1))
+    tables = builder.finish()
+    settings = NgramSettings("arpa", interpolate=False, reserved="unk")
+    return NgramModel(tables, vocabulary, tokenizer, settings, TrainingRecord(notes=(*notes, *builder.notes)))
+
+
+def _power(log10: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return 10 to a power, float32 [n]; what no probability or weight can be is left to the builder to refuse."""
+    return np.power(10.0, np.nan_to_num(log10.astype(np.float64), nan=99.0, neginf=-99.0)).astype(np.float32)
+
+
+class _Ngrams:
+    """Make tables of n-grams, order after order, so that the beginning and the end of each n-gram are n-grams, too."""
+
+    def __init__(self, source: ArpaReader | _Listed, unigrams: NDArray[np.float32]) -> None:
+        self.source, self.unigrams = source, unigrams
+        self.words: list[NDArray[np.uint32]] = []
+        self.values: list[NDArray[np.float32]] = []
+        self.notes: list[str] = []
+
+    def finish(self) -> NgramTables:
+        """Return the tables: first add what the longest orders need, downwards; then fill them, upwards."""
+        order = len(self.words) + 1
+        entries = 0
+        for k in range(order, 2, -1):
+            have = _row_keys(self.words[k - 3])
+            for part in (self.words[k - 2][:, :-1], self.words[k - 2][:, 1:]):
+                fresh = np.setdiff1d(_row_keys(part), have)
+                if len(fresh):
+                    rows = np.ascontiguousarray(fresh).view(np.uint32).reshape(-1, k - 1)
+                    self.words[k - 3] = np.concatenate((self.words[k - 3], rows))
+                    self.values[k - 3] = np.concatenate((self.values[k - 3], np.full((len(rows), 2), np.nan, np.float32)))
+                    have = _row_keys(self.words[k - 3])
+                    entries += len(rows)
+        if entries:
+            self.notes.append(f"{entries:,} n-grams that longer ones contain are missing in the file; they back off")
+        builder = TableBuilder(len(self.unigrams), order)
+        for k in range(2, order + 1):
+            self._add(k, builder)
+        return NgramTables(self.unigrams, builder.tables, source=str(self.source.path))
+
+    def _add(self, k: int, builder: TableBuilder) -> None:
+        words, values = self.words[k - 2], self.values[k - 2]
+        parents, suffixes = self._find(words[:, :-1], builder), self._find(words[:, 1:], builder)
+        if k == 2:
+            lower, weight = self.unigrams[suffixes, 0], self.unigrams[parents, 1]
+        else:
+            below = builder.tables[-1]
+            lower, weight = np.abs(below.values(suffixes)[0]), below.values(parents)[1]
+        blank = np.isnan(values[:, 0])
+        first = np.where(blank, -(lower * weight), values[:, 0]).astype(np.float32)
+        first[blank & (first == 0)] = -0.0
+        if (np.abs(first) > 1).any():
+            raise self.source.fail("its back-off weights give probabilities above one")
+        second = np.where(blank, np.float32(1), values[:, 1]).astype(np.float32)
+        try:
+            builder.add(parents, words[:, -1], first, second)
+        except RepeatedNgramsError as error:
+            raise self.source.fail(f"{error.count:,} {k}-grams are listed twice") from error
+
+    def _find(self, words: NDArray[np.uint32], builder: TableBuilder) -> NDArray[np.uint32]:
+        slots = np.ascontiguousarray(words[:, 0])
+        for j in range(1, words.shape[1]):
+            slots = builder.tables[j - 1].find(slots, words[:, j])
+        return slots
+
+
+class _Sections(_Ngrams):
+    """Read the sections of an ARPA file."""
 
     def __init__(
         self, reader: ArpaReader, vocabulary: Vocabulary, unigrams: NDArray[np.float32], spellings: dict[str, str]
     ) -> None:
-        self.reader, self.vocabulary, self.unigrams, self.spellings = reader, vocabulary, unigrams, spellings
-        self.words: list[NDArray[np.uint32]] = []
-        self.values: list[NDArray[np.float32]] = []
-        self.notes: list[str] = []
+        super().__init__(reader, unigrams)
+        self.reader, self.vocabulary, self.spellings = reader, vocabulary, spellings
 
     def add_order(self, order: int, count: int, *, last: bool) -> None:
         """Read the lines of a section.
@@ -181,52 +298,6 @@ class _Sections:
                 raise self.reader.fail(f"an n-gram holds the word {token!r}, which is not a unigram of the file", line)
             ids[j] = self.vocabulary.id(token)
         return ids
-
-    def finish(self) -> NgramTables:
-        """Return the tables: first add what the longest orders need, downwards; then fill them, upwards."""
-        order = len(self.words) + 1
-        entries = 0
-        for k in range(order, 2, -1):
-            have = _row_keys(self.words[k - 3])
-            for part in (self.words[k - 2][:, :-1], self.words[k - 2][:, 1:]):
-                fresh = np.setdiff1d(_row_keys(part), have)
-                if len(fresh):
-                    rows = np.ascontiguousarray(fresh).view(np.uint32).reshape(-1, k - 1)
-                    self.words[k - 3] = np.concatenate((self.words[k - 3], rows))
-                    self.values[k - 3] = np.concatenate((self.values[k - 3], np.full((len(rows), 2), np.nan, np.float32)))
-                    have = _row_keys(self.words[k - 3])
-                    entries += len(rows)
-        if entries:
-            self.notes.append(f"{entries:,} n-grams that longer ones contain are missing in the file; they back off")
-        builder = TableBuilder(len(self.vocabulary), order)
-        for k in range(2, order + 1):
-            self._add(k, builder)
-        return NgramTables(self.unigrams, builder.tables, source=str(self.reader.path))
-
-    def _add(self, k: int, builder: TableBuilder) -> None:
-        words, values = self.words[k - 2], self.values[k - 2]
-        parents, suffixes = self._find(words[:, :-1], builder), self._find(words[:, 1:], builder)
-        if k == 2:
-            lower, weight = self.unigrams[suffixes, 0], self.unigrams[parents, 1]
-        else:
-            below = builder.tables[-1]
-            lower, weight = np.abs(below.values(suffixes)[0]), below.values(parents)[1]
-        blank = np.isnan(values[:, 0])
-        first = np.where(blank, -(lower * weight), values[:, 0]).astype(np.float32)
-        first[blank & (first == 0)] = -0.0
-        if (np.abs(first) > 1).any():
-            raise self.reader.fail("its back-off weights give probabilities above one")
-        second = np.where(blank, np.float32(1), values[:, 1]).astype(np.float32)
-        try:
-            builder.add(parents, words[:, -1], first, second)
-        except RepeatedNgramsError as error:
-            raise self.reader.fail(f"{error.count:,} {k}-grams are listed twice") from error
-
-    def _find(self, words: NDArray[np.uint32], builder: TableBuilder) -> NDArray[np.uint32]:
-        slots = np.ascontiguousarray(words[:, 0])
-        for j in range(1, words.shape[1]):
-            slots = builder.tables[j - 1].find(slots, words[:, j])
-        return slots
 
 
 def _row_keys(rows: NDArray[np.uint32]) -> NDArray[np.void]:

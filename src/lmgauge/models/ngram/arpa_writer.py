@@ -45,12 +45,7 @@ def write_arpa(model: NgramModel, path: str | Path) -> None:
         ['ngram 1=7', 'ngram 2=6']
     """
     path = Path(path)
-    if model.tables.full_context and model.order > 1:
-        raise UsageError(f"{model.settings.kind} does not back off, as ARPA files do; only models of order 1 can be written")
-    if model.settings.context == "stream":
-        raise UsageError("an ARPA file cannot say that contexts run across lines; train with --context sentence to export")
-    if not model.settings.eos:
-        raise UsageError("an ARPA file needs </s>, which this model leaves out; train without --no-eos to export")
+    check_arpa_form(model)
     with writing(path) as raw:
         if path.name.endswith(".gz"):
             with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="", compresslevel=6) as packed:
@@ -59,9 +54,30 @@ def write_arpa(model: NgramModel, path: str | Path) -> None:
             _write(model, raw)
 
 
+def check_arpa_form(model: NgramModel) -> None:
+    """Refuse a model that neither an ARPA file nor a binary of KenLM can hold.
+
+    Args:
+        model: to be written.
+
+    Raises:
+        UsageError: additive smoothing above order 1, a running context, or no `</s>`.
+
+    Example:
+        >>> import lmgauge
+        >>> check_arpa_form(lmgauge.train("mle", lmgauge.Corpus.from_strings(["a b"]), order=1))
+    """
+    if model.tables.full_context and model.order > 1:
+        raise UsageError(f"{model.settings.kind} does not back off, as ARPA files do; only models of order 1 can be written")
+    if model.settings.context == "stream":
+        raise UsageError("an ARPA file cannot say that contexts run across lines; train with --context sentence to export")
+    if not model.settings.eos:
+        raise UsageError("an ARPA file needs </s>, which this model leaves out; train without --no-eos to export")
+
+
 def _write(model: NgramModel, file: IO[bytes]) -> None:
     tables, vocabulary = model.tables, model.vocabulary
-    strings = _printable(model)
+    strings = printable(model)
     first = 1 if vocabulary.closed else 0  # a closed vocabulary has no <unk>
     counts = [len(vocabulary) - first, *tables.types()[1:]]
     header = "\\data\\\n" + "".join(f"ngram {k}={n}\n" for k, n in enumerate(counts, 1))
@@ -100,8 +116,15 @@ def _write_rows(
         file.write(_native.format_arpa_lines(probability[rows], backoff[rows], flat, words.shape[1], *strings))
 
 
-def _printable(model: NgramModel) -> _Strings:
-    """Return the vocabulary's strings as they can stand between blanks: where each starts, and their bytes."""
+def printable(model: NgramModel) -> _Strings:
+    """Return the vocabulary's strings as they can stand between blanks: where each starts, int64 [n + 1], and their bytes.
+
+    Args:
+        model: whose.
+
+    Raises:
+        UsageError: a word contains white space.
+    """
     vocabulary = model.vocabulary
     if model.tokenizer.unit not in ("character", "byte"):
         for token in vocabulary.tokens:

@@ -6,16 +6,16 @@ import mmap
 import shutil
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.choices import KENLM_MAGIC
+from lmgauge.choices import ARPA_ENDINGS, KENLM_MAGIC
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.files import writing
-from lmgauge.models.ngram.arpa_reader import model_of_rows
+from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.kenlm_tables import KINDS, KenlmTables
 from lmgauge.models.ngram.model import NgramModel
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
@@ -50,8 +50,7 @@ class KenlmModel(NgramModel):
         self.file.check_file()
         return [_native.checksum_bytes(self.file.data)]
 
-    def digest_tables(self) -> bytes:
-        """Return what of the tables determines the probabilities."""
+    def _digested_tables(self) -> bytes:
         return f"{self.checksums[0]:016x}".encode()
 
     @property
@@ -68,6 +67,8 @@ class KenlmModel(NgramModel):
             ModelFileError: its n-grams contradict each other.
             UsageError: a probing file, which holds hashes of n-grams, not their words.
         """
+        from lmgauge.models.ngram.arpa_reader import model_of_rows
+
         if self.file.kind == "probing":
             raise UsageError(
                 f"{self.file.source}: a probing file of KenLM can score, but not list its n-grams, of which it holds hashes "
@@ -77,19 +78,23 @@ class KenlmModel(NgramModel):
         sections = [_list_order(self.file, k, count) for k, count in enumerate(self.file.counts, 1)]
         return model_of_rows(self.file.source, self.vocabulary, sections, self.tokenizer, self.record.notes)
 
-    def save(self, path: str | Path, **form: Any) -> None:
-        """Write the model: an ARPA or KenLM file where the name or `form` says so, else a copy of the file.
+    def save(
+        self, path: str | Path, *, trie: bool = False, quantize: tuple[int, int] | None = None, array: int | None = None
+    ) -> None:
+        """Copy the file; as another kind of file, or under the name of an ARPA file, write its n-grams anew.
 
         Args:
             path: the file.
-            form: as `NgramModel.save` takes it.
+            trie: write a trie.
+            quantize: of a trie: bits of a probability and of a back-off weight.
+            array: of a trie: most bits of a pointer that go to a table.
 
         Raises:
             OutputError: it cannot be written; nothing is left behind.
             UsageError: a probing file, which can only be copied.
         """
-        if form or Path(path).suffix in (".arpa", ".lm", ".gz"):
-            self.listed().save(path, **form)
+        if KenlmForm(trie, quantize, array) != KenlmForm() or str(path).endswith(ARPA_ENDINGS):
+            self.listed().save(path, trie=trie, quantize=quantize, array=array)
             return
         self.file.check_file()
         with Path(self.file.source).open("rb") as source, writing(path) as target:

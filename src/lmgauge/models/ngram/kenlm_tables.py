@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.distributions.tile import LOWEST
-from lmgauge.models.ngram.tables import Events, LoadedTables
-from lmgauge.text.vocabulary import BOS
+from lmgauge.models.ngram.tables import Events, LoadedTables, Refusal
+from lmgauge.text.vocabulary import BOS, Vocabulary
 
 KINDS = {0: "probing", 2: "trie", 3: "quantized trie", 4: "array trie", 5: "quantized array trie"}
 """Of files, by the number in the header."""
@@ -76,6 +75,10 @@ class KenlmTables(LoadedTables):
         self.check_logprob(logprob)
         return Events(logprob, matched[:written], events[:written], kind[:written], before[:written])
 
+    def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
+        """Return what steps through the file word by word; see `NgramTables.reader`."""
+        return _native.read_kenlm(self.data, vocabulary.arrays, cut)
+
     def whole(self, *, eos: bool) -> KenlmDistributions:
         """Return what answers questions about whole distributions.
 
@@ -109,7 +112,8 @@ class KenlmDistributions:
         seen = context[starts[-1] if len(starts) else 0 :][::-1][: self._tables.order - 1]
         row = np.full((1, self._tables.order - 1), _NONE)
         row[0, : len(seen)] = seen
-        return self.rows(row, logarithms=False)[0]
+        probability: NDArray[np.float64] = self.rows(row, logarithms=False)[0]
+        return probability
 
     def rows(self, contexts: NDArray[np.uint32], *, logarithms: bool) -> NDArray[np.float64]:
         """Return the distributions after contexts: probabilities, or natural logarithms, `LOWEST` for what cannot come.
@@ -124,6 +128,8 @@ class KenlmDistributions:
         Raises:
             ModelFileError: a probability is above one.
         """
+        from lmgauge.distributions.tile import LOWEST
+
         tables = self._tables
         tables.check_file()
         rows = np.empty((len(contexts), self.words), np.float64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,11 +47,17 @@ class Level:
     @property
     def keys(self) -> NDArray[np.uint64]:
         """Parent and word in one number, uint64 [n], rising."""
-        return _keys(self.parents, self.words)
+        return make_keys(self.parents, self.words)
 
 
-def _keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    return (parents.astype(np.uint64) << np.uint64(32)) | words
+def make_keys(parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
+    """Return parent and word in one number each, uint64 [n], which sort as pairs do.
+
+    Example:
+        >>> [hex(key) for key in make_keys(np.array([5]), np.array([7]))]
+        ['0x500000007']
+    """
+    return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
 
 
 def levels_of(tables: NgramTables) -> list[Level]:
@@ -72,7 +79,7 @@ def levels_of(tables: NgramTables) -> list[Level]:
     for i, table in enumerate(tables.tables):
         entries = table.entries()
         parents = rows[entries.parents]
-        order = np.argsort(_keys(parents, entries.words))
+        order = np.argsort(make_keys(parents, entries.words))
         used, parents, words = entries.slots[order], parents[order], entries.words[order]
         suffixes = words
         if i:

@@ -17,7 +17,9 @@ from lmgauge.choices import ARPA_ENDINGS, SMOOTHINGS
 from lmgauge.context_policy import ContextPolicy
 from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
+from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
+from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 _CONTEXTS = "contexts"
 
 
-class NgramModel(ScoresStrings):
+class NgramModel(ScoresStrings, StepsWords):
     """A trained n-gram model.
 
     Attributes:
@@ -109,9 +111,13 @@ class NgramModel(ScoresStrings):
             settings["eos"] = False
         digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
         digest.update(self.vocabulary.fingerprint.encode())
-        digest.update(np.ascontiguousarray(self.tables.unigrams).data)
-        digest.update(json.dumps([self.checksums, self.tables.full_context, self.tables.unseen]).encode())
+        digest.update(self._digested_tables())
         return digest.hexdigest()
+
+    def _digested_tables(self) -> bytes:
+        tables = self.tables
+        numbers = json.dumps([self.checksums, tables.full_context, tables.unseen]).encode()
+        return np.ascontiguousarray(tables.unigrams).tobytes() + numbers
 
     def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
         """Yield one batch of the score table for each block of segments, in order; log-probabilities are in nats.
@@ -277,19 +283,31 @@ class NgramModel(ScoresStrings):
             logprob: NDArray[np.float64] = np.log(probability)
         return logprob
 
-    def save(self, path: str | Path) -> None:
+    def save(
+        self, path: str | Path, *, trie: bool = False, quantize: tuple[int, int] | None = None, array: int | None = None
+    ) -> None:
         """Write the model as a folder: config.json, model.safetensors and the tokenizer's files.
 
-        A name that ends in .arpa or .lm, plain or with .gz, writes an ARPA file instead.
+        A name that ends in .arpa or .lm, plain or with .gz, writes an ARPA file instead; one that ends in .binary, .bin or
+        .klm a binary file of KenLM.
 
         Args:
             path: the folder, or the file.
+            trie: of a binary file: a trie, which is smaller, instead of a probing table, which is faster.
+            quantize: of a trie: bits of a probability and of a back-off weight, such as (8, 8); None: both exact.
+            array: of a trie: most bits of a pointer that go to a table, which saves space, such as 22; None: none.
 
         Raises:
             InputError: the path exists and is not a model folder.
             OutputError: it cannot be written; nothing is left behind.
-            UsageError: the model has no ARPA form.
+            UsageError: the model has no ARPA form, or what is for binary files was asked of another.
         """
+        form = KenlmForm(trie, quantize, array)
+        if form.check_name(path):
+            from lmgauge.models.ngram.kenlm_writer import write_kenlm
+
+            write_kenlm(self, path, form)
+            return
         if str(path).endswith(ARPA_ENDINGS):
             from lmgauge.models.ngram.arpa_writer import write_arpa
 

@@ -14,18 +14,22 @@ recognition", Interspeech.
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.choices import UnicodeForm
+from lmgauge.choices import WHISPER_NORMALIZERS, UnicodeForm, WhisperNormalizer
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
 from lmgauge.tasks.normalization import STANDARD, Normalization
+from lmgauge.tasks.substitutions import Substitutions
 from lmgauge.tasks.texts import References, Texts
+from lmgauge.tasks.whisper import whisper_normalizer
 
 UNITS = {"word": 0, "character": 1}
 
@@ -170,6 +174,10 @@ class EditRate(CompiledMetric):
         collapse_spaces: white space becomes one blank; moves the character error rate only.
         unicode_form: "NFC" or "NFKC", or None: as it is.
         standardize: what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space.
+        jiwer_words: words are parted by blanks, and by two or more white-space characters, as in jiwer; for words only.
+        whisper: "english" or "basic", Whisper's normalizer, before all other steps.
+        substitutions: words and phrases that others take the place of: a file of pairs, or a dict.
+        transform: a function of one's own, of one text, before all other steps.
     """
 
     lowercase: bool = False
@@ -179,6 +187,10 @@ class EditRate(CompiledMetric):
     collapse_spaces: bool = False
     unicode_form: UnicodeForm | None = None
     standardize: bool = False
+    jiwer_words: bool = False
+    whisper: WhisperNormalizer | None = None
+    substitutions: Substitutions | Mapping[str, str] | str | os.PathLike[str] | None = None
+    transform: Callable[[str], str] | None = None
 
     unit: ClassVar[Literal["word", "character"]]
     percent: ClassVar[bool] = True
@@ -192,8 +204,14 @@ class EditRate(CompiledMetric):
         """Check the options.
 
         Raises:
-            UsageError: `unicode_form` is unknown.
+            UsageError: `unicode_form` or `whisper` is unknown, or what is given as substitutions or transform is neither.
+            InputError: the file of substitutions is missing, or a line of it is not a pair.
+            MissingExtraError: Whisper's normalizer is not installed.
         """
+        if self.substitutions is not None:
+            object.__setattr__(self, "substitutions", Substitutions.of(self.substitutions))
+        if self.whisper in WHISPER_NORMALIZERS:
+            whisper_normalizer(self.whisper)
         _ = self.normalization
 
     @property
@@ -207,7 +225,10 @@ class EditRate(CompiledMetric):
         standard = STANDARD if self.standardize else Normalization()
         steps = {step.name: getattr(self, step.name) or getattr(standard, step.name) for step in fields(Normalization)}
         # Words are the same without, so that signatures need not tell them apart.
-        return Normalization(**steps | {"collapse_spaces": steps["collapse_spaces"] and self.unit == "character"})
+        jiwer_words = self.jiwer_words and self.unit == "word"
+        collapse = steps["collapse_spaces"] and (self.unit == "character" or jiwer_words)
+        own = {"collapse_spaces": collapse, "jiwer_words": jiwer_words}
+        return Normalization(**steps | own)
 
     def prepared(self, texts: Texts) -> Texts:
         """Return the texts after normalization; the same object if nothing is asked for.
@@ -257,8 +278,8 @@ class EditRate(CompiledMetric):
 class WER(EditRate):
     """Word error rate: edits of words by words of the reference.
 
-    Words are what `str.split()` makes of a text: white space of any kind splits them. (jiwer splits them at blanks only, so
-    that "a<TAB>b", or "a b" with a no-break space, is one word there.)
+    Words are what `str.split()` makes of a text: white space of any kind splits them. (In jiwer a single tab or no-break
+    space does not: "a<TAB>b" is one word there, and with `jiwer_words=True` here.)
 
     Attributes:
         lowercase: compare lower-case texts.
@@ -268,6 +289,10 @@ class WER(EditRate):
         collapse_spaces: white space becomes one blank, which changes no word.
         unicode_form: "NFC" or "NFKC", or None: as it is.
         standardize: what jiwer calls `wer_standardize`: lower case, contractions, non-words, white space.
+        jiwer_words: words are parted as in jiwer: by blanks, and by two or more white-space characters in a row.
+        whisper: "english" or "basic": Whisper's normalizer, before all other steps; needs the package whisper-normalizer.
+        substitutions: words and phrases that others take the place of: a file of pairs (TAB between), or a dict.
+        transform: a function of one's own, of one text, before all other steps; it gets references and hypotheses alike.
 
     Example:
         >>> import lmgauge
@@ -286,7 +311,8 @@ class CER(EditRate):
     White space at both ends is left out; between words it counts, each character of it.
 
     Attributes:
-        lowercase, remove_punctuation, expand_contractions, remove_nonwords, unicode_form, standardize: as `WER` has them.
+        lowercase, remove_punctuation, expand_contractions, remove_nonwords, unicode_form, standardize, whisper,
+            substitutions, transform: as `WER` has them; `jiwer_words` changes no character.
         collapse_spaces: white space becomes one blank.
 
     Example:

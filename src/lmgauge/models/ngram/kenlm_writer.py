@@ -1,0 +1,334 @@
+"""Writing KenLM's binary files: what its build_binary makes of the model's ARPA file, without either.
+
+Tables of ours go from the first word of an n-gram to the last, KenLM's from the last to the first. So each n-gram is found
+below its *suffix*, itself without its first word, and `_Order` says which that is. Order after order is sorted (trie) or
+hashed (probing) by it, and written when the next order has told which n-grams begin or end longer ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge._kernels import _native
+from lmgauge.errors import UsageError
+from lmgauge.files import writing
+from lmgauge.models.ngram.arpa_writer import check_arpa_form, printable
+from lmgauge.models.ngram.kenlm_form import KenlmForm
+from lmgauge.models.ngram.packed_tables import PackedTable
+from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.text.vocabulary import UNK
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
+
+_PROBING, _TRIE, _QUANTIZED, _ARRAY = 0, 2, 1, 2  # a trie's number grows by what it has
+_NO_UNK = -100.0  # log10, as build_binary has it where there is no <unk>
+_SIGN = np.uint32(0x80000000)
+_Shape = tuple[int, list[int], int, int, int]
+
+
+def write_kenlm(model: NgramModel, path: str | Path, form: KenlmForm | None = None) -> None:
+    """Write a binary file that KenLM, and whatever decodes with it, loads.
+
+    Args:
+        model: what to write; order 2 or more.
+        path: the file.
+        form: probing or trie, quantized or not.
+
+    Raises:
+        UsageError: the model has no ARPA form, or only single words.
+        OutputError: the file cannot be written.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> from pathlib import Path
+        >>> model = lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_kenlm(model, f"{folder}/wb2.binary")
+        ...     Path(folder, "wb2.binary").read_bytes()[:51].decode()
+        'mmap lm http://kheafield.com/code format version 5\\n'
+    """
+    check_arpa_form(model)
+    if model.order < 2:
+        raise UsageError("a KenLM file holds n-grams of two words or more; train with --order 2 or higher")
+    offsets, strings = printable(model)
+    words = _Words(offsets, strings, closed=model.vocabulary.closed)
+    with writing(path) as file:
+        (_write_trie if (form or KenlmForm()).trie else _write_probing)(model.tables, words, form or KenlmForm(), file)
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of the file: where each begins, int64 [words + 1], and their bytes."""
+
+    offsets: NDArray[np.int64]
+    strings: NDArray[np.uint8]
+    closed: bool
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def hashes(self) -> NDArray[np.uint64]:
+        """The hash of each word, uint64 [words]."""
+        hashes = np.empty(len(self), np.uint64)
+        _native.hash_kenlm_words(self.offsets, self.strings, hashes)
+        return hashes
+
+    def listed(self, order: NDArray[np.uint32]) -> bytes:
+        """Return the words in an order, each followed by a zero byte."""
+        whole, starts = self.strings.tobytes(), self.offsets.tolist()
+        return b"".join(whole[starts[i] : starts[i + 1]] + b"\0" for i in order.tolist())
+
+    def unigrams(self, tables: NgramTables) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return log10 of probabilities and of back-off weights, float32 [words]."""
+        probability, backoff = _log10(tables.unigrams[:, 0]), _log10(tables.unigrams[:, 1])
+        if self.closed:
+            probability[UNK], backoff[UNK] = _NO_UNK, 0
+        return probability, backoff
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The n-grams of one order, in the order of their slots; all [n] but what is by slot.
+
+    Attributes:
+        slots: which entries of the table they are.
+        parents: slots, in the order below, of each without its last word.
+        suffixes: slots, in the order below, of each without its first word.
+        first: ids of first words.
+        probability: log10, with the sign bit cleared where a longer n-gram may end with it is for others to do.
+        backoff: log10.
+        size: slots of the table.
+    """
+
+    slots: NDArray[np.uint32]
+    parents: NDArray[np.uint32]
+    suffixes: NDArray[np.uint32]
+    first: NDArray[np.uint32]
+    probability: NDArray[np.float32]
+    backoff: NDArray[np.float32]
+    size: int
+
+    def by_slot(self, values: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return values, uint32 [n], by slot, [size]."""
+        spread = np.zeros(self.size, np.uint32)
+        spread[self.slots] = values
+        return spread
+
+
+def _orders(tables: NgramTables) -> Iterator[_Order]:
+    """Yield the n-grams of order 2, 3, ..., each with its suffix."""
+    words = np.arange(len(tables.unigrams), dtype=np.uint32)
+    first_by_slot, suffix_by_slot = words, words
+    for k, table in enumerate(tables.tables, 2):
+        entries = table.entries()
+        parents, last = entries.parents, entries.words
+        suffixes = last if k == 2 else tables.tables[k - 3].find(suffix_by_slot[parents], last)
+        first = first_by_slot[parents]
+        backoff = np.zeros(0, np.float32) if k == tables.order else _log10(entries.weights)
+        order = _Order(entries.slots, parents, suffixes, first, _log10(entries.probabilities), backoff, table.slots)
+        yield order
+        if k < tables.order:
+            first_by_slot, suffix_by_slot = order.by_slot(first), order.by_slot(suffixes)
+
+
+def _log10(linear: NDArray[np.float32]) -> NDArray[np.float32]:
+    log10 = np.empty(len(linear), np.float32)
+    _native.log10_of(np.ascontiguousarray(linear), log10)
+    return log10
+
+
+def _flags(size: int, slots: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    flags = np.zeros(size, np.bool_)
+    flags[slots] = True
+    return flags
+
+
+def _backoff_bits(backoff: NDArray[np.float32], begins: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Return back-off weights as bits, uint32 [n]; zero with a sign where no longer n-gram begins with it."""
+    bits = backoff.view(np.uint32).copy()
+    bits[(backoff == 0) & ~begins] = _SIGN
+    bits[(backoff == 0) & begins] = 0
+    return bits
+
+
+def _probability_bits(probability: NDArray[np.float32], ends: NDArray[np.bool_]) -> NDArray[np.uint32]:
+    """Return log10 of probabilities as bits, uint32 [n]; with a sign where no longer n-gram ends with it."""
+    return np.where(ends, probability.view(np.uint32) & ~_SIGN, probability.view(np.uint32) | _SIGN)
+
+
+def _header(shape: _Shape) -> NDArray[np.uint8]:
+    (vocabulary, *_), _ = _native.plan_kenlm(shape)
+    header = np.empty(vocabulary, np.uint8)
+    _native.write_kenlm_header(shape, header)
+    return header
+
+
+def _write_probing(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[bytes]) -> None:
+    counts = [len(words), *(table.count()[0] for table in tables.tables)]
+    shape = (_PROBING, counts, 8, 8, 0)
+    (*_, vocabulary_buckets), levels = _native.plan_kenlm(shape)
+    file.write(_header(shape).data)
+    file.write(np.array([0, len(words)], np.uint32).data)
+    lookup = np.zeros(12 * vocabulary_buckets, np.uint8)
+    _native.fill_probing(lookup, words.hashes()[1:], np.arange(1, len(words), dtype=np.uint32))
+    file.write(lookup.data)
+    probability, backoff = words.unigrams(tables)
+    key_by_slot = np.arange(len(words), dtype=np.uint64)
+    keys: NDArray[np.uint64] | None = None
+    slots, size = np.arange(len(words), dtype=np.uint32), len(words)
+    for k, order in enumerate(_orders(tables), 2):
+        begins, ends = _flags(size, order.parents)[slots], _flags(size, order.suffixes)[slots]
+        values = np.stack((_probability_bits(probability, ends), _backoff_bits(backoff, begins)), axis=1)
+        _write_table(file, keys, values, 16 * levels[k - 3][1])
+        if keys is not None:
+            key_by_slot = np.zeros(size, np.uint64)
+            key_by_slot[slots] = keys
+        keys = np.empty(len(order.slots), np.uint64)
+        _native.combine_kenlm(key_by_slot[order.suffixes], order.first, keys)
+        probability, backoff, slots, size = order.probability, order.backoff, order.slots, order.size
+    values = _probability_bits(probability, np.zeros(len(probability), np.bool_))[:, None]
+    _write_table(file, keys, values, 12 * levels[-1][1])
+    file.write(words.listed(np.arange(len(words), dtype=np.uint32)))
+
+
+def _write_table(file: IO[bytes], keys: NDArray[np.uint64] | None, values: NDArray[np.uint32], size: int) -> None:
+    """Write a table of `size` bytes; unigrams, which have no keys, follow each other, and one more could."""
+    if keys is None:
+        file.write(np.ascontiguousarray(values).data)
+        file.write(bytes(8))
+        return
+    table = np.zeros(size, np.uint8)
+    _native.fill_probing(table, keys, values.reshape(-1))
+    file.write(table.data)
+
+
+def _write_trie(tables: NgramTables, words: _Words, form: KenlmForm, file: IO[bytes]) -> None:
+    counts = [len(words), *(table.count()[0] for table in tables.tables)]
+    kind = _TRIE + _QUANTIZED * (form.quantize is not None) + _ARRAY * (form.array is not None)
+    probability_bits, backoff_bits = form.quantize or (8, 8)
+    shape = (kind, counts, probability_bits, backoff_bits, 0 if form.array is None else form.array)
+    hashes = words.hashes()
+    ranked = np.concatenate(([0], 1 + np.argsort(hashes[1:]))).astype(np.uint32)  # our ids in the order of theirs
+    file.write(_header(shape).data)
+    file.write(np.array([len(words) - 1], np.uint64).data)
+    file.write(hashes[ranked[1:]].data)
+    file.write(bytes(8))
+    quantizers: list[_Quantizer | None] = [None] * len(tables.tables)
+    if form.quantize is not None:
+        quantizers = [_Quantizer.of(table, form.quantize) for table in tables.tables]
+        file.write(bytes([2, probability_bits, backoff_bits, 0, 0, 0, 0, 0]))
+        for quantizer in quantizers:
+            assert quantizer is not None
+            file.write(quantizer.probabilities.data)
+            file.write(quantizer.backoffs.data)
+    _write_levels(tables, words, _Trie(shape, ranked, quantizers), file)
+    file.write(words.listed(ranked))
+
+
+@dataclass(frozen=True)
+class _Quantizer:
+    """Centers of the bins of one order, float32, of log10 of probabilities and of back-off weights (none: longest order)."""
+
+    probabilities: NDArray[np.float32]
+    backoffs: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, table: PackedTable, bits: tuple[int, int]) -> _Quantizer:
+        """Return bins of equally many values; the first two of back-off weights are for those that are zero."""
+        entries = table.entries()
+        probabilities = np.empty(1 << bits[0], np.float32)
+        _native.center_bins(np.sort(_log10(entries.probabilities)), probabilities)
+        if table.last:
+            return cls(probabilities, np.zeros(0, np.float32))
+        weights = _log10(entries.weights)
+        backoffs = np.empty(1 << bits[1], np.float32)
+        backoffs[:2] = -0.0, 0.0
+        _native.center_bins(np.sort(weights[weights != 0]), backoffs[2:])
+        return cls(probabilities, backoffs)
+
+    def codes(self, probability: NDArray[np.float32], backoff: NDArray[np.float32], bits: int) -> NDArray[np.uint64]:
+        """Return the codes of values, uint64 [n]: that of the back-off weight in the lowest `bits`."""
+        codes = np.empty(len(probability), np.uint32)
+        _native.encode_bins(probability, self.probabilities, 0, codes)
+        if not len(self.backoffs):
+            return codes.astype(np.uint64)
+        of_backoffs = np.empty(len(backoff), np.uint32)
+        _native.encode_bins(backoff, self.backoffs, 2, of_backoffs)
+        return (codes.astype(np.uint64) << np.uint64(bits)) | of_backoffs
+
+
+@dataclass(frozen=True)
+class _Trie:
+    """What all orders of a trie share: `ranked` has our ids in the order of theirs."""
+
+    shape: _Shape
+    ranked: NDArray[np.uint32]
+    quantizers: list[_Quantizer | None]
+
+    @property
+    def order(self) -> int:
+        """The length of the longest n-grams."""
+        return len(self.shape[1])
+
+    def values(self, k: int, probability: NDArray[np.float32], bits: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        """Return what entries of order k hold of probability and back-off weight, uint64 [n]; `bits` are of the latter."""
+        quantizer = self.quantizers[k - 2]
+        if quantizer is not None:
+            return quantizer.codes(probability, bits.view(np.float32), self.shape[3])
+        values = (probability.view(np.uint32) & ~_SIGN).astype(np.uint64)
+        return values | (bits.astype(np.uint64) << np.uint64(31)) if len(bits) else values
+
+
+def _write_levels(tables: NgramTables, words: _Words, trie: _Trie, file: IO[bytes]) -> None:
+    (*_, end, _), parts = _native.plan_kenlm(trie.shape)
+    starts = [start for start, _ in parts] + [end]
+    their_ids = np.empty(len(words), np.uint32)
+    their_ids[trie.ranked] = np.arange(len(words), dtype=np.uint32)
+    # Of the order below, in its order in the file: last words added (theirs), log10 values and slots.
+    probability, backoff = (values[trie.ranked] for values in words.unigrams(tables))
+    slots, size, added = trie.ranked, len(words), np.zeros(0, np.uint32)
+    for k, order in enumerate(_orders(tables), 2):
+        place = np.zeros(size, np.uint32)
+        place[slots] = np.arange(len(slots), dtype=np.uint32)
+        ends, places = np.empty(len(slots), np.uint64), np.empty(len(order.slots), np.uint32)
+        first = their_ids[order.first]
+        _native.sort_extensions(place[order.suffixes], first, ends, places)
+        following = np.concatenate((np.zeros(1, np.uint64), ends))
+        bits = _backoff_bits(backoff, _flags(size, order.parents)[slots])
+        if k == 2:
+            _write_unigrams(file, probability, bits, following)
+        else:
+            values = trie.values(k - 1, probability, bits)
+            _write_level(file, trie.shape, k - 1, (added, values, following), starts)
+        added, slots, size = first[places], order.slots[places], order.size
+        probability = order.probability[places]
+        backoff = order.backoff[places] if k < trie.order else order.backoff
+    values = trie.values(trie.order, probability, np.zeros(0, np.uint32))
+    _write_level(file, trie.shape, trie.order, (added, values, np.zeros(0, np.uint64)), starts)
+
+
+def _write_unigrams(
+    file: IO[bytes], probability: NDArray[np.float32], bits: NDArray[np.uint32], following: NDArray[np.uint64]
+) -> None:
+    entries = np.zeros(len(probability) + 2, np.dtype([("p", "<f4"), ("b", "<u4"), ("next", "<u8")]))
+    entries["p"][:-2], entries["b"][:-2], entries["next"][:-1] = probability, bits, following
+    file.write(entries.tobytes())
+
+
+def _write_level(
+    file: IO[bytes],
+    shape: _Shape,
+    k: int,
+    entries: tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint64]],
+    starts: list[int],
+) -> None:
+    part = np.zeros(starts[k - 1] - starts[k - 2], np.uint8)
+    _native.pack_level(shape, k, *entries, part)
+    file.write(part.data)

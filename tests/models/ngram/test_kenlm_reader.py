@@ -1,0 +1,238 @@
+"""KenLM's binary files: read as KenLM reads them, or refused in words."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.reference.kenlm import HEADER, murmur, take_apart
+
+import lmgauge
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.models.ngram.kenlm_reader import KenlmModel, is_kenlm, read_kenlm
+from lmgauge.text.vocabulary import BOS, EOS
+
+FORMS: dict[str, dict[str, Any]] = {
+    "probing": {},
+    "trie": {"trie": True},
+    "quantized trie": {"trie": True, "quantize": (5, 4)},
+    "array trie": {"trie": True, "array": 20},
+    "quantized array trie": {"trie": True, "quantize": (4, 3), "array": 6},
+}
+LN10 = 2.302585092994045684
+WORDS = [f"w{i}" for i in range(30)]
+
+
+def sentences(seed: int, count: int) -> list[str]:
+    draw = random.Random(seed)
+    # Few words after each, so that n-grams of all orders come again.
+    return [" ".join(WORDS[(draw.randrange(4) + i * i) % 30] for i in range(draw.randrange(1, 9))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def model() -> lmgauge.NgramModel:
+    return lmgauge.train("kneser-ney", lmgauge.Corpus.from_strings(sentences(1, 120)), order=4)
+
+
+@pytest.fixture(scope="module")
+def write(model: lmgauge.NgramModel, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    folder = tmp_path_factory.mktemp("kenlm")
+
+    def written(form: str) -> Path:
+        path = folder / f"{form.replace(' ', '-')}.binary"
+        if not path.exists():
+            model.save(path, **FORMS[form])
+        return path
+
+    return written
+
+
+def scored(model: lmgauge.NgramModel, texts: list[str]) -> lmgauge.scores.ScoreBatch:
+    (batch,) = model.score(lmgauge.Corpus.from_strings(texts))
+    return batch
+
+
+@pytest.mark.parametrize("form", ["probing", "trie", "quantized trie"])
+def test_scores_are_those_of_the_twin(write: Callable[[str], Path], form: str) -> None:
+    path = write(form)
+    twin, model = take_apart(path.read_bytes()), lmgauge.load_model(path)
+    assert isinstance(model, KenlmModel) and model.file.kind == form
+    texts = [*sentences(2, 60), "w3 unseen w4", "unseen"]
+    batch, at = scored(model, texts), 0
+    for text in texts:
+        ids = [twin.words.index("<s>"), *(twin.words.index(w) if w in twin.words else 0 for w in text.split())]
+        ids.append(twin.words.index("</s>"))
+        for i in range(1, len(ids)):
+            value, matched = twin.score(tuple(ids[:i]), ids[i])
+            assert batch.logprob[at] == float(value) * LN10
+            assert batch.extra["context"][at] == matched
+            at += 1
+    assert at == len(batch)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_scores_are_those_of_kenlm(write: Callable[[str], Path], form: str) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    path = write(form)
+    theirs, texts = kenlm.Model(str(path)), [*sentences(3, 300), "w3 unseen w4", "unseen"]
+    wanted = [row for text in texts for row in theirs.full_scores(text)]
+    batch = scored(read_kenlm(path), texts)
+    assert batch.logprob.tolist() == [value * LN10 for value, _, _ in wanted]
+    assert batch.extra["context"].tolist() == [length for _, length, _ in wanted]
+    assert (batch.kind == 1).tolist() == [oov for _, _, oov in wanted]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_of_ptb_is_scored_as_kenlm_scores_it(shared_data: Path, tmp_path: Path, form: str) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    folder = shared_data / "restricted" / "ptb"
+    if not folder.is_dir():
+        pytest.skip("needs the Penn Treebank")
+    names = "ptb.valid.txt.gz", "ptb.test.txt.gz"
+    valid, test = (gzip.decompress((folder / name).read_bytes()).decode().splitlines() for name in names)
+    reserved = {"reserved": "unk", "order": 3}
+    trained = lmgauge.train("modified-kneser-ney", lmgauge.Corpus.from_strings(valid), **reserved)  # type: ignore[arg-type]
+    trained.save(tmp_path / "ptb.binary", **FORMS[form])
+    theirs = kenlm.Model(str(tmp_path / "ptb.binary"))
+    wanted = np.array([value for text in test for value, _, _ in theirs.full_scores(text)])
+    batches = list(read_kenlm(tmp_path / "ptb.binary").score(lmgauge.Corpus.from_strings(test)))
+    assert np.array_equal(np.concatenate([batch.logprob for batch in batches]), wanted * LN10)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_whole_distributions_hold_what_scoring_says(write: Callable[[str], Path], form: str) -> None:
+    model, texts = read_kenlm(write(form)), sentences(4, 12)
+    batch, at = scored(model, texts), 0
+    for text in texts:
+        ids = [BOS, *model.vocabulary.ids(text.split()), EOS]
+        for i in range(1, len(ids)):
+            row = model.log_distribution(np.array(ids[:i], np.uint32))
+            assert row[ids[i]] == pytest.approx(batch.logprob[at], abs=1e-12)
+            assert row[BOS] == -np.inf
+            if "quantized" not in form:
+                assert np.exp(row).sum() == pytest.approx(1, abs=1e-5)
+            at += 1
+
+
+def test_entropies_and_divergences_are_those_of_the_model_it_was_made_from(
+    model: lmgauge.NgramModel, write: Callable[[str], Path]
+) -> None:
+    corpus = lmgauge.Corpus.from_strings(sentences(5, 30))
+    binary = read_kenlm(write("trie"))
+    columns = [lmgauge.evaluate(m, corpus, columns=["entropy", "rank"]) for m in (model, binary)]
+    assert columns[1].perplexity == pytest.approx(columns[0].perplexity, rel=1e-6)
+    assert lmgauge.divergence([model, binary], corpus).kl == pytest.approx(0, abs=1e-9)
+
+
+def test_a_trie_lists_its_ngrams(model: lmgauge.NgramModel, write: Callable[[str], Path], tmp_path: Path) -> None:
+    listed = read_kenlm(write("trie")).listed()
+    assert listed.types == model.types
+    texts = sentences(6, 50)
+    assert np.allclose(scored(listed, texts).logprob, scored(model, texts).logprob, atol=1e-6)
+    read_kenlm(write("array trie")).save(tmp_path / "again.arpa")
+    assert lmgauge.load_model(tmp_path / "again.arpa").types == model.types  # type: ignore[attr-defined]
+
+
+def test_a_probing_file_does_not_list_them(write: Callable[[str], Path], tmp_path: Path) -> None:
+    probing = read_kenlm(write("probing"))
+    with pytest.raises(UsageError, match="holds hashes only"):
+        probing.save(tmp_path / "probing.arpa")
+    assert not (tmp_path / "probing.arpa").exists()
+
+
+def test_a_mixture_keeps_a_copy(model: lmgauge.NgramModel, write: Callable[[str], Path], tmp_path: Path) -> None:
+    parts = [read_kenlm(write("probing")), read_kenlm(write("quantized trie"))]
+    mixture = lmgauge.mix(parts, weights=[0.25, 0.75])  # type: ignore[arg-type]
+    mixture.save(tmp_path / "mixed")
+    assert lmgauge.load_model(tmp_path / "mixed").fingerprint == mixture.fingerprint
+
+
+def test_files_are_told_by_how_they_begin(write: Callable[[str], Path], tmp_path: Path) -> None:
+    renamed = tmp_path / "model.txt"
+    renamed.write_bytes(write("probing").read_bytes())
+    assert is_kenlm(renamed) and lmgauge.load_model(renamed).label == "kenlm4"
+    assert read_kenlm(renamed).fingerprint == read_kenlm(write("probing")).fingerprint
+
+
+def changed(path: Path, changes: dict[int, bytes], target: Path) -> Path:
+    data = bytearray(path.read_bytes())
+    for at, new in changes.items():
+        data[at : at + len(new)] = new
+    target.write_bytes(data)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({49: b"4"}, "another version of KenLM's format"),
+        ({60: struct.pack(">f", 1.0)}, "another kind of machine"),
+        ({80: struct.pack(">Q", 1)}, "another kind of machine"),
+        ({34: b"incomplete\n"}, "did not finish writing it"),
+        ({HEADER: b"\x01"}, "its order is 1"),
+        ({HEADER: b"\xc8"}, "its order is 200"),
+        ({HEADER + 4: struct.pack("<f", float("nan"))}, "no sensible number"),
+        ({HEADER + 8: b"\x01"}, "rest costs"),
+        ({HEADER + 8: b"\x09"}, "none that KenLM has"),
+        ({HEADER + 12: b"\x00"}, "without its words"),
+        ({HEADER + 16: b"\x07"}, "another version"),
+        ({HEADER + 20: struct.pack("<Q", 2**60)}, "more n-grams than it has room for"),
+        ({HEADER + 28: struct.pack("<Q", 12345)}, "shorter than its header says"),
+    ],
+)
+def test_other_and_damaged_files_are_refused(
+    write: Callable[[str], Path], tmp_path: Path, changes: dict[int, bytes], message: str
+) -> None:
+    with pytest.raises(ModelFileError, match=message):
+        lmgauge.load_model(changed(write("trie"), changes, tmp_path / "x.binary"))
+
+
+def test_words_must_be_those_of_the_vocabulary(write: Callable[[str], Path], tmp_path: Path) -> None:
+    for form in FORMS:
+        data = write(form).read_bytes()
+        at = data.rindex(b"\0w7\0") + 1
+        with pytest.raises(ModelFileError, match="is not the one that its vocabulary has"):
+            read_kenlm(changed(write(form), {at: b"w8"}, tmp_path / "x.binary"))
+        (tmp_path / "short.binary").write_bytes(data[:-4])
+        with pytest.raises(ModelFileError, match="its words end too early"):
+            read_kenlm(tmp_path / "short.binary")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_bytes_crash_it(write: Callable[[str], Path], tmp_path: Path, form: str) -> None:
+    whole, draw, opened = write(form).read_bytes(), random.Random(form), 0
+    for trial in range(250):
+        data = bytearray(whole)
+        if trial % 5 == 0:
+            del data[draw.randrange(len(data)) :]
+        for _ in range(draw.randrange(1, 12)):
+            if data:
+                within = min(len(data), 300) if trial % 2 else len(data)
+                data[draw.randrange(within)] = draw.choice([0, 255, draw.randrange(256)])
+        path = tmp_path / "damaged.binary"
+        path.write_bytes(data)
+        try:
+            model = read_kenlm(path)
+            scored(model, ["w1 w2 w3 w4 w5 unseen", "w9"])
+            model.log_distribution(model.vocabulary.ids(["w1", "w2", "w3"]))
+            opened += 1
+            model.listed()
+        except (ModelFileError, InputError, UsageError):
+            pass
+    assert opened > 10
+
+
+def test_the_twin_hashes_as_the_kernel_does() -> None:
+    from lmgauge._kernels import _native
+
+    words = [b"", b"a", b"eight by", b"longer than eight", "ü".encode()]
+    offsets = np.cumsum([0, *map(len, words)]).astype(np.int64)
+    hashes = np.empty(len(words), np.uint64)
+    _native.hash_kenlm_words(offsets, np.frombuffer(b"".join(words) + bytes(8), np.uint8), hashes)
+    assert hashes.tolist() == [murmur(word) for word in words]
