@@ -51,7 +51,7 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, clas
     """
     from lmgauge.errors import UsageError
     from lmgauge.models.ngram.arpa_reader import read_arpa
-    from lmgauge.models.ngram.kenlm_reader import KenlmModel, is_kenlm, read_kenlm
+    from lmgauge.models.ngram.kenlm_reader import is_kenlm, read_kenlm
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.progress import progress
@@ -67,19 +67,18 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, clas
         else:
             loaded = load_model(path)
             if not isinstance(loaded, NgramModel):
-                raise UsageError(f"{source}: only n-gram models can be converted")
+                hint = "; lmgauge mix --static makes one of a mixture" if hasattr(loaded, "components") else ""
+                raise UsageError(f"{source}: only n-gram models can be converted{hint}")
             model = loaded
             if tokenizer != "whitespace":
                 model = model.with_tokenizer(make_tokenizer(tokenizer))
         if reserved is not None:
             model = model.with_reserved(reserved)  # type: ignore[arg-type]
-        if isinstance(model, KenlmModel):
-            model = model.listed()
         listener(f"writing {target}")
         if classes is not None:
             _save_with_classes(model, classes, target, form)
             return
-        model.save(target, trie=form.trie, quantize=form.quantize, array=form.array)
+        model.listed().save(target, trie=form.trie, quantize=form.quantize, array=form.array)
 
 
 def _save_with_classes(model: NgramModel, classes: str, target: str, form: KenlmForm) -> None:
