@@ -1,6 +1,6 @@
 """Which folder may import what: the arrows of the design, read from the source with `ast`.
 
-    cli -> api -> report -> evaluation, tasks -> numerics       explore, integrations: beside cli, on the door
+    cli -> api -> report -> evaluation, tasks -> numerics       explore, integrations, compat: beside cli, on the door
                             evaluation -> scores <- models -> text        _kernels: leaves
 
 The score table is the waist: nothing right of it knows a model, nothing left of it knows a metric.
@@ -54,6 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": FOR_ALL | {"lmgauge.numerics", "lmgauge.information", "lmgauge.scores", "lmgauge.evaluation", "lmgauge.tasks"},
     "api": FOR_ALL | EVERY_ROOM,
     "explore": FOR_ALL | EVERY_ROOM | {"lmgauge.api"},
+    "compat": FOR_ALL | EVERY_ROOM | {KERNELS, "lmgauge.api"},
     "cli": FOR_ALL | EVERY_ROOM | {"lmgauge.api", "lmgauge.explore"},
     "__main__": {"lmgauge.cli"},
 }
@@ -87,6 +88,7 @@ LIBRARIES: dict[str, set[str]] = {
     "report": {"numpy", "rich", "jinja2", "vl_convert"},
     "explore": {"numpy", "pyarrow", "starlette", "uvicorn"},
     "api": {"numpy", "pandas", "pyarrow"},
+    "compat": set(),
     "cli": {"numpy", "click", "rich"},
     "__main__": set(),
 }
@@ -272,6 +274,8 @@ def test_every_folder_says_what_it_may_import() -> None:
         ("lmgauge.integrations.metric", "lmgauge.api.evaluate", False, False),
         ("lmgauge.integrations.metric", "lmgauge.cli.main", False, True),
         ("lmgauge.models.protocol", "lmgauge.integrations.metric", False, True),
+        ("lmgauge.compat.kenlm", "lmgauge.models.registry", False, False),
+        ("lmgauge.models.registry", "lmgauge.compat.kenlm", False, True),
         ("lmgauge.tasks.metrics.bleu", "lmgauge.models.protocol", False, True),
         ("lmgauge.tasks.metrics.bleu", "lmgauge.text.labels", False, False),
         ("lmgauge.evaluation.evaluate", "lmgauge.tasks.metrics.bleu", False, True),

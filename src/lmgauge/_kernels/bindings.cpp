@@ -1,20 +1,5 @@
 // Python's face of the kernels: arrays in, arrays and small tuples out, nothing else. All release the GIL.
-#include "bindings.hpp"
-
-namespace {
-
-nb::tuple count_tuple(CountResult&& r) {
-    return nb::make_tuple(r.added, r.longest, to_numpy(std::move(r.spilled)));
-}
-
-using Vocabulary = std::tuple<MutableArray<std::uint64_t>, MutableArray<std::int64_t>, MutableArray<std::uint8_t>>;
-using ReadVocabulary = std::tuple<Array<std::uint64_t>, Array<std::int64_t>, Array<std::uint8_t>>;
-
-VocabularyView vocabulary_view(const Vocabulary& v) {
-    const auto slots = view(std::get<0>(v));
-    require(std::has_single_bit(slots.size()), "vocabulary slots: a power of two");
-    return {slots, view(std::get<1>(v)), view(std::get<2>(v))};
-}
+#include "bindings_reader.hpp"
 
 // The kernels write to a vocabulary only when asked to insert.
 VocabularyView vocabulary_view(const ReadVocabulary& v) {
@@ -25,6 +10,20 @@ VocabularyView vocabulary_view(const ReadVocabulary& v) {
     return {{const_cast<std::uint64_t*>(slots.data()), slots.size()},
             {const_cast<std::int64_t*>(offsets.data()), offsets.size()},
             {const_cast<std::uint8_t*>(bytes.data()), bytes.size()}};
+}
+
+using Vocabulary = std::tuple<MutableArray<std::uint64_t>, MutableArray<std::int64_t>, MutableArray<std::uint8_t>>;
+
+static VocabularyView vocabulary_view(const Vocabulary& v) {
+    const auto slots = view(std::get<0>(v));
+    require(std::has_single_bit(slots.size()), "vocabulary slots: a power of two");
+    return {slots, view(std::get<1>(v)), view(std::get<2>(v))};
+}
+
+namespace {
+
+nb::tuple count_tuple(CountResult&& r) {
+    return nb::make_tuple(r.added, r.longest, to_numpy(std::move(r.spilled)));
 }
 
 using SegmentArrays = std::tuple<Array<std::uint8_t>, Array<std::int64_t>, Array<std::int64_t>>;
@@ -258,6 +257,7 @@ NB_MODULE(_native, m) {
         return nb::make_tuple(kinds, to_numpy(std::vector<std::int64_t>(r.contexts.begin(), r.contexts.end())), r.bad);
     });
 
+    bind_reader(m);
     bind_tables(m);
     bind_distributions(m);
     bind_resampling(m);

@@ -101,6 +101,7 @@ inline ModelView model_view(const ModelArrays& m) {
     return model;
 }
 
+void bind_reader(nb::module_& m);
 void bind_tables(nb::module_& m);
 void bind_distributions(nb::module_& m);
 void bind_resampling(nb::module_& m);

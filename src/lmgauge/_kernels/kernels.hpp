@@ -163,7 +163,6 @@ struct ModelView {
     std::uint32_t words() const { return static_cast<std::uint32_t>(unigrams.size() / 2); }
     float probability(std::uint32_t word) const { return unigrams[2 * word]; }
     float weight(std::uint32_t word) const { return unigrams[2 * word + 1]; }
-    bool extends(std::uint32_t) const { return true; }    // as TableView::extends, of the word alone
 };
 
 constexpr std::uint32_t kUnseenContext = 0xFFFFFFFEu;

@@ -1,5 +1,5 @@
 // Steps over own tables: all n-grams that could end with the next word are children of those that end the state, so their
-// probes do not wait for one another.
+// probes do not wait for one another, and the processor begins them together.
 #include "reader.hpp"
 
 #include <algorithm>
@@ -11,7 +11,17 @@ namespace {
 template <bool kFull>
 class TableReader final : public NgramReader {
   public:
-    explicit TableReader(const ModelView& model) : NgramReader(model.tables.size() + 1, model.words()), model_(model) {}
+    explicit TableReader(const ModelView& model)
+        : NgramReader(model.tables.size() + 1, model.words(), true), model_(model), extends_(model.words(), kFull ? 1 : 0) {
+        if (kFull || model_.tables.empty()) return;
+        for (std::uint32_t word = 0; word < words(); ++word) extends_[word] = model_.weight(word) != 1.0f;
+        const TableView& bigrams = model_.tables[0];
+        bigrams.for_each(0, bigrams.rows(), [&](std::uint32_t, const Line& line, std::uint32_t place) {
+            const auto row = static_cast<std::size_t>(&line - bigrams.lines);
+            const std::uint32_t parent = bigrams.ngram(row, line.words[place]).parent;
+            if (parent < words()) extends_[parent] = 1;
+        });
+    }
 
     void begin(bool bos, Cell* state) const override {
         std::fill_n(state, order(), Cell{0, 0.0f});
@@ -27,11 +37,10 @@ class TableReader final : public NgramReader {
     Step step(const Cell* from, std::uint32_t word, Cell* to) const override {
         const std::size_t seen = from[0].id, most = order() - 1;
         const std::size_t context = kFull ? static_cast<std::size_t>(from[0].weight) : 0;
-        prefetch_step(from, word);
         double p = kFull && context > 0 ? static_cast<double>(model_.unseen) : static_cast<double>(model_.probability(word));
         std::uint8_t matched = 1;
         std::size_t length = most > 0 ? 1 : 0;    // suffixes of the next state
-        std::size_t needed = model_.extends(word) ? length : 0;
+        std::size_t needed = extends_[word] != 0 ? length : 0;
         if (most > 0) to[1] = Cell{word, model_.weight(word)};
         for (std::size_t k = 2, alive = 1; k <= seen + 1; ++k) {
             const TableView& table = model_.tables[k - 2];
@@ -62,7 +71,7 @@ class TableReader final : public NgramReader {
         std::fill(to + length + 1, to + order(), Cell{0, 0.0f});
         // Where <unk> is no event as a unigram, it is none after any context.
         const bool impossible = kFull && word == kUnk && model_.probability(kUnk) == 0;
-        return {impossible ? -INFINITY : std::log(p), matched};
+        return {impossible ? 0.0 : p, matched};
     }
 
     bool sound(const Cell* state) const override {
@@ -77,6 +86,7 @@ class TableReader final : public NgramReader {
 
   private:
     ModelView model_;
+    std::vector<std::uint8_t> extends_;    // of words, as TableView::extends
 };
 
 }  // namespace

@@ -25,19 +25,21 @@ struct Cell {
 static_assert(sizeof(Cell) == 8);
 
 struct Step {
-    double logprob;          // natural; -inf where the model rules the word out; above zero where the tables contradict themselves
+    double value;            // natural logarithm, or probability (`linear`); more than one where the tables contradict themselves
     std::uint8_t matched;    // length of the longest n-gram of the model that ends with the word
 };
 
 class NgramReader {
   public:
-    explicit NgramReader(std::size_t order, std::uint32_t words) : order_(order), words_(words) {}
+    NgramReader(std::size_t order, std::uint32_t words, bool linear = false) : order_(order), words_(words), linear_(linear) {}
     virtual ~NgramReader() = default;
     NgramReader(const NgramReader&) = delete;
     NgramReader& operator=(const NgramReader&) = delete;
 
     std::size_t order() const { return order_; }
     std::uint32_t words() const { return words_; }    // ids are below it: the caller checks them
+    bool linear() const { return linear_; }           // steps give probabilities
+    double logprob(Step step) const { return linear_ ? std::log(step.value) : step.value; }
 
     // The state after <s>, or with nothing before. All cells are written.
     virtual void begin(bool bos, Cell* state) const = 0;
@@ -51,6 +53,7 @@ class NgramReader {
   private:
     std::size_t order_;
     std::uint32_t words_;
+    bool linear_;
 };
 
 // Over this program's own tables. Logarithms and products are those of `score_ids`, to the last bit.

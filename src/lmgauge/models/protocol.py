@@ -105,7 +105,7 @@ class LanguageModel(Protocol):
         ...
 
 
-def check_context(context_ids: NDArray[np.uint32] | Sequence[int], size: int) -> NDArray[np.uint32]:
+def check_context(context_ids: NDArray[np.integer] | Sequence[int], size: int) -> NDArray[np.uint32]:
     """Return context ids as an array, once they are known to be in the vocabulary.
 
     Args:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import tee
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from lmgauge.errors import UsageError
+from lmgauge.models.ngram.states import StepsWords
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.result_list import ResultList, data_frame
 from lmgauge.scores import KINDS, OOV, ScoreBatch
@@ -51,8 +52,21 @@ class ScoredText(Shown):
     kinds: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return what `_at_once` left for the first who asks: tokens, kinds and spans."""
+            if name not in _LATER or "_model" not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            scored = _the_long_way(self._model, [self.text])[0]
+            self.__dict__.update({later: getattr(scored, later) for later in _LATER})
+            return self.__dict__[name]
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def __len__(self) -> int:
-        return len(self.tokens)
+        return len(self.logprobs)
 
     @property
     def log_probability(self) -> float:
@@ -62,7 +76,7 @@ class ScoredText(Shown):
     @property
     def cross_entropy(self) -> float | None:
         """Return nats per event; None where the model scores no event, as for an empty string without `</s>`."""
-        return -self.log_probability / len(self) if self.tokens else None
+        return -self.log_probability / len(self) if self.logprobs else None
 
     @property
     def perplexity(self) -> float | None:
@@ -169,10 +183,15 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
     """
     if isinstance(text, bytes) or not isinstance(text, Iterable):
         raise UsageError(f'score_text takes a string or strings, not {type(text).__name__}: model.score_text("the cat sat")')
-    blocks, scored = tee(Corpus.from_strings([text] if isinstance(text, str) else text))
-    batches = model.score(scored, spans=True)
-    items = [item for block, batch in zip(blocks, batches, strict=True) for item in _items(block, batch)]
-    return items[0] if isinstance(text, str) else ScoredTexts(tuple(items))
+    if isinstance(text, str):
+        scored = _at_once(model, text)
+        return _the_long_way(model, [text])[0] if scored is None else scored
+    if not isinstance(model, StepsWords) or not model.blocks_are_independent:
+        return ScoredTexts(tuple(_the_long_way(model, text)))
+    texts = list(text)
+    items = [_at_once(model, one) for one in texts]
+    rest = iter(_the_long_way(model, [one for one, item in zip(texts, items, strict=True) if item is None]))
+    return ScoredTexts(tuple(next(rest) if item is None else item for item in items))
 
 
 _score_text = score_text
@@ -182,6 +201,29 @@ class ScoresStrings:
     """Gives a model the method `score_text`."""
 
     score_text = _score_text
+
+
+_LATER = ("tokens", "kinds", "spans")
+
+
+def _at_once(model: LanguageModel, text: str) -> ScoredText | None:
+    """Return a string scored in one call, without what can be found out later; None where that takes more.
+
+    It does for long texts, those with characters that need care, and other models than n-gram models.
+    """
+    logprobs = model.score_short(text) if isinstance(model, StepsWords) else None
+    if logprobs is None:
+        return None
+    scored = object.__new__(ScoredText)
+    scored.__dict__.update(text=text, logprobs=logprobs, _model=model)
+    return scored
+
+
+def _the_long_way(model: LanguageModel, texts: Iterable[str]) -> list[ScoredText]:
+    """Return strings with their rows of the score table."""
+    blocks, scored = tee(Corpus.from_strings(texts))
+    batches = model.score(scored, spans=True)
+    return [item for block, batch in zip(blocks, batches, strict=True) for item in _items(block, batch)]
 
 
 def _items(block: Segments, batch: ScoreBatch) -> Iterator[ScoredText]:

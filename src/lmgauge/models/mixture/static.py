@@ -116,7 +116,7 @@ class _Part:
 
     def keys(self) -> NDArray[np.uint64]:
         """Return parent and last word, in the union, of its own n-grams of the next order, uint64 [own n]."""
-        return _keys(self.union_rows[self.own.parents], self._union_words[self.own.words])
+        return make_keys(self.union_rows[self.own.parents], self._union_words[self.own.words])
 
     def step(self, union: Level, union_rows: NDArray[np.int64]) -> None:
         """Go to the next order.
@@ -145,15 +145,11 @@ _NO_ROWS, _NO_VALUES = np.zeros(0, np.uint32), np.zeros(0)
 _EMPTY = Level(_NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_VALUES, _NO_VALUES, np.zeros(0, bool))
 
 
-def _keys(parents: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.uint64]:
-    return make_keys(parents.astype(np.uint32), words.astype(np.uint32))
-
-
 def _find(level: Level, parents: NDArray[np.int64], words: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of n-grams in a level, int64 [n], -1 for those that it does not have."""
     if not len(level):
         return np.full(len(parents), _NONE)
-    keys = _keys(parents, words)
+    keys = make_keys(parents, words)
     rows = np.minimum(np.searchsorted(level.keys, keys), len(level) - 1)
     return np.where(level.keys[rows] == keys, rows, _NONE)
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmgauge._kernels import _native
-from lmgauge.models.ngram.tables import Events, LoadedTables
-from lmgauge.text.vocabulary import BOS
+from lmgauge.models.ngram.tables import Events, LoadedTables, Refusal
+from lmgauge.text.vocabulary import BOS, Vocabulary
 
 KINDS = {0: "probing", 2: "trie", 3: "quantized trie", 4: "array trie", 5: "quantized array trie"}
 """Of files, by the number in the header."""
@@ -74,6 +74,10 @@ class KenlmTables(LoadedTables):
         logprob = logprob[:written]
         self.check_logprob(logprob)
         return Events(logprob, matched[:written], events[:written], kind[:written], before[:written])
+
+    def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
+        """Return what steps through the file word by word; see `NgramTables.reader`."""
+        return _native.read_kenlm(self.data, vocabulary.arrays, cut)
 
     def whole(self, *, eos: bool) -> KenlmDistributions:
         """Return what answers questions about whole distributions.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,14 +50,14 @@ class Level:
         return make_keys(self.parents, self.words)
 
 
-def make_keys(parents: NDArray[np.uint32], words: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return uint64 [n], one number for each n-gram, from rows of parents [n] and ids of last words [n].
+def make_keys(parents: NDArray[np.integer[Any]], words: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
+    """Return parent and word in one number each, uint64 [n], which sort as pairs do.
 
     Example:
-        >>> [hex(key) for key in make_keys(np.array([5], np.uint32), np.array([7], np.uint32))]
+        >>> [hex(key) for key in make_keys(np.array([5]), np.array([7]))]
         ['0x500000007']
     """
-    return (parents.astype(np.uint64) << np.uint64(32)) | words
+    return (parents.astype(np.uint64) << np.uint64(32)) | words.astype(np.uint64)
 
 
 def levels_of(tables: NgramTables) -> list[Level]:

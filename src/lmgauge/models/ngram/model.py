@@ -19,6 +19,7 @@ from lmgauge.errors import ModelFileError, UsageError
 from lmgauge.models.given import alone, targets_only
 from lmgauge.models.ngram.kenlm_form import KenlmForm
 from lmgauge.models.ngram.settings import NgramSettings, TrainingRecord
+from lmgauge.models.ngram.states import StepsWords
 from lmgauge.models.ngram.storage import StoredModel, read_model, write_model
 from lmgauge.models.ngram.tables import NgramTables
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, check_context
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _CONTEXTS = "contexts"
 
 
-class NgramModel(ScoresStrings):
+class NgramModel(ScoresStrings, StepsWords):
     """A trained n-gram model.
 
     Attributes:

@@ -49,9 +49,9 @@ def prune_model(model: NgramModel, threshold: float | None = None, *, size: int 
         >>> model.types, prune_model(model, 0.05).types, prune_model(model, size=10).types
         ([5, 8], [5, 4], [5, 5])
     """
+    model = model.listed()
     if model.tables.full_context:
         raise UsageError(f"{model.label} does not back off to shorter n-grams, so that none can be dropped")
-    model = model.listed()
     levels = levels_of(model.tables)
     losses = _losses(model.tables.unigrams.astype(np.float64), levels)
     if threshold is None:

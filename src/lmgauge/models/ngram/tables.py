@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,12 @@ from lmgauge._kernels import _native
 from lmgauge.errors import ModelFileError, ProbabilityError
 from lmgauge.models.ngram.packed_tables import KernelTable, PackedTable
 from lmgauge.models.ngram.whole import WholeDistributions, index_children
+
+if TYPE_CHECKING:
+    from lmgauge.text.vocabulary import Vocabulary
+
+Refusal = Callable[[str, object], NoReturn]
+"""Raises the error of a call, by its reason and the word, state or text that it is about."""
 
 KernelModel = tuple[NDArray[np.float32], list[KernelTable], tuple[bool, float]]
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
@@ -150,6 +157,16 @@ class NgramTables(LoadedTables):
         logprob = logprob[:written]
         self.check_logprob(logprob)
         return Events(logprob, matched[:written], events[:written], kind[:written], slots[:written])
+
+    def reader(self, vocabulary: Vocabulary, cut: tuple[int, int, bool, Refusal]) -> _native.Reader:
+        """Return what steps through these tables word by word.
+
+        Args:
+            vocabulary: of the model.
+            cut: the kernel's mode of the tokenizer (-1: none), the number of the policy for reserved words, whether `</s>`
+                is an event, and what raises the error of a call that is refused.
+        """
+        return _native.read_tables(self.arguments(), vocabulary.arrays, cut)
 
     def whole(self, *, eos: bool) -> WholeDistributions:
         """Return what answers questions about whole distributions; what it finds out is held for the next one.
