@@ -185,7 +185,7 @@ def changed(path: Path, changes: dict[int, bytes], target: Path) -> Path:
         ({34: b"incomplete\n"}, "did not finish writing it"),
         ({HEADER: b"\x01"}, "its order is 1"),
         ({HEADER: b"\xc8"}, "its order is 200"),
-        ({HEADER + 4: struct.pack("<f", float("nan"))}, "no sensible number"),
+        ({HEADER + 4: struct.pack("<f", float("nan"))}, "not a sensible number"),
         ({HEADER + 8: b"\x01"}, "rest costs"),
         ({HEADER + 8: b"\x09"}, "none that KenLM has"),
         ({HEADER + 12: b"\x00"}, "without its words"),
