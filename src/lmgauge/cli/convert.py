@@ -41,7 +41,7 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, form
     """
     from lmgauge.errors import UsageError
     from lmgauge.models.ngram.arpa_reader import read_arpa
-    from lmgauge.models.ngram.kenlm_reader import KenlmModel, is_kenlm, read_kenlm
+    from lmgauge.models.ngram.kenlm_reader import is_kenlm, read_kenlm
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.progress import progress
@@ -63,7 +63,5 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, form
                 model = model.with_tokenizer(make_tokenizer(tokenizer))
         if reserved is not None:
             model = model.with_reserved(reserved)  # type: ignore[arg-type]
-        if isinstance(model, KenlmModel):
-            model = model.listed()
         listener(f"writing {target}")
-        model.save(target, trie=form.trie, quantize=form.quantize, array=form.array)
+        model.listed().save(target, trie=form.trie, quantize=form.quantize, array=form.array)
