@@ -1,4 +1,4 @@
-"""States and steps: what they refuse, their behavior as values, threads; the numbers are in tests/laws/test_state_laws.py."""
+"""States and steps: what they refuse, how they behave as values, threads; the numbers are in `laws/test_state_laws.py`."""
 
 from __future__ import annotations
 
