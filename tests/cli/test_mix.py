@@ -184,7 +184,7 @@ def test_mix_refuses(folder: Path, tmp_path: Path) -> None:
     assert "sum to 0.9" in refused(*both, "--weights", "0.5,0.4", *output)
     assert "1 weights for 2 models" in refused(*both, "--weights", "1", *output)
     assert "not a list of numbers" in refused(*both, "--weights", "half,half", *output)
-    for name in ("m.arpa", "m.arpa.gz"):
+    for name in ("m.arpa", "m.arpa.gz", "m.binary"):
         assert "a mixture is a folder" in refused(*both, text, "-o", tmp_path / name)
     (tmp_path / "empty.txt").touch()
     assert "no events" in refused(*both, tmp_path / "empty.txt", *output)
