@@ -174,7 +174,7 @@ def hash_slots(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> NDArray[n
         data: uint8, the strings and 8 spare bytes.
     """
     size = len(offsets) - 1
-    # 40 to 80 % are taken: fewer would be found a little sooner, and fetched from memory more often.
+    # 40 to 80 % are taken: with fewer, words would be found a little sooner, and fetched from memory more often.
     slots = np.zeros(1 << max(4, (size + size // 4).bit_length()), np.uint64)
     # The kernel takes one mutable triple, though it writes to the slots alone.
     _native.index_vocabulary((slots, np.require(offsets, requirements="W"), np.require(data, requirements="W")), size)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,8 +67,8 @@ class NgramStates(Sequence[NgramState]):
     @overload
     def __getitem__(self, index: int) -> NgramState: ...
     @overload
-    def __getitem__(self, index: slice | NDArray[np.integer] | NDArray[np.bool_]) -> NgramStates: ...
-    def __getitem__(self, index: int | slice | NDArray[np.integer] | NDArray[np.bool_]) -> NgramState | NgramStates:
+    def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> NgramStates: ...
+    def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> NgramState | NgramStates:
         if isinstance(index, (int, np.integer)):
             return self.reader.unpack(self.cells, range(len(self))[index])
         return NgramStates(np.ascontiguousarray(self.cells[index]), self.reader)
