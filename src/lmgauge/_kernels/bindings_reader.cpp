@@ -8,7 +8,7 @@
 namespace {
 
 constexpr std::size_t kShort = 2048;      // bytes of a text that is scored at once
-constexpr std::size_t kTogether = 32;     // texts of many
+constexpr std::size_t kTogether = 128;    // texts of many
 constexpr std::size_t kOrders = 64;       // of models whose states fit the stack
 constexpr double kRounding = 1e-6;        // of products of single-precision numbers: a probability above one by less is one
 constexpr double kLog10E = 0.43429448190325182765;
