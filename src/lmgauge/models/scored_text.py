@@ -195,11 +195,7 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
         return ScoredTexts(tuple(_the_long_way(model, text)))
     texts = list(text)
     many = model.score_many(texts)
-    if many is not None:
-        return ScoredTexts(tuple(_of_many(model, texts, many)))
-    items = [_at_once(model, one) for one in texts]
-    rest = iter(_the_long_way(model, [one for one, item in zip(texts, items, strict=True) if item is None]))
-    return ScoredTexts(tuple(next(rest) if item is None else item for item in items))
+    return ScoredTexts(tuple(_the_long_way(model, texts) if many is None else _of_many(model, texts, many)))
 
 
 _score_text = score_text
