@@ -113,7 +113,7 @@ NB_MODULE(_native, m) {
     });
     m.def("index_vocabulary", [](const Vocabulary& vocabulary, std::int64_t size) {
         const VocabularyView v = vocabulary_view(vocabulary);
-        require(size >= 0 && static_cast<std::size_t>(size) * 2 <= v.slots.size() &&
+        require(size >= 0 && static_cast<std::size_t>(size) < v.slots.size() &&
                     static_cast<std::size_t>(size) < v.offsets.size(), "vocabulary size");
         nb::gil_scoped_release release;
         index_vocabulary(v, size);

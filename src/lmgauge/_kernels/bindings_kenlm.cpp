@@ -100,6 +100,17 @@ void bind_kenlm(nb::module_& m) {
         require(header.size() == kenlm_header_size(layout.shape.order()), "header");
         write_kenlm_header(layout.shape, view(header));
     });
+    m.def("join_words", [](Array<std::int64_t> offsets, Array<std::uint8_t> bytes, Array<std::uint32_t> order) {
+        std::string out;
+        for (const std::uint32_t word : view(order)) {
+            require(word + std::size_t{1} < offsets.size(), "a word outside the vocabulary");
+            const std::int64_t begin = offsets.data()[word], end = offsets.data()[word + 1];
+            require(0 <= begin && begin <= end && static_cast<std::size_t>(end) <= bytes.size(), "words outside their data");
+            out.append(reinterpret_cast<const char*>(bytes.data()) + begin, static_cast<std::size_t>(end - begin));
+            out.push_back('\0');
+        }
+        return nb::bytes(out.data(), out.size());
+    });
     m.def("log10_of", [](Array<float> linear, MutableArray<float> log10) {
         require(linear.size() == log10.size(), "shapes");
         nb::gil_scoped_release release;

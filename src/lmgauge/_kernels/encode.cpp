@@ -407,8 +407,8 @@ TextCounts count_text(View<std::uint8_t> data, View<std::int64_t> starts, View<s
     return counts;
 }
 
+// The slots are zeros before.
 void index_vocabulary(VocabularyView vocabulary, std::int64_t size) {
-    std::fill(vocabulary.slots.begin(), vocabulary.slots.end(), 0);
     const std::size_t mask = vocabulary.slots.size() - 1;
     const std::uint8_t* const bytes = vocabulary.bytes.data();
     const std::uint8_t* const end = bytes + vocabulary.bytes.size();

@@ -243,6 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _leave_threads(error.code)
             raise
         code = 0 if error.code == 1 else error.code
+    gc.freeze()  # the process ends: nobody needs to look for garbage once more
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -82,8 +82,7 @@ class _Words:
 
     def listed(self, order: NDArray[np.uint32]) -> bytes:
         """Return the words in an order, each followed by a zero byte."""
-        whole, starts = self.strings.tobytes(), self.offsets.tolist()
-        return b"".join(whole[starts[i] : starts[i + 1]] + b"\0" for i in order.tolist())
+        return _native.join_words(self.offsets, self.strings, order)
 
     def unigrams(self, tables: NgramTables) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return log10 of probabilities and of back-off weights, float32 [words]."""

@@ -358,8 +358,9 @@ class NgramModel(ScoresStrings, StepsWords):
 
     def _changed(self, tokenizer: Tokenizer, settings: NgramSettings) -> NgramModel:
         model = type(self)(self.tables, self.vocabulary, tokenizer, settings, self.record)
-        if "checksums" in self.__dict__:
-            model.__dict__["checksums"] = self.checksums  # these took a pass over tables that may be large
+        for name in ("checksums", "types"):  # these took a pass over tables that may be large
+            if name in self.__dict__:
+                model.__dict__[name] = self.__dict__[name]
         return model
 
     @property
@@ -394,12 +395,28 @@ def load_ngram_model(path: str | Path) -> NgramModel:
     tokenizer = load_tokenizer(stored.config["tokenizer"], path)
     settings, record = NgramSettings(**_fields(NgramSettings, stored)), TrainingRecord(**_fields(TrainingRecord, stored))
     model = NgramModel(stored.tables, stored.vocabulary, tokenizer, settings, record)
-    model.__dict__["checksums"] = stored.checksums  # just computed, over tables that may be large
-    if model.fingerprint != stored.config.get("fingerprint"):
+    model.__dict__["checksums"] = stored.checksums  # just compared, over tables that may be large
+    config = stored.config
+    if stored.trusted and _plain(tokenizer.settings()) == config["tokenizer"]:
+        model.__dict__ |= {name: config[name] for name in ("fingerprint", "types")}
+        model.vocabulary.__dict__["fingerprint"] = config["vocabulary_fingerprint"]
+        return model
+    if model.fingerprint != config.get("fingerprint"):
         raise ModelFileError(
             f"{path}: the fingerprint in config.json does not belong to the model; a file was exchanged or damaged"
         )
+    for name in ("types", "vocabulary_size", "vocabulary_fingerprint"):
+        if config.get(name) != model.to_dict()[name]:
+            raise ModelFileError(
+                f"{path}: {name!r} in config.json is not that of the model; a file was exchanged or damaged"
+            )
+    stored.remember()
     return model
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as config.json gives it back."""
+    return json.loads(json.dumps(value, default=str))
 
 
 def _fields(kind: type[NgramSettings] | type[TrainingRecord], stored: StoredModel) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 The file is an ordinary safetensors file, which any reader opens; its data begin at a multiple of 64 bytes, so that mapped
 tables lie on cache lines. It is written here, array after array, because the library's writer does not fix the alignment.
-Nothing is executed on load; sizes, ids, probabilities and checksums are checked once, so that lookups need not check them.
+Nothing is executed on load. Sizes, ids, probabilities and checksums are checked once, so that lookups need not check them,
+and `verified_files` remembers which files were.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
-from dataclasses import dataclass
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,26 +25,38 @@ from lmgauge.files import writing_directory
 from lmgauge.models.ngram.config import check_config
 from lmgauge.models.ngram.packed_tables import PackedTable, enough_lines
 from lmgauge.models.ngram.tables import NgramTables
+from lmgauge.models.ngram.verified_files import FileState
 from lmgauge.models.protocol import NGRAM_MODEL_TYPE, read_config
 from lmgauge.text.tokens import TOKENIZER_FILE
-from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
+from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary, hash_slots
 
 FORMAT_VERSION = 2
 _FILES = {"config.json", "model.safetensors", TOKENIZER_FILE}
 _ALIGNMENT = 64
 _CHUNK = 1 << 24
-_DTYPES = {"U32": np.uint32, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
+_DTYPES = {"U64": np.uint64, "U32": np.uint32, "I64": np.int64, "F32": np.float32, "U8": np.uint8}
 _NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A model as it is on disk: the content of config.json, the vocabulary, the tables, and their checksums."""
+    """A model as it is on disk.
+
+    Attributes:
+        config: the content of config.json.
+        vocabulary: of the model.
+        tables: of the model.
+        checksums: of each table of order 2, 3, ...
+        trusted: True if this very file was checked by an earlier load, and what config.json says of it is so.
+        remember: call it once all was checked, for later loads.
+    """
 
     config: dict[str, Any]
     vocabulary: Vocabulary
     tables: NgramTables
     checksums: list[int]
+    trusted: bool = False
+    remember: Callable[[], None] = lambda: None
 
 
 def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) -> None:
@@ -59,6 +74,7 @@ def write_model(path: str | Path, stored: StoredModel, files: dict[str, bytes]) 
     tables, vocabulary = stored.tables, stored.vocabulary
     arrays: dict[str, NDArray[Any]] = {f"ngrams.{k}": table.lines for k, table in enumerate(tables.tables, 2)}
     arrays |= {
+        "vocabulary.slots": hash_slots(vocabulary.offsets, vocabulary.bytes),
         "vocabulary.offsets": vocabulary.offsets,
         "unigrams": tables.unigrams,
         "vocabulary.bytes": vocabulary.bytes,
@@ -113,7 +129,7 @@ def _write_arrays(file: IO[bytes], arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def read_model(path: Path) -> StoredModel:
-    """Read the folder of a model, memory-mapped, and check all of it once.
+    """Read the folder of a model, memory-mapped, and check all of it unless this very file was checked before.
 
     Args:
         path: the folder; tables of order k are uint32 [lines, 16].
@@ -132,9 +148,21 @@ def read_model(path: Path) -> StoredModel:
     if config.get("sha256") != _config_digest(config):
         raise ModelFileError(f"{path}: config.json was edited or damaged, its sha256 does not fit; train or copy it again")
     check_config(path, config)
-    arrays, mapped = _map_arrays(path / "model.safetensors")
+    now = time.time_ns()
+    file = path / "model.safetensors"
+    mapped, state = _map(file, str(config["sha256"]))
+    trusted = state.is_known()
+    if not trusted:
+        _check_header(file)
     try:
-        return _assemble(path, config, arrays, mapped)
+        arrays = _arrays(file, mapped)
+        if not trusted:
+            _check_vocabulary(path, arrays)
+        stored = _assemble(path, config, arrays, mapped)
+        if trusted:
+            return replace(stored, trusted=True)
+        _check_tables(path, stored)
+        return replace(stored, remember=lambda: state.remember(file, now))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         if isinstance(error, LmgaugeError):
             raise
@@ -143,20 +171,29 @@ def read_model(path: Path) -> StoredModel:
         ) from error
 
 
-def _map_arrays(file: Path) -> tuple[dict[str, NDArray[Any]], mmap.mmap]:
+def _map(file: Path, digest: str) -> tuple[mmap.mmap, FileState]:
+    try:
+        with file.open("rb") as opened:
+            return mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ), FileState.of(opened.fileno(), digest)
+    except FileNotFoundError as error:
+        raise ModelFileError(f"{file}: missing; the model is incomplete") from error
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{file}: is damaged or truncated: {error}") from error
+
+
+def _check_header(file: Path) -> None:
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(file, framework="np"):
             pass  # the library checks that header, offsets and file size agree
-        with file.open("rb") as opened:
-            length = int.from_bytes(opened.read(8), "little")
-            header = json.loads(opened.read(length))
-            mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    except FileNotFoundError as error:
-        raise ModelFileError(f"{file}: missing; the model is incomplete") from error
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelFileError(f"{file}: is damaged or truncated: {error}") from error
+
+
+def _arrays(file: Path, mapped: mmap.mmap) -> dict[str, NDArray[Any]]:
+    length = int.from_bytes(mapped[:8], "little")
+    header = json.loads(mapped[8 : 8 + length])
     arrays: dict[str, NDArray[Any]] = {}
     for name, tensor in header.items():
         if name == "__metadata__":
@@ -169,15 +206,16 @@ def _map_arrays(file: Path) -> tuple[dict[str, NDArray[Any]], mmap.mmap]:
         array = np.frombuffer(mapped, dtype, count, 8 + length + begin) if count else np.zeros(0, dtype)
         # Another program may have written the file without the alignment; a copy then has it.
         arrays[name] = (array if not count or array.ctypes.data % 16 == 0 else array.copy()).reshape(tensor["shape"])
-    return arrays, mapped
+    return arrays
 
 
 def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]], mapped: mmap.mmap) -> StoredModel:
-    offsets, data = arrays["vocabulary.offsets"], arrays["vocabulary.bytes"]
-    _check_vocabulary(path, offsets, data)
-    vocabulary = Vocabulary.from_strings(offsets, data, closed=config["vocabulary"] == "closed")
-    if tuple(vocabulary.token(i) for i in range(3)) != SPECIAL_TOKENS:
-        raise ModelFileError(f"{path}: the vocabulary is damaged")
+    vocabulary = Vocabulary(
+        arrays["vocabulary.slots"],
+        arrays["vocabulary.offsets"],
+        arrays["vocabulary.bytes"],
+        closed=config["vocabulary"] == "closed",
+    )
     ngrams = NgramTables(
         arrays["unigrams"],
         _tables(path, arrays, config["order"], len(vocabulary)),
@@ -186,33 +224,34 @@ def _assemble(path: Path, config: dict[str, Any], arrays: dict[str, NDArray[Any]
         source=str(path),
         mapped=mapped,
     )
-    checksums = _check_tables(path, ngrams, len(vocabulary), [int(c, 16) for c in config["checksums"]])
-    return StoredModel(config, vocabulary, ngrams, checksums)
+    return StoredModel(config, vocabulary, ngrams, [int(checksum, 16) for checksum in config["checksums"]])
 
 
-def _check_vocabulary(path: Path, offsets: NDArray[Any], data: NDArray[Any]) -> None:
+def _check_vocabulary(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    offsets, data = arrays["vocabulary.offsets"], arrays["vocabulary.bytes"]
     sound = (
         offsets.dtype == np.int64 and data.dtype == np.uint8 and offsets.ndim == data.ndim == 1
         and 4 <= len(offsets) < 2**31 and offsets[0] == 0 and bool(np.all(offsets[1:] > offsets[:-1]))
         and int(offsets[-1]) + 8 <= len(data)
+        and data[: int(offsets[3])].tobytes() == "".join(SPECIAL_TOKENS).encode()
+        and np.diff(offsets[:4]).tolist() == [len(token) for token in SPECIAL_TOKENS]
+        and np.array_equal(arrays["vocabulary.slots"], hash_slots(offsets, data))
     )  # fmt: skip
     if not sound:
         raise ModelFileError(f"{path}: the vocabulary is damaged")
 
 
-def _check_tables(path: Path, tables: NgramTables, words: int, expected: list[int]) -> list[int]:
-    unigrams = tables.unigrams
-    finite = unigrams.shape == (words, 2) and unigrams.dtype == np.float32 and bool(np.all(np.isfinite(unigrams)))
+def _check_tables(path: Path, stored: StoredModel) -> None:
+    unigrams = stored.tables.unigrams
+    shaped = unigrams.shape == (len(stored.vocabulary), 2) and unigrams.dtype == np.float32
+    finite = shaped and bool(np.all(np.isfinite(unigrams)))
     if not finite or unigrams.min() < 0 or unigrams[:, 0].max() > 1 or unigrams[BOS, 0] != 0:
         raise ModelFileError(f"{path}: the unigrams hold values that are not probabilities; the model is damaged")
-    checksums = []
-    for k, (table, checksum) in enumerate(zip(tables.tables, expected, strict=True), 2):
+    for k, (table, checksum) in enumerate(zip(stored.tables.tables, stored.checksums, strict=True), 2):
         total, bad = table.check()
         if bad is not None or total != checksum:
             where = "" if bad is None else f", at line {bad}"
             raise ModelFileError(f"{path}: the table of order {k} is damaged{where}; copy or train the model again")
-        checksums.append(total)
-    return checksums
 
 
 def _tables(path: Path, arrays: dict[str, NDArray[Any]], order: int, words: int) -> list[PackedTable]:

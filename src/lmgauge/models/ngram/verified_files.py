@@ -1,0 +1,123 @@
+"""Which model files were looked at entry by entry before: a second load of the same file need not do it again.
+
+A record in the user's cache folder says of a file that it was sound: where it is (device, inode), its size, when it was last
+written and last changed (`mtime`, `ctime`, in nanoseconds), the digest of the model's config.json, which has the checksums
+of the file's parts, and the version of lmgauge. All of it must agree. Every ordinary write sets `ctime`, and no program can
+set it back, so a byte changed by one is noticed even where `mtime` is restored. Not noticed is what changes a file without
+writing to it through the file system: a failing disk, or a program that writes to the device itself. `touch` the file, and
+the next load looks at all of it.
+
+A file that was changed within the last two seconds is not remembered: a clock could be too coarse to tell a later write
+apart. On Windows nothing is, as files have no `ctime` there. A record that cannot be read or written, is damaged, or belongs
+to another user counts as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lmgauge.version import __version__
+
+_QUIET_NS = 2_000_000_000
+_MOST_BYTES = 4096
+_MOST_RECORDS = 1000
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file at one moment, and what its parts must be.
+
+    Attributes:
+        device: of the file system.
+        inode: of the file on it.
+        size: in bytes.
+        mtime_ns: when the content was last written, as far as the file says.
+        ctime_ns: when the file was last changed, by the clock of the system.
+        digest: SHA-256 of the config.json that belongs to it.
+        version: of lmgauge, as another one may check more.
+    """
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    digest: str
+    version: str = __version__
+
+    @classmethod
+    def of(cls, file: Path | int, digest: str) -> FileState:
+        """Return the state of a file, open or not."""
+        seen = os.stat(file)
+        return cls(seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, digest)
+
+    def is_known(self) -> bool:
+        """Return True if this very file was found sound before."""
+        if os.name == "nt":
+            return False
+        record = self._read()
+        return record is not None and record == asdict(self)
+
+    def remember(self, file: Path, since_ns: int) -> None:
+        """Record that a file was found sound, unless it changed meanwhile; if that cannot be recorded, nothing happens.
+
+        Args:
+            file: its path.
+            since_ns: the time before this state was taken.
+        """
+        if os.name == "nt" or since_ns - self.ctime_ns < _QUIET_NS:
+            return
+        with suppress(OSError):
+            if FileState.of(file, self.digest) == self:
+                self._write()
+
+    @property
+    def _record(self) -> Path:
+        name = hashlib.sha256(f"{self.device} {self.inode}".encode()).hexdigest()[:32]
+        return records_folder() / f"{name}.json"
+
+    def _read(self) -> object:
+        try:
+            opened = os.open(self._record, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        except (OSError, ValueError):
+            return None
+        try:
+            seen = os.fstat(opened)
+            if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.geteuid() or seen.st_size > _MOST_BYTES:
+                return None
+            record: object = json.loads(os.read(opened, _MOST_BYTES))
+            return record
+        except (OSError, ValueError, RecursionError):
+            return None
+        finally:
+            os.close(opened)
+
+    def _write(self) -> None:
+        folder = self._record.parent
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        records = list(folder.iterdir())
+        if len(records) >= _MOST_RECORDS:
+            for old in sorted(records, key=lambda path: path.lstat().st_mtime)[: len(records) // 2]:
+                old.unlink()
+        written, name = tempfile.mkstemp(dir=folder)
+        try:
+            with os.fdopen(written, "w", encoding="utf-8") as out:
+                json.dump(asdict(self), out)
+            os.replace(name, self._record)
+        except OSError:
+            os.unlink(name)
+            raise
+
+
+def records_folder() -> Path:
+    """Return where the records are: `lmgauge/verified` in the user's cache folder (XDG_CACHE_HOME, or ~/.cache)."""
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(chosen) if os.path.isabs(chosen) else Path(os.path.expanduser("~"), ".cache")
+    return root / "lmgauge" / "verified"
