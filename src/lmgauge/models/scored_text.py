@@ -21,6 +21,7 @@ from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from lmgauge.models.protocol import LanguageModel
 
@@ -135,9 +136,30 @@ class ScoredTexts(ResultList[ScoredText]):
     Example:
         >>> import lmgauge
         >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
-        >>> [round(one.log_probability, 4) for one in model.score_text(["a b", "b"])]
-        [-2.7081, -2.7081]
+        >>> scored = model.score_text(["a b", "b"])
+        >>> [round(one.log_probability, 4) for one in scored], scored.log_probabilities.round(4).tolist()
+        ([-2.7081, -2.7081], [-2.7081, -2.7081])
     """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the items, which strings that were scored together have from now on."""
+            if name != "items" or "_many" not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.__dict__[name] = items = tuple(_of_many(*self.__dict__["_many"]))
+            return items
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {"items": self.items}
+
+    @property
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """Return `log_probability` of each string, float64 [strings], nats: the fast way to have nothing but these."""
+        if "_many" in self.__dict__:
+            totals: NDArray[np.float64] = self.__dict__["_many"][2].totals.copy()
+            return totals
+        return np.array([item.log_probability for item in self.items], np.float64)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the summary of each string."""
@@ -195,7 +217,11 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
         return ScoredTexts(tuple(_the_long_way(model, text)))
     texts = list(text)
     many = model.score_many(texts)
-    return ScoredTexts(tuple(_the_long_way(model, texts) if many is None else _of_many(model, texts, many)))
+    if many is None:
+        return ScoredTexts(tuple(_the_long_way(model, texts)))
+    scored_texts = object.__new__(ScoredTexts)
+    scored_texts.__dict__["_many"] = model, texts, many
+    return scored_texts
 
 
 _score_text = score_text
