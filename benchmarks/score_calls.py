@@ -76,9 +76,9 @@ def _steps_at_once(model: Any, batches: list[list[list[str]]]) -> float:
 def _contests(ours: str, theirs: str, text: str) -> dict[str, tuple[int, Callable[[], float], Callable[[], float]]]:
     """What is called -> calls of a turn, kenlm's turn, lmgauge's turn; both return the sum of log10 probabilities."""
     import kenlm
-    from lmgauge.compat import kenlm as ours_as_kenlm
 
     import lmgauge
+    from lmgauge.compat import kenlm as ours_as_kenlm
 
     native, model, compatible = kenlm.Model(theirs), lmgauge.load_model(ours), ours_as_kenlm.Model(ours)
     short, line = _sentences(text, 6), _sentences(text, 20)
