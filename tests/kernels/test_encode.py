@@ -136,6 +136,18 @@ def test_a_vocabulary_grows_as_far_as_it_must() -> None:
         assert builder.finish().tokens[3:] == words
 
 
+def test_a_word_is_not_taken_for_another_with_its_hash() -> None:
+    for length in range(1, 27):
+        for place in range(length):
+            one, other = "x" * length, "x" * place + "y" + "x" * (length - place - 1)
+            vocabulary = Vocabulary.from_tokens([one, other])  # ids 3 and 4; the low half of a slot holds the id + 1
+            ids = vocabulary.slots & np.uint64(0xFFFFFFFF)
+            swapped = np.where(ids == 4, vocabulary.slots + 1, np.where(ids == 5, vocabulary.slots - 1, vocabulary.slots))
+            forged = Vocabulary(swapped, vocabulary.offsets, vocabulary.bytes, closed=False)
+            for known, expected in ((vocabulary, [3, 4]), (forged, [0, 0])):
+                assert encoded([f"{one} {other}"], make_tokenizer("whitespace"), known, bos=False)[0][:2] == expected
+
+
 def test_a_token_longer_than_everything_at_first() -> None:
     builder = VocabularyBuilder()
     word = "ab" * 2_000_000

@@ -34,10 +34,10 @@ _CAPITAL_UNK = "<UNK>"  # what other toolkits, KenLM among them, read as <unk>
 
 
 def is_arpa(path: Path) -> bool:
-    """Return True if a file looks like an ARPA model: `\\data\\` within its first 4096 bytes."""
+    """Return True if a file looks like an ARPA model: `\\data\\` within its first 64 kB."""
     try:
         with opened(path) as file:
-            return b"\\data\\" in file.read(4096)
+            return b"\\data\\" in file.read(1 << 16)
     except ModelFileError:
         return False
 

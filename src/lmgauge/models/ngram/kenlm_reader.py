@@ -98,8 +98,8 @@ class KenlmModel(NgramModel):
             return
         if self.settings.reserved != "unk" or self.tokenizer.settings() != make_tokenizer("whitespace").settings():
             raise UsageError(
-                f"{self.file.source}: a KenLM file does not say how text is cut, nor what <unk> in it means, so it can only "
-                "be copied as it was read"
+                f"{self.file.source}: a KenLM file does not say how text is cut, nor what <unk> in it means, so it can be "
+                "copied only as it was read"
             )
         self.file.check_file()
         with Path(self.file.source).open("rb") as source, writing(path) as target:
