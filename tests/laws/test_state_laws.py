@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.laws.test_model_laws import models, texts
 
 from lmgauge import Corpus, NgramModel
+from lmgauge.models.ngram.levels import levels_of
 from lmgauge.models.ngram.states import NgramState
 from lmgauge.models.scored_text import ScoredText
 from lmgauge.text.vocabulary import BOS
@@ -108,6 +109,34 @@ def test_a_string_scored_at_once_is_that_of_the_score_table(model: NgramModel, l
         assert (list(scored.tokens), len(scored.kinds), len(scored.spans)) == (tokens, len(ids), len(ids))
         assert scored == ScoredText(scored.text, scored.tokens, scored.logprobs, scored.kinds, scored.spans)
     together = model.score_text(lines)
+    assert together.log_probabilities.tolist() == [math.fsum(one.logprobs) for one in model.score_text(lines)]
     (batch,) = model.score(Corpus.from_strings(lines))
     assert list(chain(*(one.logprobs for one in together))) == batch.logprob.tolist()
     assert not any(math.isnan(p) for one in together for p in one.logprobs)
+
+
+def contexts_that_matter(model: NgramModel) -> set[tuple[int, ...]]:
+    """N-grams that a longer one begins with, or that have a back-off weight other than one, from the plain lists."""
+    ngrams: list[tuple[int, ...]] = [(word,) for word in range(len(model.vocabulary))]
+    weights = model.tables.unigrams[:, 1]
+    matter: set[tuple[int, ...]] = set()
+    for level in levels_of(model.tables):
+        matter.update(ngrams[parent] for parent in level.parents.tolist())
+        matter.update(ngram for ngram, weight in zip(ngrams, weights.tolist(), strict=True) if weight != 1)
+        ngrams = [(*ngrams[parent], word) for parent, word in zip(level.parents.tolist(), level.words.tolist(), strict=True)]
+        weights = level.weights
+    return matter
+
+
+@given(models(), texts(unseen=True))
+def test_states_are_as_short_as_they_can_be(model: NgramModel, lines: list[str]) -> None:
+    """KenLM's minimized state: the longest end of the history that a longer n-gram begins with, or that costs something."""
+    if model.tables.full_context:
+        return
+    matter = contexts_that_matter(model)
+    for line in lines:
+        ids = events(model, line)[0]
+        for end in range(1, len(ids) + 1):
+            history = (BOS, *ids[:end])
+            lengths = [k for k in range(1, min(model.order, len(history) + 1)) if history[-k:] in matter]
+            assert len(walk(model, ids[:end])[1]) == max(lengths, default=0)

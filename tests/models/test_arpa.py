@@ -549,3 +549,10 @@ def test_tokens_with_blanks_have_no_arpa_form(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="white space"):
         lmgauge.write_arpa(strange, tmp_path / "m.arpa")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_zero_as_the_cmu_toolkit_writes_it_and_a_long_comment(tmp_path: Path) -> None:
+    plain = read_text(tmp_path, SRILM)
+    other = read_text(tmp_path, "# made by hand\n" * 800 + SRILM.replace("-99\t<s>", "-98.9031\t<s>"))
+    assert other.fingerprint == plain.fingerprint
+    assert lmgauge.load_model(tmp_path / "file.arpa").fingerprint == plain.fingerprint

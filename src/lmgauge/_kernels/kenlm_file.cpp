@@ -144,7 +144,7 @@ KenlmShape read_shape(View<std::uint8_t> data, bool& has_words) {
     if (type > 5) refuse("its type of model is " + std::to_string(type) + ", which is none that KenLM has: damaged");
     shape.kind = static_cast<KenlmKind>(type);
     if (order < 2 || order > kMaxOrder) refuse("its order is " + std::to_string(order) + "; orders from 2 to 64 can be read");
-    if (!(shape.multiplier >= 1.0f && shape.multiplier <= 1e6f)) refuse("the size of its tables is no sensible number: damaged");
+    if (!(shape.multiplier >= 1.0f && shape.multiplier <= 1e6f)) refuse("the size of its tables is not a sensible number: damaged");
     if (version != (is_trie(shape.kind) ? 1u : 0u)) refuse("its search structure has another version; build it again");
     if (data.size() < kenlm_header_size(order)) refuse("it ends within its header");
     for (unsigned k = 0; k < order; ++k) {

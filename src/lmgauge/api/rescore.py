@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,13 +32,14 @@ from lmgauge.tasks.nbest.rescoring import ScoredLists, count_errors, extremes, r
 from lmgauge.tasks.nbest.results import FIRST, RESCORED, Rescored, Tuning, UnknownWords
 from lmgauge.tasks.scoring import document_codes
 from lmgauge.tasks.settings import RescoreSettings
-from lmgauge.tasks.texts import Integers
-from lmgauge.text.documents import Corpus
+from lmgauge.tasks.texts import Integers, Texts
 from lmgauge.text.segments import Segments
 from lmgauge.version import __version__
 
 Nbest = PathLike | Sequence[PathLike] | Mapping[str, Sequence[Hypothesis]]
 References = PathLike | Mapping[str, str]
+
+_TEXTS_IN_BLOCK = 8192
 
 
 def rescore(
@@ -266,12 +267,11 @@ def log_probabilities(
             "(--context sentence)"
         )
     tallies = [Tally() for _ in models]
-    blocks = Corpus.from_strings(list(texts)) if models else ()
 
     def summed(block: Segments, batches: list[ScoreBatch]) -> list[Tally]:
         return [sum_block(batch).total for batch in batches]
 
-    for sums in score_together(models, blocks, summed, threads=threads):
+    for sums in score_together(models, _blocks(texts) if models else (), summed, threads=threads):
         for tally, part in zip(tallies, sums, strict=True):
             tally.merge(part)
     nats = np.zeros((len(models), len(texts)))
@@ -279,3 +279,11 @@ def log_probabilities(
         own = tally.per_segment()
         row[own.segments] = own.nats
     return nats, [tally.events[OOV] for tally in tallies]
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[Segments]:
+    """Yield texts as segments; they are known to be valid, so they are not cleaned again."""
+    whole = Texts.of_bytes([text.encode() for text in texts])
+    for begin in range(0, len(whole), _TEXTS_IN_BLOCK):
+        part = whole.part(begin, begin + _TEXTS_IN_BLOCK)
+        yield Segments(part.data, part.starts, part.ends, "<hypotheses>", first_line=begin + 1, first=begin)

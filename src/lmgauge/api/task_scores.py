@@ -22,6 +22,7 @@ from lmgauge.tasks.metrics.error_rates import CER, WER, EditRate, ErrorRates
 from lmgauge.tasks.metrics.protocol import TaskMetric, TaskScore
 from lmgauge.tasks.metrics.ter import TER, TerScore
 from lmgauge.tasks.parallel import ParallelFiles, Path, paths_of
+from lmgauge.tasks.public_sets import find_public_set
 from lmgauge.tasks.scoring import (
     GivenReferences,
     SegmentScores,
@@ -40,6 +41,7 @@ from lmgauge.tasks.settings import (
     TerOptions,
 )
 from lmgauge.tasks.transcript_files import TranscriptFiles, are_transcripts
+from lmgauge.text.documents import Corpus
 from lmgauge.text.labels import BY_NAMES, Names
 
 _Parameters = ParamSpec("_Parameters")
@@ -61,13 +63,22 @@ def _texts_by_name(function: Callable[_Parameters, _Score]) -> Callable[_Paramet
 
 @_texts_by_name
 def bleu(
-    *, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Unpack[BleuOptions]
+    *,
+    hypotheses: Sequence[str],
+    references: GivenReferences | None = None,
+    test_set: str | None = None,
+    language_pair: str | None = None,
+    threads: int | None = None,
+    **options: Unpack[BleuOptions],
 ) -> BleuScore:
     """Return BLEU of one system (Papineni et al. 2002), digit for digit as sacreBLEU.
 
     Args:
         hypotheses: the system's outputs, a string for each segment.
         references: for each segment a string, or a list of them; None in a list is absent.
+        test_set: instead of references, the name of a public test set in sacreBLEU's registry, such as "wmt22".
+        language_pair: of the test set, such as "en-de"; into Chinese, Japanese or Korean it also names the tokenizer, unless
+            the options do.
         threads: how many to use, all cores if None; no number depends on it.
         **options: of `lmgauge.tasks.BLEU`, such as `order=3`.
 
@@ -75,18 +86,29 @@ def bleu(
         The score (0 to 100) and its parts.
 
     Raises:
-        InputError: lengths differ, a segment has no reference, a text holds NUL, or there is nothing to score.
-        UsageError: an option is out of range, or something is not a string.
+        InputError: lengths differ, a segment has no reference, a text holds NUL, there is nothing to score, or a test set
+            cannot be fetched.
+        UsageError: an option is out of range, something is not a string, or sacreBLEU has no such test set.
+        MissingExtraError: a test set is named, and sacreBLEU is not installed.
 
     >>> bleu(hypotheses=["The cat sat on the mat"], references=["The cat sits on the mat"], order=3).score
     50.0
     """
-    return cast(BleuScore, _score(BLEU(**options), hypotheses, references, threads))
+    against = _references(references, test_set, language_pair)
+    if references is None and "tokenizer" not in options:
+        options["tokenizer"] = find_public_set(test_set, language_pair).tokenizer
+    return cast(BleuScore, _score(BLEU(**options), hypotheses, against, threads))
 
 
 @_texts_by_name
 def chrf(
-    *, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Unpack[ChrfOptions]
+    *,
+    hypotheses: Sequence[str],
+    references: GivenReferences | None = None,
+    test_set: str | None = None,
+    language_pair: str | None = None,
+    threads: int | None = None,
+    **options: Unpack[ChrfOptions],
 ) -> ChrfScore:
     """Return chrF of one system (Popović 2015), with `word_order=2` chrF++ (Popović 2017), digit for digit as sacreBLEU.
 
@@ -98,12 +120,19 @@ def chrf(
     >>> chrf(hypotheses=["ab"], references=["ac"], char_order=1).score
     50.0
     """
-    return cast(ChrfScore, _score(ChrF(**options), hypotheses, references, threads))
+    against = _references(references, test_set, language_pair)
+    return cast(ChrfScore, _score(ChrF(**options), hypotheses, against, threads))
 
 
 @_texts_by_name
 def ter(
-    *, hypotheses: Sequence[str], references: GivenReferences, threads: int | None = None, **options: Unpack[TerOptions]
+    *,
+    hypotheses: Sequence[str],
+    references: GivenReferences | None = None,
+    test_set: str | None = None,
+    language_pair: str | None = None,
+    threads: int | None = None,
+    **options: Unpack[TerOptions],
 ) -> TerScore:
     """Return the translation edit rate of one system (Snover et al. 2006), digit for digit as sacreBLEU.
 
@@ -115,7 +144,8 @@ def ter(
     >>> ter(hypotheses=["a b c x"], references=["a b c d"]).score
     25.0
     """
-    return cast(TerScore, _score(TER(**options), hypotheses, references, threads))
+    against = _references(references, test_set, language_pair)
+    return cast(TerScore, _score(TER(**options), hypotheses, against, threads))
 
 
 @_texts_by_name
@@ -155,6 +185,20 @@ def cer(
     0.25
     """
     return cast(ErrorRates, _score(CER(**options), hypotheses, references, threads))
+
+
+def _references(references: GivenReferences | None, test_set: str | None, language_pair: str | None) -> GivenReferences:
+    """Return the references that were given, or those of a public test set."""
+    if references is not None:
+        if test_set is not None or language_pair is not None:
+            raise UsageError("give references, or a test set and its language pair: not both")
+        return references
+    if test_set is None and language_pair is None:
+        raise UsageError("nothing to score against: give references, or a test set and its language pair")
+    public = find_public_set(test_set, language_pair)
+    files = [Corpus.from_files(path, group=None, format="text", keep_bom=True) for path in public.references]
+    columns = [[block.text(i).decode() for block in file for i in range(len(block))] for file in files]
+    return [list(texts) for texts in zip(*columns, strict=True)]
 
 
 def _score(metric: TaskMetric, hypotheses: Sequence[str], references: GivenReferences, threads: int | None) -> TaskScore:

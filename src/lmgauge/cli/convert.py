@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from lmgauge.choices import RESERVED_POLICIES
+from lmgauge.choices import ARPA_ENDINGS, KENLM_ENDINGS, RESERVED_POLICIES
 from lmgauge.cli.command import Command, settings
 from lmgauge.cli.options import KENLM
 from lmgauge.files import refuse_replacing
 from lmgauge.models.ngram.kenlm_form import KenlmForm
+
+if TYPE_CHECKING:
+    from lmgauge.models.ngram.model import NgramModel
 
 
 @click.command(cls=Command)
@@ -27,8 +31,13 @@ from lmgauge.models.ngram.kenlm_form import KenlmForm
     type=click.Choice(RESERVED_POLICIES),
     help="A <unk> in texts scored later: stop, an ordinary word, or the unknown word.  [default for ARPA files: unk]",
 )
+@click.option(
+    "--classes",
+    type=click.Path(),
+    help="A class-based model of SRILM: the file with the words of the classes; TARGET is a folder.",
+)
 @settings("form", KenlmForm, "KenLM files", *KENLM)
-def convert(source: str, target: str, tokenizer: str, reserved: str | None, form: KenlmForm) -> None:
+def convert(source: str, target: str, tokenizer: str, reserved: str | None, classes: str | None, form: KenlmForm) -> None:
     """Convert between ARPA files, binary files of KenLM, and model folders.
 
     A TARGET that ends in .arpa or .arpa.gz is written as an ARPA file, one that ends in .binary, .bin or .klm as a binary
@@ -37,17 +46,18 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, form
     \b
     lmgauge convert kn5/ kn5.arpa.gz
     lmgauge convert theirs.arpa theirs/
+    lmgauge convert class.arpa class/ --classes class.txt
     lmgauge convert kn5/ kn5.binary --trie --quantize 8,8 --array 22
     """
     from lmgauge.errors import UsageError
     from lmgauge.models.ngram.arpa_reader import read_arpa
-    from lmgauge.models.ngram.kenlm_reader import KenlmModel, is_kenlm, read_kenlm
+    from lmgauge.models.ngram.kenlm_reader import is_kenlm, read_kenlm
     from lmgauge.models.ngram.model import NgramModel
     from lmgauge.models.registry import load_model
     from lmgauge.report.progress import progress
     from lmgauge.text.tokenizers import make_tokenizer
 
-    refuse_replacing({"TARGET": target}, [source])
+    refuse_replacing({"TARGET": target}, [source] if classes is None else [source, classes])
     form.check_name(target)
     with progress() as listener:
         listener(f"reading {source}")
@@ -57,13 +67,29 @@ def convert(source: str, target: str, tokenizer: str, reserved: str | None, form
         else:
             loaded = load_model(path)
             if not isinstance(loaded, NgramModel):
-                raise UsageError(f"{source}: only n-gram models can be converted")
+                hint = "; lmgauge mix --static makes one of a mixture" if hasattr(loaded, "components") else ""
+                raise UsageError(f"{source}: only n-gram models can be converted{hint}")
             model = loaded
             if tokenizer != "whitespace":
                 model = model.with_tokenizer(make_tokenizer(tokenizer))
         if reserved is not None:
             model = model.with_reserved(reserved)  # type: ignore[arg-type]
-        if isinstance(model, KenlmModel):
-            model = model.listed()
         listener(f"writing {target}")
-        model.save(target, trie=form.trie, quantize=form.quantize, array=form.array)
+        if classes is not None:
+            _save_with_classes(model, classes, target, form)
+            return
+        model.listed().save(target, trie=form.trie, quantize=form.quantize, array=form.array)
+
+
+def _save_with_classes(model: NgramModel, classes: str, target: str, form: KenlmForm) -> None:
+    """Write a class-based model.
+
+    Raises:
+        UsageError: the target is a file, which cannot hold the classes.
+    """
+    from lmgauge.errors import UsageError
+    from lmgauge.models.classes.model import read_class_model
+
+    if form != KenlmForm() or target.endswith((*ARPA_ENDINGS, *KENLM_ENDINGS)):
+        raise UsageError(f"{target}: a class-based model is a folder, which holds the n-grams and the classes")
+    read_class_model(model, classes).save(target)

@@ -35,6 +35,8 @@ class Files:
     reference: str
     hypotheses: tuple[str, ...]
     more_references: tuple[str, ...] = ()
+    test_set: str | None = None
+    language_pair: str | None = None
 
     @property
     def references(self) -> list[str]:
@@ -74,9 +76,16 @@ def _test(ctx: click.Context, param: click.Parameter, value: str) -> str | None:
     return None if value == "none" else value
 
 
+_HYPOTHESES = click.argument("hypotheses", nargs=-1, required=True, type=click.Path(allow_dash=True))
+_PUBLIC_SET = (
+    click.argument("hypotheses", nargs=-1, type=click.Path(allow_dash=True)),
+    click.option(
+        "-t", "--test-set", metavar="NAME", help="A test set of sacreBLEU, such as wmt22, instead of REFERENCE; with -l."
+    ),
+    click.option("-l", "--language-pair", metavar="PAIR", help="Of the test set, such as en-de."),
+)
 _FILES = (
     click.argument("reference", type=click.Path(allow_dash=True)),
-    click.argument("hypotheses", nargs=-1, required=True, type=click.Path(allow_dash=True)),
     click.option(
         "-r",
         "--reference",
@@ -177,12 +186,19 @@ def task_options(command: Function) -> Function:
     return _declared(command, _FORMAT)
 
 
+def translation_options(command: Function) -> Function:
+    """Declare the same, and public test sets."""
+    return _declared(command, _FORMAT, *_PUBLIC_SET)
+
+
 def speech_options(command: Function) -> Function:
     """Declare the same, and the formats of speech tools."""
     return _declared(command, _SPEECH_FORMAT)
 
 
-def _declared(command: Function, format_option: Callable[[Function], Function]) -> Function:
+def _declared(
+    command: Function, format_option: Callable[[Function], Function], *own_files: Callable[[Any], Any]
+) -> Function:
     @wraps(command)
     def gathered(files: Files, reading: Reading, comparison: ComparisonSettings, printing: Printing, **own: Any) -> None:
         if comparison.test is None and comparison.resamples is not None:
@@ -191,6 +207,10 @@ def _declared(command: Function, format_option: Callable[[Function], Function]) 
             refuse_given(("segments",), "is for the page: name it with --html")
         elif printing.sentence:
             raise click.UsageError("--html is for scores: leave out --sentence")
+        if files.test_set is not None or files.language_pair is not None:
+            files = _of_public_set(files)
+        elif not files.hypotheses:
+            raise click.UsageError("Missing argument 'HYPOTHESES...'.")
         command(task=TaskOptions(files, reading, comparison, printing), **own)
 
     declared: Function = gathered
@@ -198,10 +218,21 @@ def _declared(command: Function, format_option: Callable[[Function], Function]) 
         settings("printing", Printing, "Output", *_PRINTING),
         settings("comparison", ComparisonSettings, "Statistics", *COMPARISON_OPTIONS),
         settings("reading", Reading, "Text", *_READING, format_option),
-        settings("files", Files, "Text", *_FILES),
+        settings("files", Files, "Text", *_FILES, *(own_files or (_HYPOTHESES,))),
     ):
         declared = decorate(declared)
     return declared
+
+
+def _of_public_set(files: Files) -> Files:
+    """Return the files with the references of the test set: all that the user named are hypotheses."""
+    from lmgauge.tasks import find_public_set
+
+    if files.more_references:
+        raise click.UsageError("--test-set has its references: leave out --reference")
+    public = find_public_set(files.test_set, files.language_pair)
+    first, *more = public.references
+    return replace(files, reference=first, hypotheses=(files.reference, *files.hypotheses), more_references=tuple(more))
 
 
 def run_metric(metric: TaskMetric, task: TaskOptions) -> None:

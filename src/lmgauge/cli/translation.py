@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from lmgauge.choices import BLEU_SMOOTHING_VALUES, BLEU_TOKENIZERS, REFERENCE_LENGTHS
-from lmgauge.cli.command import CommaList, Command, settings
-from lmgauge.cli.task_options import TaskOptions, run_metric, task_options
+from lmgauge.cli.command import CommaList, Command, options_given, settings
+from lmgauge.cli.task_options import TaskOptions, run_metric, translation_options
 from lmgauge.tasks.settings import BleuOptions, ChrfOptions, TerOptions
 
 
@@ -47,7 +47,7 @@ from lmgauge.tasks.settings import BleuOptions, ChrfOptions, TerOptions
         help="Which of several references' lengths the brevity penalty takes.",
     ),
 )
-@task_options
+@translation_options
 def bleu(options: BleuOptions, task: TaskOptions) -> None:
     """Score translations with BLEU, as sacreBLEU does.
 
@@ -58,8 +58,14 @@ def bleu(options: BleuOptions, task: TaskOptions) -> None:
     lmgauge bleu ref.txt hyp.txt
     lmgauge bleu ref.txt baseline.txt better.txt --json
     lmgauge bleu ref1.txt -r ref2.txt hyp.txt --tokenizer intl
+    lmgauge bleu -t wmt22 -l en-de hyp.txt
     """
     from lmgauge.tasks import BLEU
+    from lmgauge.tasks.public_sets import TOKENIZERS
+
+    target = (task.files.language_pair or "").rpartition("-")[2]
+    if "tokenizer" not in options_given():
+        options["tokenizer"] = TOKENIZERS.get(target, options["tokenizer"])
 
     options["effective_order"] = options["effective_order"] or task.printing.sentence
     run_metric(BLEU(**options), task)
@@ -80,7 +86,7 @@ def bleu(options: BleuOptions, task: TaskOptions) -> None:
     click.option("--eps-smoothing", is_flag=True, help="Smooth as chrF++.py, NLTK and Moses do; else by effective order."),
 )
 @click.option("-p", "--plus-plus", is_flag=True, help="chrF++: the same as --word-order 2.")
-@task_options
+@translation_options
 def chrf(options: ChrfOptions, plus_plus: bool, task: TaskOptions) -> None:
     """Score translations with chrF or chrF++, as sacreBLEU does.
 
@@ -110,7 +116,7 @@ def chrf(options: ChrfOptions, plus_plus: bool, task: TaskOptions) -> None:
     click.option("--asian-support", is_flag=True, help="With --normalized or --no-punct: also for Chinese and Japanese."),
     click.option("--case-sensitive", is_flag=True, help="Tell upper from lower case."),
 )
-@task_options
+@translation_options
 def ter(options: TerOptions, task: TaskOptions) -> None:
     """Measure the translation edit rate, as sacreBLEU does.
 

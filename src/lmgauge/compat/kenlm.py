@@ -6,11 +6,11 @@
     >>> lmgauge.train("witten-bell", lmgauge.Corpus.from_strings(["the cat sat", "the dog sat"]), order=2).save(folder)
     >>> model = kenlm.Model(folder)
     >>> model.order, round(model.score("the cat sat"), 4), "cat" in model
-    (2, -0.5607, True)
+    (2, -0.9719, True)
     >>> before, behind = kenlm.State(), kenlm.State()
     >>> model.BeginSentenceWrite(before)
     >>> round(model.BaseScore(before, "the", behind), 4)
-    -0.0969
+    -0.1312
 
 Logarithms have base ten and single precision here, as KenLM's. A model is an ARPA file, a binary file of KenLM, or a folder
 of lmgauge. The scores of a binary file are KenLM's, to the last bit. Other models hold probabilities and not their

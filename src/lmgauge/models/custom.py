@@ -25,7 +25,7 @@ from lmgauge.errors import UsageError
 from lmgauge.models.given import targets_only
 from lmgauge.models.scored_text import ScoresStrings
 from lmgauge.scores import EOS_KIND, OOV, TOKEN, ScoreBatch
-from lmgauge.text.encoding import ReservedPolicy, encode
+from lmgauge.text.encoding import Encoded, ReservedPolicy, encode
 from lmgauge.text.segments import Segments
 from lmgauge.text.tokenizers import make_tokenizer
 from lmgauge.text.tokens import Tokenizer
@@ -65,22 +65,37 @@ def score_segments(
         encoded = encode(block, tokenizer, vocabulary, bos=True, reserved=reserved, spans=spans)
         firsts = np.flatnonzero(encoded.ids == BOS)
         parts = [_scored(score_ids, ids) for ids in np.split(encoded.ids, firsts[1:])] if len(firsts) else []
-        scored = encoded.ids != BOS
-        ids = encoded.ids[scored]
-        kind = np.full(len(ids), TOKEN, np.uint8)
-        kind[ids == UNK] = OOV
-        kind[ids == EOS] = EOS_KIND
-        batch = ScoreBatch(
-            segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
-            segment_events=np.array([len(part) for part in parts], np.int64),
-            token_ids=ids,
-            strings=vocabulary,
-            logprob=np.concatenate(parts) if parts else np.zeros(0, np.float64),
-            kind=kind,
-            ends=encoded.span_ends[scored] if spans else encoded.span_ends,
-            lossy=encoded.lossy,
-        )
-        yield targets_only(batch, encoded, block)
+        yield rows_of_block(block, encoded, vocabulary, np.concatenate(parts) if parts else np.zeros(0, np.float64))
+
+
+def rows_of_block(block: Segments, encoded: Encoded, vocabulary: Vocabulary, logprob: NDArray[np.float64]) -> ScoreBatch:
+    """Return the batch of a block, from the log-probabilities of its ids.
+
+    Args:
+        block: the segments.
+        encoded: their ids, each segment after `<s>`.
+        vocabulary: what the ids are.
+        logprob: float64 [events], nats, of all ids but `<s>`.
+
+    Raises:
+        InputError: text is given before a segment, and no token of its own follows.
+    """
+    scored = encoded.ids != BOS
+    ids = encoded.ids[scored]
+    kind = np.full(len(ids), TOKEN, np.uint8)
+    kind[ids == UNK] = OOV
+    kind[ids == EOS] = EOS_KIND
+    batch = ScoreBatch(
+        segments=np.arange(block.first, block.first + len(block), dtype=np.int64),
+        segment_events=np.diff(np.flatnonzero(~scored), append=len(scored)) - 1,
+        token_ids=ids,
+        strings=vocabulary,
+        logprob=logprob,
+        kind=kind,
+        ends=encoded.span_ends[scored] if len(encoded.span_ends) else encoded.span_ends,
+        lossy=encoded.lossy,
+    )
+    return targets_only(batch, encoded, block)
 
 
 def _scored(score_ids: ScoreIds, ids: NDArray[np.uint32]) -> NDArray[np.float64]:

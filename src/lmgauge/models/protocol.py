@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 NGRAM_MODEL_TYPE = "lmgauge-ngram"
 MIXTURE_MODEL_TYPE = "lmgauge-mixture"
 CACHE_MODEL_TYPE = "lmgauge-cache"
+CLASS_MODEL_TYPE = "lmgauge-class-ngram"
 
 
 class UnknownKindError(ModelFileError):

@@ -25,6 +25,7 @@ from lmgauge.errors import MissingExtraError, ModelFileError, UsageError
 from lmgauge.models.network.options import ScoringOptions
 from lmgauge.models.protocol import (
     CACHE_MODEL_TYPE,
+    CLASS_MODEL_TYPE,
     MIXTURE_MODEL_TYPE,
     NGRAM_MODEL_TYPE,
     LanguageModel,
@@ -213,6 +214,10 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
         from lmgauge.models.cache.model import load_cache
 
         return load_cache(path)
+    if model_type == CLASS_MODEL_TYPE:
+        from lmgauge.models.classes.model import load_class_model
+
+        return load_class_model(path)
     from importlib.metadata import entry_points  # slow to import, and for plugins only
 
     loaders = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
@@ -224,7 +229,7 @@ def _load_folder(path: Path, name: str, options: ScoringOptions) -> LanguageMode
     try:
         return _load_network(name, options)
     except UnknownKindError as error:
-        known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, CACHE_MODEL_TYPE, *loaders}))
+        known = ", ".join(sorted({NGRAM_MODEL_TYPE, MIXTURE_MODEL_TYPE, CACHE_MODEL_TYPE, CLASS_MODEL_TYPE, *loaders}))
         raise ModelFileError(
             f"{path}: model_type {model_type!r} is not known here; known are {known}, and the causal models of transformers"
         ) from error

@@ -119,7 +119,7 @@ def _notes(rescored: Rescored) -> Iterator[str]:
         places = f"{rescored.tuning.places} places, {rescored.tuning.lines:,} lines"
         yield f"Weights by exact line search ({places}, seed {rescored.tuning.seed}); only their ratios matter."
     for one in rescored.unknown:
-        if one.unknown > one.words / 10:
+        if one.unknown > one.words / 4:
             share = percent(one.unknown / one.words, 0)
             yield f"{one.model} does not know {share} of the words: are case and punctuation those of its training text?"
     yield from rescored.notes

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lmgauge.tasks.metrics.labels import label_scores
     from lmgauge.tasks.metrics.protocol import TaskMetric
     from lmgauge.tasks.metrics.ter import TER
+    from lmgauge.tasks.public_sets import find_public_set
     from lmgauge.tasks.settings import ComparisonSettings, CorrelationSettings, Reading
 
 _HOMES = {
@@ -69,6 +70,7 @@ _HOMES = {
     "lmgauge.tasks.metrics.labels": ("label_scores",),
     "lmgauge.tasks.metrics.protocol": ("TaskMetric",),
     "lmgauge.tasks.metrics.ter": ("TER",),
+    "lmgauge.tasks.public_sets": ("find_public_set",),
     "lmgauge.tasks.settings": ("ComparisonSettings", "CorrelationSettings", "Reading"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -93,6 +95,7 @@ __all__ = [
     "chrf",
     "correlate",
     "correlate_tables",
+    "find_public_set",
     "label_scores",
     "score_files",
     "score_label_files",

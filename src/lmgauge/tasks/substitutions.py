@@ -1,6 +1,6 @@
 """Substitutions of words and phrases in transcripts, from a file of pairs: spellings, abbreviations, numbers.
 
-colour<TAB>color          a pair on each line; TAB, or => as in the GLM files of NIST's tools
+e-mail<TAB>email          a pair on each line; TAB, or => as in the GLM files of NIST's tools
 gonna => going to         whole words only, phrases too; nothing on the right takes the words out
 ;; a comment
 """

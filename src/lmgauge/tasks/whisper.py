@@ -27,8 +27,8 @@ def whisper_normalizer(name: WhisperNormalizer) -> tuple[Callable[[str], str], s
     """
     for module, package in _PACKAGES.items():
         try:
-            found = getattr(import_module(f"{module}.{name}"), _CLASSES[name])
-            return found(), f"{name}-{package}-{version(package)}"
+            normalizer = getattr(import_module(f"{module}.{name}"), _CLASSES[name])()
+            return normalizer, f"{name}-{package}-{version(package)}"
         except (ImportError, PackageNotFoundError):
             continue
     raise MissingExtraError("whisper-normalizer", extra="whisper")

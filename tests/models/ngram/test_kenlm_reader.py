@@ -14,6 +14,7 @@ import pytest
 from tests.reference.kenlm import HEADER, murmur, take_apart
 
 import lmgauge
+from lmgauge.distributions import Entropy, reduce
 from lmgauge.errors import InputError, ModelFileError, UsageError
 from lmgauge.models.ngram.kenlm_reader import KenlmModel, is_kenlm, read_kenlm
 from lmgauge.text.vocabulary import BOS, EOS
@@ -62,7 +63,8 @@ def scored(model: lmgauge.NgramModel, texts: list[str]) -> lmgauge.scores.ScoreB
 def test_scores_are_those_of_the_twin(write: Callable[[str], Path], form: str) -> None:
     path = write(form)
     twin, model = take_apart(path.read_bytes()), lmgauge.load_model(path)
-    assert isinstance(model, KenlmModel) and model.file.kind == form
+    assert isinstance(model, KenlmModel)
+    assert model.file.kind == form
     texts = [*sentences(2, 60), "w3 unseen w4", "unseen"]
     batch, at = scored(model, texts), 0
     for text in texts:
@@ -125,9 +127,14 @@ def test_entropies_and_divergences_are_those_of_the_model_it_was_made_from(
 ) -> None:
     corpus = lmgauge.Corpus.from_strings(sentences(5, 30))
     binary = read_kenlm(write("trie"))
-    columns = [lmgauge.evaluate(m, corpus, columns=["entropy", "rank"]) for m in (model, binary)]
-    assert columns[1].perplexity == pytest.approx(columns[0].perplexity, rel=1e-6)
-    assert lmgauge.divergence([model, binary], corpus).kl == pytest.approx(0, abs=1e-9)
+    perplexities = [lmgauge.evaluate(m, corpus).perplexity for m in (model, binary)]
+    assert perplexities[1] == pytest.approx(perplexities[0], rel=1e-6)
+    probing = read_kenlm(write("probing"))
+    ours, theirs = (
+        np.concatenate([batch.extra["entropy"] for batch in reduce(m, corpus, [Entropy()])]) for m in (model, probing)
+    )
+    assert np.allclose(ours, theirs, atol=1e-5)
+    assert float(lmgauge.divergence(model, probing, corpus).kl_ab_nats.value) == pytest.approx(0, abs=1e-9)
 
 
 def test_a_trie_lists_its_ngrams(model: lmgauge.NgramModel, write: Callable[[str], Path], tmp_path: Path) -> None:
@@ -156,7 +163,8 @@ def test_a_mixture_keeps_a_copy(model: lmgauge.NgramModel, write: Callable[[str]
 def test_files_are_told_by_how_they_begin(write: Callable[[str], Path], tmp_path: Path) -> None:
     renamed = tmp_path / "model.txt"
     renamed.write_bytes(write("probing").read_bytes())
-    assert is_kenlm(renamed) and lmgauge.load_model(renamed).label == "kenlm4"
+    assert is_kenlm(renamed)
+    assert lmgauge.load_model(renamed).label == "kenlm4"
     assert read_kenlm(renamed).fingerprint == read_kenlm(write("probing")).fingerprint
 
 
@@ -177,7 +185,7 @@ def changed(path: Path, changes: dict[int, bytes], target: Path) -> Path:
         ({34: b"incomplete\n"}, "did not finish writing it"),
         ({HEADER: b"\x01"}, "its order is 1"),
         ({HEADER: b"\xc8"}, "its order is 200"),
-        ({HEADER + 4: struct.pack("<f", float("nan"))}, "no sensible number"),
+        ({HEADER + 4: struct.pack("<f", float("nan"))}, "not a sensible number"),
         ({HEADER + 8: b"\x01"}, "rest costs"),
         ({HEADER + 8: b"\x09"}, "none that KenLM has"),
         ({HEADER + 12: b"\x00"}, "without its words"),
@@ -236,3 +244,31 @@ def test_the_twin_hashes_as_the_kernel_does() -> None:
     hashes = np.empty(len(words), np.uint64)
     _native.hash_kenlm_words(offsets, np.frombuffer(b"".join(words) + bytes(8), np.uint8), hashes)
     assert hashes.tolist() == [murmur(word) for word in words]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_steps_and_short_texts_are_those_of_kenlm(write: Callable[[str], Path], form: str) -> None:
+    kenlm = pytest.importorskip("kenlm")
+    from lmgauge.compat import kenlm as ours
+
+    one, other = ours.Model(str(write(form))), kenlm.Model(str(write(form)))
+    for text in [*sentences(13, 60), "w3 unseen w4"]:
+        assert one.score(text) == other.score(text)
+        assert list(one.full_scores(text)) == list(other.full_scores(text))
+        states, theirs = [ours.State(), ours.State()], [kenlm.State(), kenlm.State()]
+        one.BeginSentenceWrite(states[0])
+        other.BeginSentenceWrite(theirs[0])
+        for word in text.split():
+            assert one.BaseScore(states[0], word, states[1]) == other.BaseScore(theirs[0], word, theirs[1])
+            states.reverse()
+            theirs.reverse()
+
+
+def test_a_text_scored_at_once_is_the_sum_of_its_steps(write: Callable[[str], Path]) -> None:
+    binary = read_kenlm(write("array trie"))
+    for text in sentences(14, 20):
+        state, total = binary.begin(), []
+        for word in [*text.split(), "</s>"]:
+            logprob, state = binary.step(state, word)
+            total.append(logprob)
+        assert total == scored(binary, [text]).logprob.tolist()

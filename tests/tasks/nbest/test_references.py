@@ -18,10 +18,11 @@ READING = NbestReading()
     [
         "u2 the cat\nu1 a  dog\n\n",
         "u1\ta  dog\nu2\tthe cat",
-        "\ufeffa  dog (u1)\nthe cat (u2)\n",
+        "\ufeffa  dog (u1)\n;; a comment (u9)\nthe cat (u2)\n",
+        "u1 a  dog\nu2 the cat\n",
         '{"id": "u1", "text": "a  dog"}\n{"id": "u2", "text": "the cat"}\n',
     ],
-    ids=["Kaldi", "TSV", "trn", "JSONL"],
+    ids=["Kaldi", "TSV", "trn", "in order", "JSONL"],
 )
 def test_every_form_says_the_same(tmp_path: Path, text: str) -> None:
     (tmp_path / "ref").write_text(text, encoding="utf-8")
@@ -42,6 +43,7 @@ def test_an_utterance_without_words_and_references_without_lists(tmp_path: Path)
         ("", "has no reference of 'u1'; it is empty"),
         ("u1 a\nu1 b\n", "ref:2: the id 'u1' is on line 1 too"),
         ("a (u1)\nb (u1)\n", "ref:2: the id 'u1' is on line 1 too"),
+        ("{ a / b } c (u1)\n", "ref:1: the reference has alternatives"),
         ('{"id": "u1"}\n', "ref:1: a reference needs the fields 'id' (an id) and 'text' (a text)"),
         ('{"id": "u1", "text": "a"}\nu2 b\n', "ref:2: not valid JSON"),
     ],
@@ -59,3 +61,8 @@ def test_speakers(tmp_path: Path) -> None:
     for absent in ("u3", "u4"):
         with pytest.raises(InputError, match=f"does not say who speaks '{absent}'"):
             speakers_of([absent], tmp_path / "utt2spk")
+
+
+def test_words_in_brackets_at_the_end_of_all_lines_are_no_ids(tmp_path: Path) -> None:
+    (tmp_path / "ref").write_text("u1 a dog (barks)\nu2 a cat (purrs)\n")
+    assert references_of(["u1", "u2"], tmp_path / "ref", READING)[0] == ["a dog (barks)", "a cat (purrs)"]

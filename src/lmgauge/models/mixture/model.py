@@ -374,7 +374,7 @@ def load_mixture(path: str | Path, load: Callable[[Path], LanguageModel]) -> Mix
 
 
 def _inside(path: Path, name: object) -> Path:
-    """Return the folder of a component, which must lie in that of the mixture.
+    """Return the folder or file of a component, which must lie in that of the mixture.
 
     Raises:
         ModelFileError: it leads elsewhere, or is not there.
@@ -383,6 +383,6 @@ def _inside(path: Path, name: object) -> Path:
     # A plain name, and no link that leads elsewhere.
     if not isinstance(name, str) or Path(name).parts != (name,) or path.resolve() != folder.resolve().parent:
         raise ModelFileError(f"{path}: config.json names the component {name!r}, which is not a folder in it")
-    if not folder.is_dir():
+    if not folder.exists():  # a component may be a file, as KenLM's are
         raise ModelFileError(f"{folder}: missing; the mixture is incomplete")
     return folder

@@ -29,14 +29,15 @@ from lmgauge.text.tokens import Tokenizer
 from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
 
 _READY_TOKENS, _ORDINARY = 3, 3  # the kernel's mode and policy: the tokens are cut already, and no name is special
+_ZERO, _LARGEST_WEIGHT = -99.0, 38.0  # log10
 _CAPITAL_UNK = "<UNK>"  # what other toolkits, KenLM among them, read as <unk>
 
 
 def is_arpa(path: Path) -> bool:
-    """Return True if a file looks like an ARPA model: `\\data\\` within its first 4096 bytes."""
+    """Return True if a file looks like an ARPA model: `\\data\\` within its first 64 kB."""
     try:
         with opened(path) as file:
-            return b"\\data\\" in file.read(4096)
+            return b"\\data\\" in file.read(1 << 16)
     except ModelFileError:
         return False
 
@@ -168,12 +169,16 @@ def model_of_rows(
         >>> model_of_rows("listed", Vocabulary.from_tokens(["a"]), [(words, half, half)], make_tokenizer("whitespace")).types
         [3]
     """
+    listed = _Listed(Path(source))
+    for _, probability, backoff in sections:
+        if not (bool((probability <= 0).all()) and bool((backoff <= _LARGEST_WEIGHT).all())):
+            raise listed.fail("it holds a probability above one, or a value that is not a number")
     unigrams = np.zeros((len(vocabulary), 2), np.float32)
     unigrams[:, 1] = 1
     words, *values = sections[0]
     unigrams[words[:, 0]] = np.stack([_power(column) for column in values], axis=1)
     unigrams[BOS, 0] = 0
-    builder = _Ngrams(_Listed(Path(source)), unigrams)
+    builder = _Ngrams(listed, unigrams)
     for words, *values in sections[1:]:
         builder.words.append(words)
         builder.values.append(np.stack([_power(column) for column in values], axis=1))
@@ -183,8 +188,8 @@ def model_of_rows(
 
 
 def _power(log10: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return 10 to a power, float32 [n]; what no probability or weight can be is left to the builder to refuse."""
-    return np.power(10.0, np.nan_to_num(log10.astype(np.float64), nan=99.0, neginf=-99.0)).astype(np.float32)
+    """Return 10 to a power, float32 [n]; 0 for what SRILM's -99 says, and below."""
+    return np.where(log10 <= _ZERO, 0.0, np.power(10.0, np.maximum(log10.astype(np.float64), _ZERO))).astype(np.float32)
 
 
 class _Ngrams:

@@ -20,7 +20,7 @@ from lmgauge.models.ngram.hash_table import MAX_ORDER
 
 READ_BYTES = 1 << 24
 MAX_LINE_BYTES = 1 << 24
-_ZERO = -99.0  # SRILM's log10 of zero
+_ZERO = -98.0  # log10 of zero: SRILM writes -99, the CMU toolkit -98.9 and the like
 _SMALLEST = -37.5
 _REASONS = {
     1: "a number that cannot be read",
@@ -200,7 +200,7 @@ def read_pieces(reader: ArpaReader, order: int, count: int) -> Iterator[_Section
 
 
 def linear(log10: NDArray[np.float64], reader: ArpaReader) -> NDArray[np.float32]:
-    """Return probabilities or weights, float32 [n], from log10, float64 [n]; SRILM's -99 is zero.
+    """Return probabilities or weights, float32 [n], from log10, float64 [n]; -98 and less, such as SRILM's -99, is zero.
 
     Args:
         log10: of the lines after the last one that `reader` has used.

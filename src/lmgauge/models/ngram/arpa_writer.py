@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lmgauge.models.ngram.model import NgramModel
 
 ESCAPED = {chr(c): f"<0x{c:02X}>" for c in (9, 10, 11, 12, 13, 32)}
+_IS_SPACE = np.isin(np.arange(256), [ord(c) for c in ESCAPED])
 _WRITE_ROWS = 1 << 18
 _Strings = tuple[NDArray[np.int64], NDArray[np.uint8]]
 
@@ -127,9 +128,10 @@ def printable(model: NgramModel) -> _Strings:
     """
     vocabulary = model.vocabulary
     if model.tokenizer.unit not in ("character", "byte"):
-        for token in vocabulary.tokens:
-            if any(c in token for c in ESCAPED):
-                raise UsageError(f"the token {token!r} contains white space, which separates columns in an ARPA file")
+        spaces = np.flatnonzero(_IS_SPACE[vocabulary.bytes[: vocabulary.offsets[-1]]])
+        if len(spaces):
+            token = vocabulary.token(int(np.searchsorted(vocabulary.offsets, spaces[0], side="right")) - 1)
+            raise UsageError(f"the token {token!r} contains white space, which separates columns in an ARPA file")
     if model.tokenizer.unit != "character" or not any(c in vocabulary for c in ESCAPED):
         return vocabulary.offsets, vocabulary.bytes
     strings = [ESCAPED.get(token, token).encode() for token in vocabulary.tokens]

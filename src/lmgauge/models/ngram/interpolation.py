@@ -70,13 +70,18 @@ def estimate_with_discounts(
     unigrams = np.ones((len(counts.unigrams), 2), np.float32)
     unigrams[:, 0] = _unigram_probabilities(counts.unigrams, discounts[0], events, interpolate)
     totals = np.array([np.sum(unigrams[:, 0], dtype=np.float64)])
-    for i, table in enumerate(counts.tables):
+
+    def _fill(i: int) -> None:
+        nonlocal totals
         lower = counts.tables[i - 1] if i else None
-        order = _Order(table, counts.dropped[i], discounts[i + 1].for_kernels(), lower, unigrams, threads)
+        order = _Order(counts.tables[i], counts.dropped[i], discounts[i + 1].for_kernels(), lower, unigrams, threads)
         if interpolate:
             _interpolate(order)
         else:
             totals = _back_off(order, totals, int(np.count_nonzero(events)))
+
+    for i in range(len(counts.tables)):
+        _fill(i)  # nothing holds a table longer than that: packing frees one after another
     return NgramTables(unigrams, pack_tables(counts.tables, counts.dropped, counts.types[1:], len(unigrams), threads))
 
 
@@ -106,9 +111,10 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
     unigrams[:, 0] = np.where(events, (occurrences + k) / (occurrences.sum() + k * size), 0.0)
     unseen = k / (k * size) if k else 0.0  # after a context without counts: 1 / V
     unigrams[:, 1] = unseen
-    for i, table in enumerate(counts.tables):
+
+    def _fill(i: int) -> None:
         lower = counts.tables[i - 1] if i else None
-        order = _Order(table, np.zeros(0, np.uint8), NO_DISCOUNTS, lower, unigrams, threads)
+        order = _Order(counts.tables[i], np.zeros(0, np.uint8), NO_DISCOUNTS, lower, unigrams, threads)
         for first, sums in order.windows():
             order.run(_native.sum_contexts, order.dropped, order.discounts, first, sums)
             order.run(_native.estimate_additive, first, sums, k, size)
@@ -118,6 +124,9 @@ def estimate_additive(counts: NgramCounts, k: float, events: NDArray[np.bool_], 
                 unigrams[first : first + len(sums)][used, 1] = k / (total + k * size)
             else:
                 _native.store_unseen(lower, first, sums, k, size)
+
+    for i in range(len(counts.tables)):
+        _fill(i)
     nothing = [np.zeros(0, np.uint8) for _ in counts.tables]
     tables = pack_tables(counts.tables, nothing, counts.types[1:], len(unigrams), threads)
     return NgramTables(unigrams, tables, full_context=True, unseen=1.0 / int(size) if k > 0 else 0.0)

@@ -96,6 +96,11 @@ class KenlmModel(NgramModel):
         if KenlmForm(trie, quantize, array) != KenlmForm() or str(path).endswith(ARPA_ENDINGS):
             self.listed().save(path, trie=trie, quantize=quantize, array=array)
             return
+        if self.settings.reserved != "unk" or self.tokenizer.settings() != make_tokenizer("whitespace").settings():
+            raise UsageError(
+                f"{self.file.source}: a KenLM file does not say how text is cut, nor what <unk> in it means, so it can be "
+                "copied only as it was read"
+            )
         self.file.check_file()
         with Path(self.file.source).open("rb") as source, writing(path) as target:
             shutil.copyfileobj(source, target, 1 << 24)

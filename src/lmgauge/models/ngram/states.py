@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,8 +67,8 @@ class NgramStates(Sequence[NgramState]):
     @overload
     def __getitem__(self, index: int) -> NgramState: ...
     @overload
-    def __getitem__(self, index: slice | NDArray[np.integer] | NDArray[np.bool_]) -> NgramStates: ...
-    def __getitem__(self, index: int | slice | NDArray[np.integer] | NDArray[np.bool_]) -> NgramState | NgramStates:
+    def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> NgramStates: ...
+    def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> NgramState | NgramStates:
         if isinstance(index, (int, np.integer)):
             return self.reader.unpack(self.cells, range(len(self))[index])
         return NgramStates(np.ascontiguousarray(self.cells[index]), self.reader)
@@ -91,6 +91,20 @@ class NgramStates(Sequence[NgramState]):
 
     def __repr__(self) -> str:
         return f"<NgramStates: {len(self):,} of order {self.reader.order}>"
+
+
+class ScoredMany(NamedTuple):
+    """The events of n sentences.
+
+    Attributes:
+        logprobs: float64 [events], natural.
+        ends: int64 [n], one past the last event of each sentence.
+        totals: float64 [n], the sum of each.
+    """
+
+    logprobs: NDArray[np.float64]
+    ends: NDArray[np.int64]
+    totals: NDArray[np.float64]
 
 
 class StepsWords:
@@ -119,6 +133,16 @@ class StepsWords:
         """
         self.tables.check_file()
         return self.reader.score_line(text) if isinstance(text, str) else None
+
+    def score_many(self, texts: list[str]) -> ScoredMany | None:
+        """Return the events of sentences; None where that takes the long way.
+
+        Raises:
+            ModelFileError: the model's file became shorter while in use.
+        """
+        self.tables.check_file()
+        scored = self.reader.score_lines(texts)
+        return None if scored is None else ScoredMany(*scored)
 
     def begin(self, *, bos: bool = True) -> NgramState:
         """Return the state before the first word.

@@ -6,6 +6,7 @@ table of order 3 has it; otherwise the back-off weight of `the cat` times the pr
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 from collections.abc import Callable
@@ -28,6 +29,7 @@ Refusal = Callable[[str, object], NoReturn]
 """Raises the error of a call, by its reason and the word, state or text that it is about."""
 
 KernelModel = tuple[NDArray[np.float32], list[KernelTable], tuple[bool, float]]
+_LARGEST = 700.0  # a logarithm whose exponential a double holds
 _ROUNDING = 1e-6  # of products of single-precision numbers: a probability above one by less is one
 
 
@@ -80,7 +82,7 @@ class LoadedTables:
             )
 
     def check_logprob(self, logprob: NDArray[np.float64]) -> None:
-        """Refuse probabilities above one by more than rounding, and what is no number; make one of those just above.
+        """Refuse probabilities above one by more than rounding, and what is not a number; make those just above it one.
 
         Args:
             logprob: float64, nats, corrected in place.
@@ -90,7 +92,7 @@ class LoadedTables:
         """
         most = float(logprob.max(initial=-np.inf))
         if not most <= 0:
-            self.check_most(float(np.exp(most)))
+            self.check_most(math.exp(min(most, _LARGEST)))
             np.minimum(logprob, 0, out=logprob)
 
     def check_most(self, most: float) -> None:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from lmgauge._kernels import _native
-from lmgauge.choices import WHISPER_NORMALIZERS, UnicodeForm, WhisperNormalizer
+from lmgauge.choices import UnicodeForm, WhisperNormalizer
 from lmgauge.shown import Shown
 from lmgauge.tasks.metrics.compiled import CompiledMetric, Kernel, Stop
 from lmgauge.tasks.metrics.protocol import Floats, Statistics
@@ -210,9 +210,9 @@ class EditRate(CompiledMetric):
         """
         if self.substitutions is not None:
             object.__setattr__(self, "substitutions", Substitutions.of(self.substitutions))
-        if self.whisper in WHISPER_NORMALIZERS:
-            whisper_normalizer(self.whisper)
         _ = self.normalization
+        if self.whisper is not None:
+            whisper_normalizer(self.whisper)
 
     @property
     def name(self) -> str:

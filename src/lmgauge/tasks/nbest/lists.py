@@ -123,6 +123,8 @@ class ListBuilder:
         self.hypotheses.setdefault(utterance, []).append((self._words_of(text), values))
 
     def _words_of(self, text: str) -> str:
+        if "\n" in text:
+            text = " ".join(text.split())
         if "<" not in text:
             return text.strip()
         words = text.split()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lmgauge.errors import InputError
 from lmgauge.readable import first_few
 from lmgauge.tasks.nbest.jsonl import parsed
 from lmgauge.tasks.nbest.lines import by_id, decoded_lines, read_table
 from lmgauge.tasks.settings import NbestReading
+from lmgauge.tasks.transcripts import format_of, read_trn
 from lmgauge.text.streams import find_sources
-
-_TRN = re.compile(r"(.*)\(([^()\s]+)\)\s*")
 
 
 def references_of(
@@ -33,7 +31,7 @@ def references_of(
     >>> references_of(["u1"], {"u1": "a dog barks", "u2": ""}, NbestReading())
     (['a dog barks'], ['the references: 1 of 2 has no n-best list and is not counted'])
     """
-    known = references if isinstance(references, Mapping) else _read(references, reading)
+    known = references if isinstance(references, Mapping) else _read(references, ids, reading)
     name = "the references" if isinstance(references, Mapping) else os.fspath(references)
     absent = [utterance for utterance in ids if utterance not in known]
     if absent:
@@ -72,18 +70,31 @@ def speakers_of(ids: Sequence[str], speakers: str | os.PathLike[str] | Mapping[s
     return [known[utterance] for utterance in ids]
 
 
-def _read(path: str | os.PathLike[str], reading: NbestReading) -> dict[str, str]:
+def _read(path: str | os.PathLike[str], ids: Sequence[str], reading: NbestReading) -> dict[str, str]:
     """Return the references of a file by their ids."""
     source = find_sources(path, "text")[0]
     lines = [(number, line) for number, line in enumerate(decoded_lines(source), 1) if line.strip()]
-    matches = [(number, _TRN.fullmatch(line)) for number, line in lines]
-    if lines and lines[0][1].lstrip().startswith("{"):
-        table = by_id([_of_json(line, f"{source.name}:{number}", number, reading) for number, line in lines], source.name)
-    elif lines and all(match for _, match in matches):
-        table = by_id([(number, match[2], match[1].strip()) for number, match in matches if match], source.name)
+    if format_of(source.path, None) == "trn" or _ends_with_ids(lines, ids):
+        rows = [row for number, line in lines for row in _of_trn(line, f"{source.name}:{number}", number)]
+    elif lines and lines[0][1].lstrip().startswith("{"):
+        rows = [_of_json(line, f"{source.name}:{number}", number, reading) for number, line in lines]
     else:
-        table = read_table(path)
-    return {key: text for key, (_, text) in table.items()}
+        return {key: text for key, (_, text) in read_table(path).items()}
+    return {key: text for key, (_, text) in by_id(rows, source.name).items()}
+
+
+def _ends_with_ids(lines: Sequence[tuple[int, str]], ids: Sequence[str]) -> bool:
+    """Return True if lines end with something in round brackets, and that is an id of the lists in one at least."""
+    last = [line.rstrip().rpartition("(")[2] for _, line in lines]
+    return all(word.endswith(")") for word in last) and not {*ids}.isdisjoint(word[:-1] for word in last)
+
+
+def _of_trn(line: str, where: str, number: int) -> Iterator[tuple[int, str, str]]:
+    """Yield number, id and text of a line of a trn file; nothing for a comment."""
+    for utterance in read_trn(iter([(line, where)])):
+        if utterance.lattice is not None:
+            raise InputError(f"{where}: the reference has alternatives, and one reading is needed here; write it plainly")
+        yield number, utterance.id, utterance.text
 
 
 def _of_json(line: str, where: str, number: int, reading: NbestReading) -> tuple[int, str, str]:

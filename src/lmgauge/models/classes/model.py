@@ -1,0 +1,376 @@
+"""Class-based n-gram models: an n-gram model over words and classes of words (Brown et al. 1992), read as SRILM reads them.
+
+A sentence can be parsed in several ways where a word is in several classes, or is also a word of the n-gram model itself.
+The probability of a text sums over all of them; with the tokens t of the n-gram model (classes and plain words), p(w|t) from
+the classes file (1 for a plain word), and the parses of the history h as states of the n-gram model,
+
+    p(w | h) = sum over states s of  a_h(s) sum over t of  p(t|s) p(w|t)
+
+where a_h(s) is the probability of state s given the words so far. States that the n-gram model cannot tell apart are one:
+the recursion forward through a sentence is exact. All sentences of a block go forward together, word by word.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmgauge.context_policy import ContextPolicy
+from lmgauge.errors import InputError, ModelFileError, UsageError
+from lmgauge.files import writing_directory
+from lmgauge.models.classes.definitions import ClassDefinitions, read_classes
+from lmgauge.models.custom import rows_of_block
+from lmgauge.models.ngram.model import NgramModel, load_ngram_model
+from lmgauge.models.ngram.states import NgramStates
+from lmgauge.models.protocol import CLASS_MODEL_TYPE, check_context, read_config
+from lmgauge.models.scored_text import ScoresStrings
+from lmgauge.scores import ScoreBatch
+from lmgauge.text.encoding import ReservedPolicy, encode
+from lmgauge.text.segments import Segments
+from lmgauge.text.tokens import Tokenizer
+from lmgauge.text.vocabulary import BOS, SPECIAL_TOKENS, Vocabulary
+from lmgauge.threads import map_in_order, thread_count
+
+FORMAT_VERSION = 1
+_CONFIG, _CLASSES, _NGRAM = "config.json", "classes.txt", "ngram"
+Floats = NDArray[np.float64]
+
+
+class ClassModel(ScoresStrings):
+    """An n-gram model over words and classes of words.
+
+    Attributes:
+        ngram: the model over words and classes.
+        classes: the words of the classes.
+        vocabulary: the words: those of the n-gram model that are not classes, then those of the classes.
+        notes: what is unusual about the classes.
+
+    Example:
+        >>> import lmgauge
+        >>> text = lmgauge.Corpus.from_strings(["on DAY we rest", "on DAY they ride"])
+        >>> days = ClassDefinitions((("DAY", 0.75, "Sunday"), ("DAY", 0.25, "Monday")))
+        >>> model = ClassModel(lmgauge.train("witten-bell", text, order=2), days)
+        >>> scored = model.score_text("on Monday")  # p(DAY|on) / 4
+        >>> scored.tokens[1], np.exp(scored.logprobs).round(4).tolist()
+        ('Monday', [0.723, 0.1808, 0.0846])
+    """
+
+    blocks_are_independent = True
+    context_policy = ContextPolicy()
+
+    def __init__(self, ngram: NgramModel, classes: ClassDefinitions) -> None:
+        """Lay the words of the classes over the n-gram model.
+
+        Args:
+            ngram: each sentence on its own, `</s>` an event.
+            classes: of single words.
+
+        Raises:
+            UsageError: the n-gram model's contexts run on, it leaves out `</s>`, or no class is one of its words.
+        """
+        if ngram.settings.context != "sentence" or not ngram.settings.eos:
+            raise UsageError(f"{ngram.label}: a class-based model needs sentences as contexts, and </s> as their end")
+        names = dict.fromkeys(name for name, _, _ in classes.expansions)
+        absent = [name for name in names if name not in ngram.vocabulary]
+        if len(absent) == len(names):
+            raise UsageError(
+                f"{classes.source or 'the classes'}: none of the {len(names):,} classes ({absent[0]!r:.40}, ...) is a word "
+                f"of {ngram.label}; name the classes file that the model was trained with"
+            )
+        self.ngram, self.classes = ngram, classes
+        self.notes = _notes(classes, absent)
+        plain = [word for word in ngram.vocabulary.tokens[len(SPECIAL_TOKENS) :] if word not in names]
+        used = [(name, p, word) for name, p, word in classes.expansions if name in ngram.vocabulary]
+        self.vocabulary = Vocabulary.from_tokens(
+            dict.fromkeys([*plain, *(word for _, _, word in used)]), closed=ngram.vocabulary.closed
+        )
+        words = [*SPECIAL_TOKENS, *plain, *(word for _, _, word in used)]
+        tokens = [*SPECIAL_TOKENS, *plain, *(name for name, _, _ in used)]
+        shares = [1.0] * (len(SPECIAL_TOKENS) + len(plain)) + [p for _, p, _ in used]
+        self._parses(self.vocabulary.ids(words), ngram.vocabulary.ids(tokens), np.array(shares))
+
+    def _parses(self, words: NDArray[np.uint32], tokens: NDArray[np.uint32], shares: Floats) -> None:
+        """Hold the parses of each word: token and p(word | token), those of one word one after another."""
+        order = np.argsort(words, kind="stable")
+        self._words, self._tokens, self._shares = words[order], tokens[order], shares[order]
+        self._offsets = np.searchsorted(self._words, np.arange(len(self.vocabulary) + 1))
+
+    @property
+    def label(self) -> str:
+        """Short name for signatures, e.g. `class-arpa3`."""
+        return f"class-{self.ngram.label}"
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """How text becomes words."""
+        return self.ngram.tokenizer
+
+    @property
+    def reserved(self) -> ReservedPolicy:
+        """What a reserved token in the text means."""
+        return self.ngram.settings.reserved
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the n-gram model and the classes."""
+        digest = hashlib.sha256(json.dumps([CLASS_MODEL_TYPE, self.ngram.fingerprint]).encode())
+        digest.update(self.classes.to_text().encode())
+        return digest.hexdigest()
+
+    def with_reserved(self, reserved: ReservedPolicy) -> ClassModel:
+        """Return the same model with another meaning of reserved tokens in the text.
+
+        Args:
+            reserved: refuse, escape or unk.
+        """
+        return ClassModel(self.ngram.with_reserved(reserved), self.classes)
+
+    def score(self, segments: Iterable[Segments], *, spans: bool = True, threads: int | None = None) -> Iterator[ScoreBatch]:
+        """Yield one batch for each block of segments, in order.
+
+        Args:
+            segments: blocks of text, e.g. a `Corpus`.
+            spans: whether to fill the column `ends`, in bytes.
+            threads: blocks scored at a time; no number depends on it.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
+        return map_in_order(lambda block: self.score_block(block, spans=spans), segments, thread_count(threads))
+
+    def score_block(self, block: Segments, *, spans: bool = True) -> ScoreBatch:
+        """Return the batch of one block.
+
+        Args:
+            block: the segments.
+            spans: whether to fill the column `ends`, in bytes.
+
+        Raises:
+            InputError: the text has a reserved token that is refused.
+        """
+        encoded = encode(block, self.tokenizer, self.vocabulary, bos=True, reserved=self.reserved, spans=spans)
+        return rows_of_block(block, encoded, self.vocabulary, self._score_ids(encoded.ids))
+
+    def _score_ids(self, ids: NDArray[np.uint32]) -> Floats:
+        """Return float64 [n], natural log-probabilities of all ids but `<s>`; longest sentences first, all at once."""
+        firsts = np.flatnonzero(ids == BOS)
+        lengths = np.diff(firsts, append=len(ids))
+        by_length = np.argsort(-lengths, kind="stable")
+        firsts, lengths = firsts[by_length], lengths[by_length]
+        logprob = np.zeros(len(ids))
+        paths = _Paths(self, len(firsts))
+        for t in range(1, int(lengths.max(initial=1))):
+            active = int(np.count_nonzero(lengths > t))
+            paths.leave(active)
+            with np.errstate(divide="ignore"):
+                logprob[firsts[:active] + t] = np.log(paths.step(ids[firsts[:active] + t]))
+        events: Floats = logprob[ids != BOS]
+        return events
+
+    def parses_of(self, words: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.uint32], Floats]:
+        """Return the parses of words, one after another: of which word [m], token uint32 [m], p(word | token) [m].
+
+        Args:
+            words: uint32 [n].
+        """
+        counts = self._offsets[words + np.uint32(1)] - self._offsets[words]
+        owner = np.repeat(np.arange(len(words)), counts)
+        first = np.cumsum(counts) - counts
+        place = np.arange(len(owner)) - first[owner] + self._offsets[words][owner]
+        return owner, self._tokens[place], self._shares[place]
+
+    def log_distribution(self, context_ids: NDArray[np.uint32] | Sequence[int]) -> Floats:
+        """Return natural log-probabilities of all words after a context.
+
+        Args:
+            context_ids: ids before the event, `<s>` first where the sentence begins.
+
+        Returns:
+            float64 [vocabulary], nats; -inf for what cannot come.
+
+        Raises:
+            UsageError: an id is outside the vocabulary.
+        """
+        context = check_context(context_ids, len(self.vocabulary))
+        begun = bool(len(context) and context[0] == BOS)
+        paths = _Paths(self, 1, bos=begun)
+        for word in context[int(begun) :]:
+            paths.step(np.array([word], np.uint32))
+        tokens = np.arange(len(self.ngram.vocabulary), dtype=np.uint32)
+        tokens = tokens[tokens != BOS]
+        of_tokens = np.zeros(len(self.ngram.vocabulary))
+        for weight, state in zip(paths.weights.tolist(), paths.states, strict=True):
+            logprobs, _ = self.ngram.step_batch(state, tokens)
+            of_tokens[tokens] += weight * np.exp(logprobs)
+        p = np.bincount(self._words, of_tokens[self._tokens] * self._shares, len(self.vocabulary))
+        with np.errstate(divide="ignore"):
+            return np.minimum(np.log(p), 0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is in the model, as config.json tells it."""
+        return {
+            "model_type": CLASS_MODEL_TYPE,
+            "classes": len({name for name, _, _ in self.classes.expansions}),
+            "expansions": len(self.classes.expansions),
+            "ngram": self.ngram.to_dict(),
+            "context": str(self.context_policy),
+            "vocabulary": "closed" if self.vocabulary.closed else "open",
+            "vocabulary_size": len(self.vocabulary),
+            "vocabulary_fingerprint": self.vocabulary.fingerprint,
+            "tokenizer": self.tokenizer.settings(),
+            "notes": self.notes,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as a folder: config.json, classes.txt, and the folder of the n-gram model.
+
+        Args:
+            path: the new folder.
+
+        Raises:
+            InputError: something else is in the way.
+            OutputError: it cannot be written; nothing is left behind.
+        """
+        config = self.to_dict() | {"fingerprint": self.fingerprint, "format_version": FORMAT_VERSION}
+        with writing_directory(path, is_ours=_is_class_folder) as folder:
+            self.ngram.listed().save(folder / _NGRAM)
+            (folder / _CLASSES).write_text(self.classes.to_text(), encoding="utf-8", newline="\n")
+            (folder / _CONFIG).write_text(json.dumps(config, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"ClassModel({self.label}, {len(self.vocabulary):,} words)"
+
+
+class _Paths:
+    """The parses of several sentences, as far as they have come.
+
+    Attributes:
+        states: of the n-gram model, of each path.
+        weights: float64 [paths], the probability of each given the words of its sentence.
+        sentences: int64 [paths], rising.
+    """
+
+    def __init__(self, model: ClassModel, sentences: int, *, bos: bool = True) -> None:
+        self._model = model
+        cells = model.ngram.reader.pack([model.ngram.begin(bos=bos)]).reshape(1, -1)
+        self.states = NgramStates(np.repeat(cells, sentences, axis=0), model.ngram.reader)
+        self.weights, self.sentences = np.ones(sentences), np.arange(sentences)
+
+    def leave(self, active: int) -> None:
+        """Go on with the first sentences only."""
+        here = int(np.searchsorted(self.sentences, active))
+        self.states, self.weights, self.sentences = self.states[:here], self.weights[:here], self.sentences[:here]
+
+    def step(self, words: NDArray[np.uint32]) -> Floats:
+        """Go on by a word in each sentence, uint32 [sentences], and return its probability, float64 [sentences]."""
+        path, tokens, shares = self._model.parses_of(words[self.sentences])
+        sentences = self.sentences[path]
+        logprobs, states = self._model.ngram.step_batch(self.states[path], tokens)
+        prior = self.weights[path] * shares
+        joint = prior * np.exp(logprobs)
+        total = np.bincount(sentences, joint, len(words))
+        # After a word that was impossible, its parses are as probable as the classes file says.
+        weights = np.where(total[sentences] > 0, joint, prior)
+        weights /= np.bincount(sentences, weights, len(words))[sentences]
+        self._merge(states, weights, sentences)
+        return np.minimum(total, 1.0)
+
+    def _merge(self, states: NgramStates, weights: Floats, sentences: NDArray[np.intp]) -> None:
+        """Add up paths of one sentence whose states are equal, and forget impossible ones."""
+        if (np.diff(sentences) == 0).any():
+            some = weights > 0
+            cells, weights, sentences = states.cells[some], weights[some], sentences[some]
+            both = np.column_stack((sentences.astype(np.uint64), cells))
+            # A state with its sentence is a row; the order of sentences stays, as these come first in it.
+            order = np.lexsort(both.T[::-1])
+            both = both[order]
+            first = np.flatnonzero(np.r_[True, (both[1:] != both[:-1]).any(axis=1)])
+            weights = np.add.reduceat(weights[order], first)
+            states, sentences = (
+                NgramStates(np.ascontiguousarray(cells[order][first]), states.reader),
+                sentences[order][first],
+            )
+        self.states, self.weights, self.sentences = states, weights, sentences
+
+
+def _notes(classes: ClassDefinitions, absent: Sequence[str]) -> list[str]:
+    notes = []
+    improper = [name for name in classes.improper if name not in absent]
+    if improper:
+        notes.append(
+            f"the words of {len(improper):,} classes ({improper[0]!r:.40}, ...) do not sum to one, so that the "
+            "probabilities of the model do not either"
+        )
+    if absent:
+        notes.append(f"{len(absent):,} classes of the file ({absent[0]!r:.40}, ...) are not in the model, and never come")
+    return notes
+
+
+def read_class_model(model: str | Path | NgramModel, classes: str | Path) -> ClassModel:
+    """Read a class-based n-gram model of SRILM: an ARPA file over words and classes, and the file with the classes' words.
+
+    Args:
+        model: the ARPA file, or an n-gram model.
+        classes: lines of class, probability (1 if left out) and word, as `ngram -classes` takes them.
+
+    Raises:
+        ModelFileError: a file cannot be read, or a class stands for several words in a row.
+        UsageError: no class of the file is in the model.
+
+    Example:
+        >>> import tempfile, lmgauge
+        >>> from pathlib import Path
+        >>> text = lmgauge.Corpus.from_strings(["on DAY we rest", "on DAY they ride"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     lmgauge.write_arpa(lmgauge.train("witten-bell", text, order=2), f"{folder}/class.arpa")
+        ...     _ = Path(folder, "classes").write_text("DAY 0.75 Sunday\\nDAY 0.25 Monday\\n")
+        ...     read_class_model(f"{folder}/class.arpa", f"{folder}/classes")
+        ClassModel(class-arpa2, 10 words)
+    """
+    if isinstance(model, NgramModel):
+        return ClassModel(model, read_classes(classes))
+    from lmgauge.models.ngram.arpa_reader import read_arpa
+
+    definitions = read_classes(classes)  # first, as it is small
+    return ClassModel(read_arpa(model), definitions)
+
+
+def _is_class_folder(path: Path) -> bool:
+    try:
+        names = {file.name for file in path.iterdir()}
+        return names <= {_CONFIG, _CLASSES, _NGRAM} and read_config(path).get("model_type") == CLASS_MODEL_TYPE
+    except ModelFileError:
+        return False
+
+
+def load_class_model(path: str | Path) -> ClassModel:
+    """Load the folder of a class-based model.
+
+    Args:
+        path: the folder.
+
+    Raises:
+        ModelFileError: a file is missing, damaged or inconsistent.
+    """
+    path = Path(path)
+    config = read_config(path)
+    if config.get("format_version") != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path}: written in format {config.get('format_version')!r}; this lmgauge reads format {FORMAT_VERSION}"
+        )
+    try:
+        model = ClassModel(load_ngram_model(path / _NGRAM), read_classes(path / _CLASSES))
+    except (UsageError, InputError) as error:
+        raise ModelFileError(f"{path}: does not describe a class-based model ({error}); the model is damaged") from error
+    if model.fingerprint != config.get("fingerprint"):
+        raise ModelFileError(
+            f"{path}: the fingerprint in config.json is not that of the model; a file was edited or damaged"
+        )
+    return model

@@ -1,0 +1,113 @@
+"""Public test sets of translation, through the registry of sacreBLEU where it is installed: references by their names.
+
+sacreBLEU fetches a set on first use and keeps its texts as files with a segment on each line, in ~/.sacrebleu (or where the
+environment variable SACREBLEU says).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from lmgauge.errors import InputError, UsageError, needing
+from lmgauge.shown import Shown
+
+TOKENIZERS = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+"""Of BLEU, where the language translated into is one of these and no tokenizer is named: as sacreBLEU chooses."""
+
+
+@dataclass(frozen=True, repr=False)
+class PublicSet(Shown):
+    """A public test set in one direction of translation.
+
+    Attributes:
+        name: as sacreBLEU has it, such as "wmt22".
+        language_pair: such as "en-de".
+        source: path of the file with the texts that were translated.
+        references: path of a file for each reference.
+    """
+
+    name: str
+    language_pair: str
+    source: str
+    references: tuple[str, ...]
+
+    def _in_brief(self) -> str:
+        return f"{self.name} {self.language_pair}: {len(self.references)} reference{'s' * (len(self.references) != 1)}"
+
+    @property
+    def tokenizer(self) -> str:
+        """The tokenizer of BLEU for the language translated into, as sacreBLEU chooses it.
+
+        >>> PublicSet("wmt22", "en-zh", "src", ("ref",)).tokenizer
+        'zh'
+        """
+        return TOKENIZERS.get(self.language_pair.rpartition("-")[2], "13a")
+
+
+def find_public_set(name: str | None, language_pair: str | None) -> PublicSet:
+    """Return the files of a public test set; sacreBLEU fetches them if they are not there.
+
+    Args:
+        name: of the set, such as "wmt22" or "wmt21/systems".
+        language_pair: such as "en-de".
+
+    Raises:
+        UsageError: there is no such set, or not in these languages.
+        InputError: it cannot be fetched: says where its files go.
+        MissingExtraError: sacreBLEU is not installed.
+
+    Example:
+        >>> import lmgauge
+        >>> lmgauge.tasks.find_public_set("wmt22", "de-fi")
+        Traceback (most recent call last):
+        lmgauge.errors.UsageError: test set wmt22 is not in de-fi; it has cs-en, cs-uk, de-en, de-fr, ...
+    """
+    if name is None or language_pair is None:
+        missing, present = ("a language pair", "test set") if language_pair is None else ("a test set", "language pair")
+        raise UsageError(f"a {present} without {missing}: give both, such as wmt22 and en-de")
+    with needing("sacrebleu", extra="translation"):
+        known = import_module("sacrebleu.dataset").DATASETS
+    dataset = known.get(name)
+    if dataset is None:
+        close = get_close_matches(name, known, 5) or sorted(known)[-5:]
+        raise UsageError(f"sacreBLEU has no test set {name!r}, but {', '.join(close)} (sacrebleu --list has all)")
+    if language_pair not in dataset.langpairs:
+        raise UsageError(f"test set {name} is not in {language_pair}; it has {', '.join(sorted(dataset.langpairs))}")
+    try:
+        source, references = dataset.get_source_file(language_pair), dataset.get_reference_files(language_pair)
+    except (OSError, EOFError, SystemExit, ValueError) as error:
+        source, references = _laid_by_hand(dataset, language_pair)
+        if not references:
+            raise InputError(_where_to_put(dataset, language_pair, error)) from error
+    return PublicSet(name, language_pair, source, tuple(references))
+
+
+def _stem(dataset: Any, pair: str) -> str:
+    """Return how the names of the set's texts begin, as sacreBLEU writes them."""
+    return os.path.join(dataset._outdir, f"{dataset.name.replace('/', '_')}.{pair}")
+
+
+def _laid_by_hand(dataset: Any, pair: str) -> tuple[str, list[str]]:
+    """Return texts that somebody put in place without the archive that sacreBLEU makes them of."""
+    stem = _stem(dataset, pair)
+    of_pair = dataset.langpairs[pair]
+    labels = of_pair.get("refs", ()) if isinstance(of_pair, dict) else ()
+    chosen = [path for label in labels if os.path.exists(path := f"{stem}.ref-{label}")]  # of several, those it scores with
+    return f"{stem}.src", chosen or sorted(glob.glob(f"{glob.escape(stem)}.ref*"))
+
+
+def _where_to_put(dataset: Any, pair: str, error: BaseException) -> str:
+    stem = _stem(dataset, pair)
+    reason = "its archive is damaged" if isinstance(error, SystemExit) else error
+    archives = " and ".join(
+        f"{url} as {os.path.join(dataset._rawdir, dataset._get_tarball_filename(url))}" for url in dataset.data or ()
+    )
+    return (
+        f"test set {dataset.name} {pair} cannot be fetched by sacreBLEU ({reason}): save its references as {stem}.ref, a "
+        f"segment on each line{f', or {archives}' if archives else ''}"
+    )

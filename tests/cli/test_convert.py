@@ -1,0 +1,63 @@
+"""Models of all forms made into each other, as it is typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import ok, refused
+
+import lmgauge
+
+
+@pytest.fixture(scope="module")
+def folder(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text, a model of it as a folder, and as binary files of KenLM."""
+    folder = tmp_path_factory.mktemp("convert")
+    lines = (data / "tinyshakespeare.txt").read_text(encoding="utf-8").split("\n")
+    (folder / "train.txt").write_text("\n".join(lines[:400]), encoding="utf-8")
+    (folder / "test.txt").write_text("\n".join(lines[400:450]) + "\n", encoding="utf-8")
+    ok("train", "modified-kneser-ney", folder / "train.txt", "-o", folder / "kn3")
+    ok("train", "modified-kneser-ney", folder / "train.txt", "-o", folder / "probing.binary")
+    ok("convert", folder / "kn3", folder / "trie.klm", "--trie")
+    ok("convert", folder / "kn3", folder / "small.bin", "--trie", "--quantize", "8,8", "--array", "22")
+    return folder
+
+
+def test_all_forms_score_alike(folder: Path) -> None:
+    names = "kn3", "probing.binary", "trie.klm"
+    exact, *others = (lmgauge.evaluate(folder / name, folder / "test.txt").perplexity for name in names)
+    assert others == pytest.approx([exact, exact], rel=1e-6)
+    assert lmgauge.evaluate(folder / "small.bin", folder / "test.txt").perplexity == pytest.approx(exact, rel=0.02)
+    assert (
+        (folder / "small.bin").stat().st_size
+        < (folder / "trie.klm").stat().st_size
+        < (folder / "probing.binary").stat().st_size
+    )
+
+
+def test_a_trie_goes_on_to_every_form(folder: Path, tmp_path: Path) -> None:
+    exact = lmgauge.evaluate(folder / "kn3", folder / "test.txt").perplexity
+    for name in ("again.arpa", "again", "again.binary"):
+        ok("convert", folder / "trie.klm", tmp_path / name)
+        assert lmgauge.evaluate(tmp_path / name, folder / "test.txt").perplexity == pytest.approx(exact, rel=1e-6)
+
+
+def test_training_writes_a_trie(folder: Path, tmp_path: Path) -> None:
+    options = ["--trie", "--quantize", "8,8", "--array", "22"]
+    ok("train", "modified-kneser-ney", folder / "train.txt", "-o", tmp_path / "direct.bin", *options)
+    assert (tmp_path / "direct.bin").read_bytes() == (folder / "small.bin").read_bytes()
+
+
+def test_what_is_refused(folder: Path, tmp_path: Path) -> None:
+    assert "holds hashes only" in refused("convert", folder / "probing.binary", tmp_path / "x.arpa").replace("\n", " ")
+    assert "names end in .binary" in refused("convert", folder / "kn3", tmp_path / "x.arpa", "--trie")
+    assert "add --trie" in refused(
+        "train", "kneser-ney", folder / "train.txt", "-o", tmp_path / "x.bin", "--quantize", "8,8"
+    )
+    assert "is for n-gram models" in refused("train", "lstm", folder / "train.txt", "-o", tmp_path / "x", "--trie")
+    assert "a mixture is a folder" in refused(
+        "mix", "-m", folder / "kn3", "-m", folder / "trie.klm", "--weights", "0.5,0.5", "-o", tmp_path / "x.binary"
+    )
+    (tmp_path / "short.binary").write_bytes((folder / "probing.binary").read_bytes()[:5000])
+    assert "shorter than its header says" in refused("eval", "-m", tmp_path / "short.binary", folder / "test.txt")
