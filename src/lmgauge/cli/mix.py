@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "models",
     multiple=True,
     type=click.Path(),
-    help="Model folder, or ARPA file; two or more.",
+    help="Model folder, ARPA or KenLM file; two or more.",
 )
 @click.option(
     "-o",

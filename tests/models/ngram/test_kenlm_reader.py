@@ -150,7 +150,24 @@ def test_a_probing_file_does_not_list_them(write: Callable[[str], Path], tmp_pat
     probing = read_kenlm(write("probing"))
     with pytest.raises(UsageError, match="holds hashes only"):
         probing.save(tmp_path / "probing.arpa")
+    with pytest.raises(UsageError, match="holds hashes only"):
+        lmgauge.write_arpa(probing, tmp_path / "probing.arpa")
+    with pytest.raises(UsageError, match="holds hashes only"):
+        lmgauge.prune(probing, threshold=1e-6)
+    with pytest.raises(UsageError, match="holds hashes only"):
+        lmgauge.mix([probing, probing], weights=[0.5, 0.5], static=True)
     assert not (tmp_path / "probing.arpa").exists()
+
+
+def test_tries_are_pruned_and_merged(model: lmgauge.NgramModel, write: Callable[[str], Path], tmp_path: Path) -> None:
+    trie = read_kenlm(write("trie"))
+    assert lmgauge.prune(trie, to_size=400).model.types == lmgauge.prune(model, to_size=400).model.types
+    merged = lmgauge.mix([trie, model.with_reserved("unk")], weights=[0.5, 0.5], static=True)
+    merged.model.save(tmp_path / "merged.binary")
+    texts = sentences(15, 30)
+    assert np.allclose(
+        scored(read_kenlm(tmp_path / "merged.binary"), texts).logprob, scored(model, texts).logprob, atol=1e-4
+    )
 
 
 def test_a_mixture_keeps_a_copy(model: lmgauge.NgramModel, write: Callable[[str], Path], tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ def write_kenlm(model: NgramModel, path: str | Path, form: KenlmForm | None = No
         ...     Path(folder, "wb2.binary").read_bytes()[:51].decode()
         'mmap lm http://kheafield.com/code format version 5\\n'
     """
+    model = model.listed()
     check_arpa_form(model)
     if model.order < 2:
         raise UsageError("a KenLM file holds n-grams of two words or more; train with --order 2 or higher")
