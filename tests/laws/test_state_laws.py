@@ -109,6 +109,7 @@ def test_a_string_scored_at_once_is_that_of_the_score_table(model: NgramModel, l
         assert (list(scored.tokens), len(scored.kinds), len(scored.spans)) == (tokens, len(ids), len(ids))
         assert scored == ScoredText(scored.text, scored.tokens, scored.logprobs, scored.kinds, scored.spans)
     together = model.score_text(lines)
+    assert together.log_probabilities.tolist() == [math.fsum(one.logprobs) for one in model.score_text(lines)]
     (batch,) = model.score(Corpus.from_strings(lines))
     assert list(chain(*(one.logprobs for one in together))) == batch.logprob.tolist()
     assert not any(math.isnan(p) for one in together for p in one.logprobs)

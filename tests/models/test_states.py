@@ -156,6 +156,8 @@ def test_threads_step_side_by_side(model: NgramModel) -> None:
 def test_a_string_scored_at_once_can_leave_the_process(model: NgramModel) -> None:
     scored = model.score_text("the cat")
     assert pickle.loads(pickle.dumps(scored)) == scored
+    many = model.score_text(["the cat", "a"])
+    assert pickle.loads(pickle.dumps(many)) == many
     assert copy.copy(model.score_text("the cat")).tokens == ("the", "cat", "</s>")
     with pytest.raises(AttributeError, match="no attribute 'words'"):
         _ = scored.words  # type: ignore[attr-defined]

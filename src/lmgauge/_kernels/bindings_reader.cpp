@@ -8,6 +8,7 @@
 namespace {
 
 constexpr std::size_t kShort = 2048;      // bytes of a text that is scored at once
+constexpr std::size_t kTogether = 128;    // texts of many
 constexpr std::size_t kOrders = 64;       // of models whose states fit the stack
 constexpr double kRounding = 1e-6;        // of products of single-precision numbers: a probability above one by less is one
 constexpr double kLog10E = 0.43429448190325182765;
@@ -191,6 +192,80 @@ nb::object BoundReader::score_line(nb::str text) const {
     return logprobs;
 }
 
+namespace {
+
+// The sum of some numbers, rounded once (Ogita, Rump & Oishi 2005, algorithm Sum2, with the errors added up in the same way).
+double exact_sum(View<double> values) {
+    double sum = 0, error = 0, rest = 0;
+    const auto add = [](double& to, double value) {
+        const double before = to;
+        to += value;
+        const double part = to - before;
+        return (before - (to - part)) + (value - part);
+    };
+    for (const double value : values) {
+        if (!std::isfinite(value)) return value;
+        rest += add(error, add(sum, value));
+    }
+    return sum + (error + rest);
+}
+
+}  // namespace
+
+nb::object BoundReader::score_lines(nb::list texts) const {
+    if (options_.mode < 0 || options_.reserved == ReservedPolicy::ordinary) return nb::none();
+    std::string data;
+    std::vector<std::int64_t> starts, ends;
+    for (const nb::handle text : texts) {
+        Py_ssize_t size = 0;
+        const char* const bytes = PyUnicode_Check(text.ptr()) ? PyUnicode_AsUTF8AndSize(text.ptr(), &size) : nullptr;
+        if (bytes == nullptr) {
+            PyErr_Clear();
+            return nb::none();
+        }
+        starts.push_back(static_cast<std::int64_t>(data.size()));
+        data.append(bytes, static_cast<std::size_t>(size));
+        ends.push_back(static_cast<std::int64_t>(data.size()));
+    }
+    std::vector<double> logprob, sums;
+    {
+        nb::gil_scoped_release release;
+        const EncodeOptions options{static_cast<TokenMode>(options_.mode), options_.reserved, false, true, options_.eos};
+        std::vector<std::uint32_t> ids, events;
+        std::vector<std::uint8_t> matched, kind;
+        bool clean = data.find('\0') == std::string::npos && data.find('\r') == std::string::npos;
+        for (std::size_t first = 0; clean && first < starts.size(); first += kTogether) {    // what the first caches hold
+            const std::size_t n = std::min(kTogether, starts.size() - first), written = logprob.size();
+            const auto most = static_cast<std::size_t>(ends[first + n - 1] - starts[first]) + 2 * n;
+            if (ids.size() < most) {
+                ids.resize(most);
+                events.resize(most);
+                matched.resize(most);
+                kind.resize(most);
+            }
+            const SegmentText segments{{reinterpret_cast<const std::uint8_t*>(data.data()), data.size()}, View<std::int64_t>(starts).subspan(first, n),
+                                       View<std::int64_t>(ends).subspan(first, n), {}, {}, {}, {}, {}};
+            EncodeState encoding;
+            clean = encode(segments, words_, options, encoding, ids, {}, {}) == EncodeStatus::done;
+            const auto tokens = static_cast<std::size_t>(encoding.written);
+            logprob.resize(written + tokens);
+            const MutableView<double> rows = MutableView<double>(logprob).subspan(written);
+            logprob.resize(written + reader_->score(View<std::uint32_t>(ids).first(tokens), {rows, matched, events, kind, {}}));
+            for (std::size_t i = 1, begin = written, line = 0; i <= tokens; ++i) {
+                if (i < tokens && ids[i] != kBos) continue;
+                const std::size_t end = written + i - ++line;    // events before it: ids without <s>
+                ends[first + line - 1] = static_cast<std::int64_t>(end);
+                sums.push_back(exact_sum(View<double>(logprob).subspan(begin, end - begin)));
+                begin = end;
+            }
+        }
+        // Rounding, or tables that contradict themselves: the long way says which.
+        if (!clean || std::any_of(logprob.begin(), logprob.end(), [](double value) { return value > 0; })) sums.clear();
+    }
+    if (sums.size() != nb::len(texts)) return nb::none();
+    return nb::make_tuple(to_numpy(std::move(logprob)), to_numpy(std::move(ends)), to_numpy(std::move(sums)));
+}
+
 // ---- KenLM's calls
 
 void BoundReader::begin_written(bool bos, WrittenState& state) const {
@@ -340,6 +415,7 @@ void bind_reader(nb::module_& m) {
             nb::gil_scoped_release release;
             r.step_all({cells_of(from), n * order}, view(words), {reinterpret_cast<Cell*>(to.data()), n * order}, view(logprob));
         })
+        .def("score_lines", &BoundReader::score_lines)
         .def("score_line", &BoundReader::score_line);
     // KenLM's calls on a reader: `lmgauge.compat.kenlm` derives from it, so that a call does not cost a second one.
     nb::class_<KenlmCalls>(m, "KenlmCalls")

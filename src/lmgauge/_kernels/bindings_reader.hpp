@@ -83,6 +83,8 @@ class BoundReader {
     void step_all(View<Cell> from, View<std::uint32_t> words, MutableView<Cell> to, MutableView<double> logprob) const;
     // The natural logarithms of the events of a sentence, a tuple; None where the text has to go the long way.
     nb::object score_line(nb::str text) const;
+    // The same of many texts: (logarithms of all events, where those of each text end, their sums), arrays; or None.
+    nb::object score_lines(nb::list texts) const;
 
     // KenLM's calls: words as they are, log10 in single precision.
     void begin_written(bool bos, WrittenState& state) const;

@@ -48,6 +48,8 @@ class KenlmReader final : public NgramReader {
         return {static_cast<double>(log10) * kLn10, static_cast<std::uint8_t>(matched)};
     }
 
+    std::size_t score(View<std::uint32_t> ids, const EventRows& rows) const override { return score_kenlm(file_, ids, 0, rows); }
+
     bool sound(const Cell* state) const override {
         if (state[0].id >= order()) return false;
         for (std::size_t k = 1; k <= state[0].id; ++k) {

@@ -74,6 +74,8 @@ class TableReader final : public NgramReader {
         return {impossible ? 0.0 : p, matched};
     }
 
+    std::size_t score(View<std::uint32_t> ids, const EventRows& rows) const override { return score_ids(model_, ids, 0, rows); }
+
     bool sound(const Cell* state) const override {
         const std::size_t length = state[0].id, most = order() - 1;
         if (length > most) return false;

@@ -45,6 +45,8 @@ class NgramReader {
     virtual void begin(bool bos, Cell* state) const = 0;
     // `word` after the state `from`; the state behind it goes to `to`, all cells of it, which is not `from`.
     virtual Step step(const Cell* from, std::uint32_t word, Cell* to) const = 0;
+    // As many steps, from <s> to <s>, with lookups in flight together: a row for every id but <s>, as `score_ids`.
+    virtual std::size_t score(View<std::uint32_t> ids, const EventRows& rows) const = 0;
     // Asks memory for what `step` will read first.
     virtual void prefetch_step(const Cell* /*from*/, std::uint32_t /*word*/) const {}
     // False where no step could have led to these cells: states may come from outside.

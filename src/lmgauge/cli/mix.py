@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--output",
     required=True,
     type=click.Path(),
-    help="Folder to write; with --static also an ARPA file.",
+    help="Folder to write; with --static also an ARPA or KenLM file.",
 )
 @click.option(
     "--weights",

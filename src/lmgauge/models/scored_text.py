@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import tee
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
 from lmgauge.errors import UsageError
-from lmgauge.models.ngram.states import StepsWords
+from lmgauge.models.ngram.states import ScoredMany, StepsWords
 from lmgauge.numerics.units import perplexity_from_nats
 from lmgauge.result_list import ResultList, data_frame
 from lmgauge.scores import KINDS, OOV, ScoreBatch
@@ -21,6 +21,7 @@ from lmgauge.text.segments import Segments
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from lmgauge.models.protocol import LanguageModel
 
@@ -51,16 +52,21 @@ class ScoredText(Shown):
     logprobs: tuple[float, ...]
     kinds: tuple[str, ...]
     spans: tuple[tuple[int, int], ...]
+    _total: ClassVar[float | None] = None  # or the instance's own: the sum of its logarithms
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Return what `_at_once` left for the first who asks: tokens, kinds and spans."""
-            if name not in _LATER or "_model" not in self.__dict__:
+            """Return what was left for the first who asks: tokens, kinds and spans; of many strings the logarithms, too."""
+            here = self.__dict__
+            if name == "logprobs" and "_rows" in here:
+                here["logprobs"] = tuple(here["_rows"][here["_begin"] : here["_end"]].tolist())
+            elif name in _LATER and "_model" in here:
+                scored = _the_long_way(here["_model"], [self.text])[0]
+                here.update({later: getattr(scored, later) for later in _LATER})
+            else:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            scored = _the_long_way(self._model, [self.text])[0]
-            self.__dict__.update({later: getattr(scored, later) for later in _LATER})
-            return self.__dict__[name]
+            return here[name]
 
         def __getstate__(self) -> dict[str, Any]:
             return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -71,7 +77,7 @@ class ScoredText(Shown):
     @property
     def log_probability(self) -> float:
         """Return the natural log of the probability of the whole string: the sum of `logprobs`."""
-        return math.fsum(self.logprobs)
+        return math.fsum(self.logprobs) if self._total is None else self._total
 
     @property
     def cross_entropy(self) -> float | None:
@@ -130,9 +136,30 @@ class ScoredTexts(ResultList[ScoredText]):
     Example:
         >>> import lmgauge
         >>> model = lmgauge.train("laplace", lmgauge.Corpus.from_strings(["a b", "a"]), order=2)
-        >>> [round(one.log_probability, 4) for one in model.score_text(["a b", "b"])]
-        [-2.7081, -2.7081]
+        >>> scored = model.score_text(["a b", "b"])
+        >>> [round(one.log_probability, 4) for one in scored], scored.log_probabilities.round(4).tolist()
+        ([-2.7081, -2.7081], [-2.7081, -2.7081])
     """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the items, which strings that were scored together have from now on."""
+            if name != "items" or "_many" not in self.__dict__:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.__dict__[name] = items = tuple(_of_many(*self.__dict__["_many"]))
+            return items
+
+        def __getstate__(self) -> dict[str, Any]:
+            return {"items": self.items}
+
+    @property
+    def log_probabilities(self) -> NDArray[np.float64]:
+        """Return `log_probability` of each string, float64 [strings], nats: the fast way to have nothing but these."""
+        if "_many" in self.__dict__:
+            totals: NDArray[np.float64] = self.__dict__["_many"][2].totals.copy()
+            return totals
+        return np.array([item.log_probability for item in self.items], np.float64)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return the summary of each string."""
@@ -189,9 +216,12 @@ def score_text(model: LanguageModel, text: str | Iterable[str]) -> ScoredText | 
     if not isinstance(model, StepsWords) or not model.blocks_are_independent:
         return ScoredTexts(tuple(_the_long_way(model, text)))
     texts = list(text)
-    items = [_at_once(model, one) for one in texts]
-    rest = iter(_the_long_way(model, [one for one, item in zip(texts, items, strict=True) if item is None]))
-    return ScoredTexts(tuple(next(rest) if item is None else item for item in items))
+    many = model.score_many(texts)
+    if many is None:
+        return ScoredTexts(tuple(_the_long_way(model, texts)))
+    scored_texts = object.__new__(ScoredTexts)
+    scored_texts.__dict__["_many"] = model, texts, many
+    return scored_texts
 
 
 _score_text = score_text
@@ -217,6 +247,22 @@ def _at_once(model: LanguageModel, text: str) -> ScoredText | None:
     scored = object.__new__(ScoredText)
     scored.__dict__.update(text=text, logprobs=logprobs, _model=model)
     return scored
+
+
+def _of_many(model: LanguageModel, texts: list[str], many: ScoredMany) -> Iterator[ScoredText]:
+    """Yield strings that were scored together; what few ask for is left where it is."""
+    new, put = object.__new__, object.__setattr__  # not by __dict__: an object without one costs half
+    rows, begin = many.logprobs, 0
+    for text, end, total in zip(texts, many.ends.tolist(), many.totals.tolist(), strict=True):
+        scored = new(ScoredText)
+        put(scored, "text", text)
+        put(scored, "_total", total)
+        put(scored, "_model", model)
+        put(scored, "_rows", rows)
+        put(scored, "_begin", begin)
+        put(scored, "_end", end)
+        yield scored
+        begin = end
 
 
 def _the_long_way(model: LanguageModel, texts: Iterable[str]) -> list[ScoredText]:

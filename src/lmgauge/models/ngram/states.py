@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,20 @@ class NgramStates(Sequence[NgramState]):
         return f"<NgramStates: {len(self):,} of order {self.reader.order}>"
 
 
+class ScoredMany(NamedTuple):
+    """The events of n sentences.
+
+    Attributes:
+        logprobs: float64 [events], natural.
+        ends: int64 [n], one past the last event of each sentence.
+        totals: float64 [n], the sum of each.
+    """
+
+    logprobs: NDArray[np.float64]
+    ends: NDArray[np.int64]
+    totals: NDArray[np.float64]
+
+
 class StepsWords:
     """Gives an n-gram model its states: `begin`, `step`, `step_batch`."""
 
@@ -119,6 +133,16 @@ class StepsWords:
         """
         self.tables.check_file()
         return self.reader.score_line(text) if isinstance(text, str) else None
+
+    def score_many(self, texts: list[str]) -> ScoredMany | None:
+        """Return the events of sentences; None where that takes the long way.
+
+        Raises:
+            ModelFileError: the model's file became shorter while in use.
+        """
+        self.tables.check_file()
+        scored = self.reader.score_lines(texts)
+        return None if scored is None else ScoredMany(*scored)
 
     def begin(self, *, bos: bool = True) -> NgramState:
         """Return the state before the first word.
