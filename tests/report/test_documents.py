@@ -85,7 +85,7 @@ def test_every_kind_of_block_is_rendered_here(documents: dict[str, Document]) ->
     assert {kind.__name__ for kind in get_args(Block)} - {kind.__name__ for kind in shown} == set()
 
 
-RENDERERS = {"terminal.py", "pipe.py", "page.py", "notebook.py"}
+RENDERERS = {"terminal.py", "pipe.py", "page.py", "notebook.py", "progress.py"}
 
 
 def test_no_builder_knows_a_renderer() -> None:
