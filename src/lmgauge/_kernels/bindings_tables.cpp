@@ -18,9 +18,9 @@ Parts parts_view(const PartsArrays& parts) {
 }
 
 Below below_view(const std::vector<MutableLines>& below, std::uint64_t parents) {
-    if (below.empty()) return {nullptr, 0};
-    require(below[0].shape(0) * 5 == parents, "the table below");
-    return {reinterpret_cast<Line*>(below[0].data()), below[0].shape(0) * 5};
+    if (below.empty()) return {nullptr};
+    require(below[0].shape(0) * MiddleLine::kWidth == parents, "the table below");
+    return {reinterpret_cast<Line*>(below[0].data())};
 }
 
 void check_parts(const Parts& parts, std::size_t first, std::size_t last) {

@@ -56,7 +56,8 @@ class Stage {
 
 void Below::has_longer(std::uint32_t slot) const {
     if (lines == nullptr) return;
-    std::uint32_t& weight = lines[slot / 5].words[MiddleLine::kWeight + slot % 5];
+    constexpr std::uint32_t kWidth = MiddleLine::kWidth;
+    std::uint32_t& weight = lines[slot / kWidth].words[MiddleLine::kWeight + slot % kWidth];
     if (atomic_load(&weight) == kMinusOne) atomic_store(&weight, kOne);
 }
 

@@ -24,7 +24,6 @@ struct Parts {
 // The table of the order below, whose entries learn that something longer begins with them; none for bigrams.
 struct Below {
     Line* lines;
-    std::size_t slots;
     void has_longer(std::uint32_t slot) const;    // an entry with the weight -1, which becomes 1
 };
 

@@ -187,7 +187,7 @@ class NgramTables(LoadedTables):
     @cached_property
     def children(self) -> list[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
         """For contexts of 1, 2, ... words, where the words seen after each begin, uint32 [slots + 1]; and word and
-        probability of each, packed, uint64 [n-grams]: 12 to 15 bytes an n-gram in all."""
+        probability of each, packed, uint64 [n-grams]: 11 to 14 bytes an n-gram in all."""
         return [index_children(table) for table in self.tables]
 
     def types(self) -> list[int]:
